@@ -1,0 +1,52 @@
+# Every target does the set-up that it needs; see scripts/setup.sh.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help setup packages demo test test-fast test-slow check bench docs lock clean
+
+BIN := .venv/bin
+WITH_JAVA = JAVA_HOME="$$(cat .venv/java-home)"
+ARGS ?=
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup:  ## make .venv with all packages, find or install Java
+	@scripts/setup.sh
+
+packages:
+	@scripts/setup.sh packages
+
+demo: setup  ## run the demonstration
+	@$(WITH_JAVA) $(BIN)/python examples/demo.py
+
+test: setup  ## run the fast and the Spark tests (ARGS="-k name" and the like are passed on to pytest)
+	@$(WITH_JAVA) $(BIN)/python -m pytest -q $(ARGS)
+
+test-fast: packages  ## run the tests that need no Java
+	@$(BIN)/python -m pytest -q -m "not spark and not slow" $(ARGS)
+
+test-slow: setup  ## run the tests that take minutes
+	@$(WITH_JAVA) $(BIN)/python -m pytest -q -m slow $(ARGS)
+
+check: packages  ## lint, formatting, types
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+bench: setup  ## run the benchmark of the model
+	@$(WITH_JAVA) $(BIN)/headgate bench model $(ARGS)
+
+docs: packages  ## build the documentation into docs/_build
+	$(BIN)/sphinx-build -q -E -W --keep-going -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
+lock:  ## write requirements.lock from pyproject.toml (ARGS=--upgrade takes the newest versions)
+	@scripts/setup.sh venv
+	@$(BIN)/python -m pip install -q --disable-pip-version-check uv
+	@$(BIN)/uv pip compile -q --system-certs --universal --python-version 3.11 --fork-strategy fewest --all-extras \
+		--generate-hashes --no-header --no-annotate --output-file requirements.lock $(ARGS) pyproject.toml
+
+clean:  ## remove what builds and tests left behind; .venv stays
+	@rm -rf build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis \
+		spark-warehouse metastore_db derby.log
+	@find src tests docs examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,0 +1,45 @@
+"""Benchmarks as commands: each claim in the documentation names the one that reproduces it."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from headgate import __version__
+from headgate.bench import model
+
+__all__ = ["BENCHMARKS", "Benchmark", "report"]
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """A benchmark: ``run(seed, progress)`` returns figures and samples."""
+
+    name: str
+    summary: str
+    run: Callable[[int, Progress], model.Measured] = field(repr=False)
+
+
+BENCHMARKS: Mapping[str, Benchmark] = {
+    "model": Benchmark("model", "Reading, checking and signing dataflows of 1,000 to 100,000 tasks.", model.run),
+}
+
+
+def report(benchmark: Benchmark, measured: model.Measured, seed: int) -> dict[str, Any]:
+    """What a benchmark measured, with what it was measured on."""
+    return {
+        "bench": benchmark.name,
+        **measured.figures,
+        "figures": measured.figures,
+        "seed": seed,
+        "headgate": __version__,
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "cores": os.cpu_count(),
+        "samples": measured.samples,
+    }

@@ -1,0 +1,60 @@
+"""Generated dataflows for benchmarks and tests."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+__all__ = ["layered_document"]
+
+
+def layered_document(tasks: int, seed: int) -> dict[str, Any]:
+    """A dataflow of that many tasks as a document: sources, a mix of steps, each with its own options, then sinks.
+
+    Every expression is another one, so nothing is gained from having seen one before; a tenth of the steps have two
+    inputs, a tenth two alternates, and some streams are routed by key or predicate.
+    """
+    draw = random.Random(seed)
+    sources = max(tasks // 100, 1)
+    listed: list[dict[str, Any]] = [
+        {
+            "id": f"source{i}",
+            "type": "read_files",
+            "config": {"path": f"in/{i}", "columns": "id string, t timestamp, v double"},
+        }
+        for i in range(sources)
+    ]
+    unread = [task["id"] for task in listed]
+    for i in range(max(tasks - 2 * sources, 1)):
+        feeds: list[Any] = [unread.pop(draw.randrange(len(unread)))]
+        if draw.random() < 0.1 and i:
+            feeds.append(f"step{draw.randrange(i)}")
+        if draw.random() < 0.05:
+            feeds[0] = {"from": feeds[0], "key": ["id"]}
+        elif draw.random() < 0.05:
+            feeds[0] = {"from": feeds[0], "where": f"v < {draw.random()}"}
+        listed.append({"id": f"step{i}", **_work(draw), "inputs": feeds})
+        unread.append(f"step{i}")
+    listed += [
+        {"id": f"sink{i}", "type": "write_files", "config": {"path": f"out/{i}"}, "inputs": [last]}
+        for i, last in enumerate(unread)
+    ]
+    return {"name": "generated", "owner": "bench", "tasks": listed}
+
+
+def _work(draw: random.Random) -> dict[str, Any]:
+    number = draw.random()
+    works: list[dict[str, Any]] = [
+        {"type": "filter", "config": {"where": f"v > {number} and id <> 'k{draw.randrange(10**9)}'"}},
+        {"type": "derive", "config": {"columns": {"v": f"v * {number} + {draw.random()}"}}},
+        {"type": "range_filter", "config": {"ranges": {"v": [-number, draw.random() + 1]}}},
+        {"type": "kalman", "config": {"key": ["id"], "column": "v", "sensor_noise": number, "into": "v"}},
+        {
+            "type": "moving_average",
+            "config": {"key": ["id"], "column": "v", "size": draw.randrange(1, 90_000), "into": "v"},
+        },
+    ]
+    if draw.random() < 0.1:
+        first, second = draw.sample(works[:3], 2)
+        return {"alternates": [{**first, "value": 0.7}, second]}
+    return draw.choice(works)

@@ -1,0 +1,115 @@
+"""What pydantic found, said in our words and with the line on which it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from headgate.errors import Fault, nearest, shorten
+from headgate.formats.located import Located, Path
+
+__all__ = ["complaints"]
+
+_WANTED = {
+    "string_type": "a text",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "int_parsing_size": "a smaller number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "decimal_type": "a number",
+    "decimal_parsing": "a number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "model_attributes_type": "a mapping",
+    "mapping_type": "a mapping",
+    "finite_number": "a finite number",
+    "string_unicode": "Unicode text",
+    "none_required": "nothing",
+}
+
+
+def complaints(
+    error: ValidationError, model: type[BaseModel], located: Located, base: Path = (), task: str | None = None
+) -> Iterator[Fault]:
+    """One fault for each thing that pydantic found below ``base``."""
+    for detail in error.errors(include_url=False):
+        path = [*base, *(step for step in detail["loc"] if not _is_internal(step))]
+        # What is missing or unknown is told of at the mapping that lacks or has it.
+        yield _fault(detail, model, located, path, task)
+
+
+def _fault(
+    detail: ErrorDetails, model: type[BaseModel], located: Located, path: list[str | int], task: str | None
+) -> Fault:
+    kind, context, given = detail["type"], detail.get("ctx", {}), detail["input"]
+    place = located.place(path)
+    name = _readable(path)
+    if kind == "missing":
+        return Fault("MISSING_FIELD", f"'{path[-1]}' is missing", place, task, f"a value for '{path[-1]}'")
+    if kind == "extra_forbidden":
+        valid = _fields_at(model, detail["loc"][:-1])
+        known = f"one of {', '.join(valid)}" if valid else None
+        return Fault(
+            "UNKNOWN_FIELD", f"unknown field {shorten(path[-1])}", place, task, known, nearest(str(path[-1]), valid)
+        )
+    if kind in ("literal_error", "enum"):
+        choices = str(context.get("expected", ""))
+        near = (
+            nearest(given, choices.replace("'", "").replace(" or ", ", ").split(", "))
+            if isinstance(given, str)
+            else None
+        )
+        return Fault("BAD_VALUE", f"{name} is {shorten(given)}", place, task, choices, near)
+    if kind == "value_error":
+        reason = str(context.get("error", detail["msg"]))
+        return Fault("BAD_VALUE", f"{name}: {reason}" if name else reason, place, task)
+    if kind in _WANTED:
+        return Fault("BAD_VALUE", f"{name or 'this'} is {shorten(given)}", place, task, _WANTED[kind])
+    wanted = detail["msg"][:1].lower() + detail["msg"][1:]
+    wanted = wanted.removeprefix("input should be ").removeprefix("string should ").removeprefix("value should ")
+    return Fault("BAD_VALUE", f"{name or 'this'} is {shorten(given)}", place, task, wanted)
+
+
+def _is_internal(step: str | int) -> bool:
+    """Steps that pydantic adds to a path and no user wrote: names of validators and of a mapping's keys."""
+    return isinstance(step, str) and (step == "[key]" or step.startswith(("function-", "lax-or-strict", "nullable")))
+
+
+def _readable(path: list[str | int]) -> str:
+    """The path below the task, as a person would write it.
+
+    >>> _readable(["tasks", 3, "config", "ranges", "light", 0])
+    'config.ranges.light[0]'
+    """
+    inner = path[2:] if path[:1] == ["tasks"] else path
+    text = ""
+    for step in inner:
+        text += f"[{step}]" if isinstance(step, int) else f"{'.' if text else ''}{step}"
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _fields_at(model: type[BaseModel], path: tuple[str | int, ...]) -> list[str]:
+    """The fields of the model that stands at ``path`` below ``model``."""
+    current: Any = model
+    for step in path:
+        if isinstance(step, str) and isinstance(current, type) and issubclass(current, BaseModel):
+            field = next((f for n, f in current.model_fields.items() if step in (n, f.alias)), None)
+            current = _model_in(field.annotation) if field else None
+    if not (isinstance(current, type) and issubclass(current, BaseModel)):
+        return []
+    return [field.alias or name for name, field in current.model_fields.items()]
+
+
+def _model_in(annotation: Any) -> Any:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for part in get_args(annotation) if (found := _model_in(part))), None)

@@ -1,0 +1,62 @@
+"""What a check has found so far, and the tasks as far as they could be understood."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from headgate.errors import Fault, Notice
+from headgate.formats.document import TaskDocument
+from headgate.formats.located import Located, Path
+from headgate.model.names import TaskId
+from headgate.model.stream import Stream
+from headgate.model.task import Alternate, Ports
+from headgate.model.task_type import TaskConfig
+
+__all__ = ["Report", "TaskInCheck"]
+
+
+class Report:
+    """Collects faults and notices, each with its place in the document."""
+
+    def __init__(self, located: Located) -> None:
+        self.located = located
+        self.faults: list[Fault] = list(located.faults)
+        self.notices: list[Notice] = []
+
+    def fault(
+        self,
+        condition: str,
+        path: Path,
+        message: str,
+        task: str | None = None,
+        expected: str | None = None,
+        nearest: str | None = None,
+    ) -> None:
+        self.faults.append(Fault(condition, message, self.located.place(path), task, expected, nearest))
+
+    def notice(self, condition: str, path: Path, message: str, task: str) -> None:
+        self.notices.append(Notice(condition, message, self.located.place(path), task))
+
+
+@dataclass(slots=True)
+class TaskInCheck:
+    """A task as far as it could be understood."""
+
+    id: TaskId
+    path: Path
+    document: TaskDocument
+    alternates: list[Alternate] = field(default_factory=list)
+    configs: list[tuple[int, TaskConfig]] = field(default_factory=list)
+    """The options of each alternate, with its place in the document's list of alternates."""
+
+    ports: Ports | None = None
+    """The ports, where they are known."""
+
+    declared: Ports | None = None
+    """The ports that the author named, where the type leaves that open."""
+
+    user_defined: bool = False
+    """Whether every alternate leaves its ports to the author."""
+
+    feeds: list[tuple[int, Stream]] = field(default_factory=list)
+    """The streams that enter it, each with its place in the document's list of inputs."""

@@ -1,0 +1,50 @@
+"""``headgate bench``: the benchmark behind each claim."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from headgate.cli.output import print_json, sentence_to_stderr, write_file
+from headgate.errors import InputError, nearest
+
+__all__ = ["bench"]
+
+
+def bench(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="A benchmark; all are listed if left out.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line.")] = False,
+    seed: Annotated[int, typer.Option(help="Seed of the generated data.")] = 1,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Write the JSON, with every sample, to this file too.")
+    ] = None,
+) -> None:
+    """Run a benchmark: a table for people, and figures for programs with --json.
+
+    Example: [bold]headgate bench model --json[/bold]
+    """
+    from headgate.bench import BENCHMARKS, report
+
+    if name is None:
+        for benchmark in BENCHMARKS.values():
+            typer.echo(f"{benchmark.name:<10} {benchmark.summary}")
+        return
+    if name not in BENCHMARKS:
+        near = nearest(name, BENCHMARKS)
+        hint = f"did you mean '{near}'?" if near else f"there is {', '.join(BENCHMARKS)}"
+        raise InputError("UNKNOWN_BENCHMARK", f"unknown benchmark {name[:60]!r}; {hint}")
+    benchmark = BENCHMARKS[name]
+    result = report(benchmark, benchmark.run(seed, lambda step: typer.echo(f"  {step}", err=True)), seed)
+    if out is not None:
+        write_file(out, json.dumps(result, indent=2) + "\n", force=True)
+        sentence_to_stderr(f"figures written to {out}")
+    if as_json:
+        print_json({key: value for key, value in result.items() if key != "samples"})
+    else:
+        for key, value in result["figures"].items():
+            typer.echo(f"{key:<28} {value:>14,.3f}" if isinstance(value, float) else f"{key:<28} {value:>14}")

@@ -1,0 +1,47 @@
+"""``headgate convert``: the same dataflow in another format."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from headgate.cli.output import known_types, notices_to_stderr, write_file
+from headgate.errors import InputError
+from headgate.formats import form_of, read, write
+
+__all__ = ["convert"]
+
+
+class Form(StrEnum):
+    YAML = "yaml"
+    JSON = "json"
+    XML = "xml"
+    PYTHON = "python"
+
+
+def convert(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A dataflow as .yaml, .json, .xml or .py.")],
+    output: Annotated[
+        Path | None, typer.Argument(metavar="[OUTPUT]", help="Where to write it; the ending tells the format.")
+    ] = None,
+    to: Annotated[Form | None, typer.Option("--to", help="The format, when it goes to the terminal.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write over an existing file.")] = False,
+) -> None:
+    """Write a dataflow in another format; reading it back gives the same dataflow.
+
+    Example: [bold]headgate convert etl.xml etl.yaml[/bold]
+    """
+    if output is None and to is None:
+        raise InputError("NO_FORMAT", "name a file to write to, or a format with --to yaml, json, xml or python")
+    form = to.value if to is not None else form_of(output) if output is not None else ""
+    registry = known_types()
+    checked = read(file, registry)
+    notices_to_stderr(checked.notices)
+    text = write(checked.dataflow, form, registry)
+    if output is None:
+        typer.echo(text, nl=False)
+    else:
+        write_file(output, text, force)

@@ -1,0 +1,76 @@
+"""The ``headgate`` command: its commands, and the one place where errors become sentences and exit statuses."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from headgate import __version__
+from headgate.cli.bench import bench
+from headgate.cli.convert import convert
+from headgate.cli.diff import diff
+from headgate.cli.output import faults_to_stderr, sentence_to_stderr
+from headgate.cli.schema import schema
+from headgate.cli.show import show
+from headgate.cli.tasks import tasks
+from headgate.cli.validate import validate
+from headgate.errors import HeadgateError, InvalidDataflow
+
+__all__ = ["app", "main"]
+
+BAD_INPUT, INTERNAL, INTERRUPTED = 2, 70, 130
+
+app = typer.Typer(
+    name="headgate",
+    help="Run many streaming dataflows on one Spark, as cheaply as their service levels allow.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"headgate {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    del version
+
+
+for command in (validate, show, convert, diff, schema, tasks, bench):
+    app.command()(command)
+
+
+def main() -> None:
+    """Run the command line; bad input is told in sentences and exits with status 2, never with a traceback."""
+    try:
+        app()
+    except InvalidDataflow as error:
+        faults_to_stderr(error.faults)
+        raise SystemExit(BAD_INPUT) from None
+    except HeadgateError as error:
+        sentence_to_stderr(error.message)
+        raise SystemExit(BAD_INPUT) from None
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; the interpreter must not complain when it flushes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(0) from None
+    except KeyboardInterrupt:
+        raise SystemExit(INTERRUPTED) from None
+    except Exception as error:
+        if os.environ.get("HEADGATE_TRACEBACK"):
+            raise
+        told = f"internal error: {type(error).__name__}: {error}"
+        sentence_to_stderr(f"{told}; this is a bug in Headgate, run again with HEADGATE_TRACEBACK=1 to see where")
+        raise SystemExit(INTERNAL) from None

@@ -1,0 +1,1 @@
+"""Pictures of dataflows: as text, as Mermaid, as SVG."""

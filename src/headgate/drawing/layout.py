@@ -1,0 +1,54 @@
+"""Where each task goes in a picture: layers from left to right, few crossings (Sugiyama, by igraph)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from headgate.model.dataflow import Dataflow
+from headgate.model.graph import Graph
+from headgate.model.names import TaskId
+from headgate.model.stream import Stream
+
+__all__ = ["Layout", "arrange"]
+
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Layer and height of each task, in units of one task, and where streams that pass layers by bend."""
+
+    layer: Mapping[TaskId, int]
+    height: Mapping[TaskId, float]
+    bends: Mapping[Stream, tuple[Point, ...]]
+
+
+def arrange(dataflow: Dataflow) -> Layout:
+    """Lay a dataflow out; each task stands one layer after the last of those that feed it."""
+    import igraph
+
+    graph = Graph(dataflow)
+    layer: dict[TaskId, int] = {}
+    for task in graph.order():
+        layer[task] = max((layer[s.source] + 1 for s in graph.feeds[task] if not s.feedback), default=0)
+    nodes = {task.id: index for index, task in enumerate(dataflow.tasks)}
+    layers = [layer[task.id] for task in dataflow.tasks]
+    edges: list[tuple[int, int]] = []
+    passing: dict[Stream, list[int]] = {}
+    for stream in dict.fromkeys(stream for stream in dataflow.streams if not stream.feedback):
+        before = nodes[stream.source]
+        for between in range(layer[stream.source] + 1, layer[stream.target]):
+            layers.append(between)
+            passing.setdefault(stream, []).append(len(layers) - 1)
+            edges.append((before, len(layers) - 1))
+            before = len(layers) - 1
+        edges.append((before, nodes[stream.target]))
+    placed = igraph.Graph(n=len(layers), edges=edges, directed=True).layout_sugiyama(layers=layers, hgap=1, vgap=1)
+    heights = [float(point[0]) for point in placed.coords[: len(layers)]]
+    lowest = min(heights, default=0.0)
+    return Layout(
+        layer,
+        {task: heights[index] - lowest for task, index in nodes.items()},
+        {stream: tuple((float(layers[i]), heights[i] - lowest) for i in points) for stream, points in passing.items()},
+    )

@@ -1,0 +1,179 @@
+"""The errors of Headgate and the faults they carry.
+
+The tree, by who can mend it::
+
+    HeadgateError
+    +-- InputError          the user's files or arguments; exit status 2
+    |   +-- InvalidDataflow     a dataflow with faults, all of them at once
+    +-- PluginError         a package that adds task types is broken
+
+Every error is a triple of ``condition`` (a stable name that programs may test), ``message`` (a sentence for people)
+and ``parameters``. A :class:`Fault` is the same triple for one place in a user's file.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+__all__ = [
+    "Fault",
+    "HeadgateError",
+    "InputError",
+    "InvalidDataflow",
+    "Notice",
+    "Place",
+    "PluginError",
+    "nearest",
+    "shorten",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the user wrote something: a file, and within it a line and a column (both from 1)."""
+
+    file: str | None = None
+    line: int | None = None
+    column: int | None = None
+
+    def __str__(self) -> str:
+        """Write the place as editors and compilers do.
+
+        >>> str(Place("flow.yaml", 3, 5)), str(Place("flow.yaml")), str(Place())
+        ('flow.yaml:3:5', 'flow.yaml', '<dataflow>')
+        """
+        parts = [self.file or "<dataflow>"]
+        if self.line is not None:
+            parts.append(str(self.line))
+            if self.column is not None:
+                parts.append(str(self.column))
+        return ":".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is wrong with a dataflow, told so that its author can mend it.
+
+    ``expected`` says what would be right, ``nearest`` is the valid name closest to the one that was written.
+    """
+
+    condition: str
+    message: str
+    place: Place = field(default_factory=Place)
+    task: str | None = None
+    expected: str | None = None
+    nearest: str | None = None
+
+    def __str__(self) -> str:
+        """Write the fault as one line: place, task, what is wrong, what would be right.
+
+        >>> print(
+        ...     Fault(
+        ...         "UNKNOWN_TASK_TYPE",
+        ...         "unknown task type 'fliter'",
+        ...         Place("f.yaml", 4),
+        ...         "clean",
+        ...         "a registered task type",
+        ...         "filter",
+        ...     )
+        ... )
+        f.yaml:4: task 'clean': unknown task type 'fliter'; expected a registered task type; did you mean 'filter'?
+        """
+        where = f"{self.place}: " + (f"task '{self.task}': " if self.task else "")
+        what = self.message
+        if self.expected:
+            what += f"; expected {self.expected}"
+        if self.nearest:
+            what += f"; did you mean '{self.nearest}'?"
+        return printable(where + what)
+
+    def at(self, place: Place) -> Fault:
+        """The same fault at another place."""
+        return replace(self, place=place)
+
+    def as_dict(self) -> dict[str, object]:
+        """The fault for ``--json``; absent parts are null."""
+        return {
+            "condition": self.condition,
+            "message": printable(self.message),
+            "file": self.place.file,
+            "line": self.place.line,
+            "column": self.place.column,
+            "task": None if self.task is None else printable(self.task),
+            "expected": None if self.expected is None else printable(self.expected),
+            "nearest": self.nearest,
+        }
+
+
+class Notice(Fault):
+    """Something the author should know although nothing is wrong."""
+
+    __slots__ = ()
+
+
+class HeadgateError(Exception):
+    """The root of every error that Headgate raises on purpose."""
+
+    def __init__(self, condition: str, message: str, parameters: Mapping[str, object] | None = None) -> None:
+        super().__init__(message)
+        self.condition = condition
+        self.message = message
+        self.parameters = dict(parameters or {})
+
+
+class InputError(HeadgateError):
+    """What the user handed over cannot be used; the message names the place and the remedy."""
+
+
+class InvalidDataflow(InputError):
+    """A dataflow has faults. All of them are in ``faults``, in the order of their lines."""
+
+    def __init__(self, faults: Iterable[Fault]) -> None:
+        ordered = sorted(
+            faults, key=lambda fault: (fault.place.file or "", fault.place.line or 0, fault.place.column or 0)
+        )
+        self.faults = tuple(ordered)
+        super().__init__("INVALID_DATAFLOW", "\n".join(map(str, self.faults)), {"faults": len(self.faults)})
+
+
+class PluginError(HeadgateError):
+    """A package that registers task types cannot be loaded or registers something unusable."""
+
+
+def nearest(name: str, valid: Iterable[str]) -> str | None:
+    """Return the valid name closest to ``name``, if one is close enough to be a slip.
+
+    >>> nearest("fliter", ["filter", "select"]), nearest("Select", ["filter", "select"]), nearest("zzz", ["filter"])
+    ('filter', 'select', None)
+    """
+    if len(name) > 200:
+        return None
+    by_folded = {candidate.casefold(): candidate for candidate in valid}
+    close = difflib.get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.6)
+    return by_folded[close[0]] if close else None
+
+
+def shorten(value: object, limit: int = 60) -> str:
+    """Write a value the user gave, cut so that a message stays one line.
+
+    >>> shorten("x" * 100, 12)
+    "'xxxxxxxx..."
+    """
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):
+        text = f"a huge {type(value).__name__}"
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def printable(text: str) -> str:
+    """Escape what a terminal must not get from a file: control characters and lone surrogates.
+
+    >>> printable("a\\x1b[31mb\\ud800")
+    'a\\\\x1b[31mb\\\\ud800'
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode("ascii") for c in text)

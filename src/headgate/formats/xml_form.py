@@ -1,0 +1,364 @@
+"""Dataflows as XML, in the form of DYN's Fig. 1.
+
+::
+
+    <dataflow name="tweets">
+      <PE id="classifier">
+        <in id="cleaned_twt" type="string"/>
+        <out id="tpc_twt" type="string"/>
+        <alternate impl="Classifier.Bayes" value="0.65"/>
+        <alternate impl="Classifier.LDA" value="0.70"/>
+      </PE>
+      <edge source="parser:cleaned" sink="classifier:cleaned_twt"/>
+    </dataflow>
+
+``impl`` is a task type; one that is not registered but reads like an import path means a task of type ``python`` with
+that function. What the figure lacks is added in its spirit: options of an alternate, routing and feedback on an edge,
+the service level. Document type declarations are refused, and with them every entity: nothing is expanded or fetched.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+from xml.etree import ElementTree
+from xml.parsers import expat
+
+from headgate.errors import Fault, InvalidDataflow, Place, nearest, shorten
+from headgate.formats.located import Located, Mark, MarkedDict, MarkedList
+from headgate.model.registry import Registry
+from headgate.model.task import Ports
+from headgate.tasks.user_defined import is_import_path
+
+__all__ = ["read", "write"]
+
+MAX_DEPTH = 100
+
+_CHILDREN = {
+    "dataflow": ("description", "service_level", "PE", "edge"),
+    "PE": ("in", "out", "alternate"),
+    "alternate": ("option",),
+    "edge": ("key",),
+}
+_ATTRIBUTES = {
+    "dataflow": ("name", "owner", "version"),
+    "service_level": None,
+    "PE": ("id",),
+    "in": ("id", "type", "gather"),
+    "out": ("id", "type"),
+    "alternate": ("name", "impl", "value", "cost_s", "selectivity"),
+    "option": ("name", "type"),
+    "edge": ("source", "sink", "where", "feedback"),
+    "key": ("column",),
+    "description": ("type",),
+}
+_REQUIRED = {
+    "PE": ("id",),
+    "in": ("id",),
+    "out": ("id",),
+    "alternate": ("impl",),
+    "option": ("name",),
+    "edge": ("source", "sink"),
+    "key": ("column",),
+}
+_WITH_TEXT = ("option", "description")
+_UNSAFE = re.compile("[^\\t\\n\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
+"""What XML cannot carry, or would change when read back."""
+
+
+class _Element:
+    """An element with its line; small on purpose."""
+
+    __slots__ = ("attributes", "children", "mark", "name", "text")
+
+    def __init__(self, name: str, attributes: dict[str, str], mark: Mark) -> None:
+        self.name = name
+        self.attributes = attributes
+        self.mark = mark
+        self.children: list[_Element] = []
+        self.text = ""
+
+    def all(self, name: str) -> list[_Element]:
+        return [child for child in self.children if child.name == name]
+
+
+class _Refused(Exception):
+    """Raised inside the parser to stop at something that is not to be read."""
+
+    def __init__(self, fault: Fault) -> None:
+        self.fault = fault
+
+
+def read(data: bytes | str, registry: Registry, file: str | None = None) -> Located:
+    """Parse XML into the document that all formats share; raises :class:`InvalidDataflow` when it is not XML at all."""
+    try:
+        root = _parse(data, file)
+    except _Refused as refused:
+        raise InvalidDataflow([refused.fault]) from None
+    except expat.ExpatError as error:
+        told = f"this is not XML: {expat.errors.messages.get(error.code, 'it cannot be parsed')}"
+        raise InvalidDataflow([Fault("NOT_XML", told, Place(file, error.lineno, error.offset + 1))]) from None
+    except (ValueError, LookupError, UnicodeError) as error:
+        raise InvalidDataflow([Fault("NOT_XML", f"this is not XML: {error}", Place(file))]) from None
+    if root.name != "dataflow":
+        fault = Fault(
+            "NOT_A_DATAFLOW", f"the root element is <{root.name[:60]}>", Place(file, *root.mark), expected="<dataflow>"
+        )
+        raise InvalidDataflow([fault])
+    translation = _Translation(registry, file)
+    translation.check_form(root)
+    document = translation.dataflow(root)
+    return Located(document, file, lambda: document, tuple(translation.faults))
+
+
+def _parse(data: bytes | str, file: str | None) -> _Element:
+    parser = expat.ParserCreate()
+    parser.buffer_text = True
+    stack: list[_Element] = []
+    roots: list[_Element] = []
+
+    def place() -> Mark:
+        return parser.CurrentLineNumber, parser.CurrentColumnNumber + 1
+
+    def refuse_doctype(*_: object) -> int:
+        told = "a document type declaration, which could bring in entities"
+        raise _Refused(Fault("DOCTYPE", told, Place(file, *place()), expected="no <!DOCTYPE ...>"))
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        if len(stack) >= MAX_DEPTH:
+            raise _Refused(Fault("TOO_DEEP", f"nested deeper than {MAX_DEPTH} levels", Place(file, *place())))
+        element = _Element(name, attributes, place())
+        (stack[-1].children if stack else roots).append(element)
+        stack.append(element)
+
+    def text(characters: str) -> None:
+        stack[-1].text += characters
+
+    parser.StartDoctypeDeclHandler = refuse_doctype
+    parser.EntityDeclHandler = refuse_doctype
+    parser.ExternalEntityRefHandler = refuse_doctype
+    parser.StartElementHandler = start
+    parser.EndElementHandler = lambda _: stack.pop()
+    parser.CharacterDataHandler = text
+    parser.Parse(data, True)
+    return roots[0]
+
+
+class _Translation:
+    def __init__(self, registry: Registry, file: str | None) -> None:
+        self.registry = registry
+        self.file = file
+        self.faults: list[Fault] = []
+
+    def _fault(
+        self, condition: str, message: str, element: _Element, expected: str | None = None, near: str | None = None
+    ) -> None:
+        self.faults.append(Fault(condition, message, Place(self.file, *element.mark), None, expected, near))
+
+    def check_form(self, root: _Element) -> None:
+        """Find elements and attributes that have no meaning where they stand, and attributes that are missing."""
+        waiting = [root]
+        while waiting:
+            element = waiting.pop()
+            known = _ATTRIBUTES.get(element.name)
+            for name in element.attributes:
+                if known is not None and name not in known:
+                    told = f"unknown attribute {shorten(name)} of <{element.name}>"
+                    expected = f"one of {', '.join(known)}"
+                    self._fault("UNKNOWN_FIELD", told, element, expected, nearest(name, known))
+            for name in _REQUIRED.get(element.name, ()):
+                if name not in element.attributes:
+                    self._fault(
+                        "MISSING_FIELD", f"<{element.name}> lacks the attribute '{name}'", element, f'{name}="..."'
+                    )
+            if element.text.strip() and element.name not in _WITH_TEXT:
+                self._fault(
+                    "UNKNOWN_FIELD",
+                    f"text {shorten(element.text.strip())} inside <{element.name}>",
+                    element,
+                    "no text there",
+                )
+            valid = _CHILDREN.get(element.name, ())
+            for child in element.children:
+                if child.name in valid:
+                    waiting.append(child)
+                    continue
+                expected = f"one of <{'>, <'.join(valid)}>" if valid else "no element inside"
+                self._fault(
+                    "UNKNOWN_FIELD",
+                    f"<{child.name[:60]}> inside <{element.name}>",
+                    child,
+                    expected,
+                    nearest(child.name, valid),
+                )
+
+    def dataflow(self, root: _Element) -> MarkedDict:
+        document = _marked(root, ("name", "owner"))
+        if "version" in root.attributes:
+            document.put("version", self._json(root, root.attributes["version"]), root.mark)
+        for element in root.all("description")[:1]:
+            document.put("description", self._text(element), element.mark)
+        for element in root.all("service_level")[:1]:
+            document.put("service_level", _marked(element, tuple(element.attributes)), element.mark)
+        tasks = MarkedList(root.mark)
+        by_id: dict[str, MarkedDict] = {}
+        for element in root.all("PE"):
+            task = self._task(element)
+            tasks.put(task, element.mark)
+            by_id.setdefault(element.attributes.get("id", ""), task)
+        for element in root.all("edge"):
+            self._edge(element, by_id)
+        document.put("tasks", tasks, root.mark)
+        return document
+
+    def _task(self, element: _Element) -> MarkedDict:
+        task = _marked(element, ("id",))
+        alternates = element.all("alternate")
+        if len(alternates) == 1 and not {"name", "value"} & set(alternates[0].attributes):
+            self._work(alternates[0], task)
+        else:
+            listed = MarkedList(element.mark)
+            for alternate in alternates:
+                item = _marked(alternate, ("name", "value"))
+                self._work(alternate, item)
+                if item["type"] != alternate.attributes.get("impl") and "name" not in item:
+                    item.put("name", alternate.attributes.get("impl"), alternate.mark)
+                listed.put(item, alternate.mark)
+            task.put("alternates", listed, element.mark)
+        ports = MarkedDict(element.mark)
+        for side, tag in (("inputs", "in"), ("outputs", "out")):
+            named = MarkedList(element.mark)
+            for port in element.all(tag):
+                item = MarkedDict(port.mark)
+                for attribute, field in (("id", "name"), ("type", "columns"), ("gather", "gather")):
+                    if attribute in port.attributes:
+                        item.put(field, port.attributes[attribute], port.mark)
+                named.put(item, port.mark)
+            if named:
+                ports.put(side, named, element.mark)
+        if ports:
+            task.put("ports", ports, element.mark)
+        return task
+
+    def _work(self, alternate: _Element, into: MarkedDict) -> None:
+        impl = alternate.attributes.get("impl", "")
+        config = MarkedDict(alternate.mark)
+        if impl not in self.registry and is_import_path(impl):
+            config.put("function", impl, alternate.mark)
+            impl = "python"
+        into.put("type", impl, alternate.mark)
+        for option in alternate.all("option"):
+            name = option.attributes.get("name", "")
+            if name in config:
+                self._fault("DUPLICATE_KEY", f"option {shorten(name)} is given twice", option, "each option once")
+            config.put(name, self._text(option), option.mark)
+        if config:
+            into.put("config", config, alternate.mark)
+        for name in ("cost_s", "selectivity"):
+            if name in alternate.attributes:
+                into.put(name, alternate.attributes[name], alternate.mark)
+
+    def _edge(self, element: _Element, by_id: dict[str, MarkedDict]) -> None:
+        sink, _, port = element.attributes.get("sink", "").partition(":")
+        task = by_id.get(sink)
+        if task is None:
+            if "sink" in element.attributes:
+                told = f"an edge enters {shorten(sink)}, which is no PE here"
+                self._fault("UNKNOWN_TASK", told, element, "the id of a PE", nearest(sink, by_id))
+            return
+        feed = MarkedDict(element.mark)
+        feed.put("from", element.attributes.get("source", ""), element.mark)
+        if port:
+            feed.put("to", port, element.mark)
+        for name in ("where", "feedback"):
+            if name in element.attributes:
+                feed.put(name, element.attributes[name], element.mark)
+        keys = [key.attributes.get("column", "") for key in element.all("key")]
+        if keys:
+            feed.put("key", keys, element.mark)
+        if "inputs" not in task:
+            task.put("inputs", MarkedList(element.mark), element.mark)
+        task["inputs"].put(feed, element.mark)
+
+    def _text(self, element: _Element) -> object:
+        kind = element.attributes.get("type", "text")
+        if kind == "json":
+            return self._json(element, element.text)
+        if kind != "text":
+            self._fault(
+                "BAD_VALUE", f"type is {shorten(kind)}", element, "text or json", nearest(kind, ("text", "json"))
+            )
+        return element.text
+
+    def _json(self, element: _Element, text: str) -> object:
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            self._fault("NOT_JSON", f"{shorten(text)} is not JSON", element, 'JSON, or type="text"')
+            return None
+
+
+def _marked(element: _Element, names: tuple[str, ...]) -> MarkedDict:
+    found = MarkedDict(element.mark)
+    for name in names:
+        if name in element.attributes:
+            found.put(name, element.attributes[name], element.mark)
+    return found
+
+
+def write(document: dict[str, Any], ports_of: dict[str, Ports]) -> str:
+    """Write a document as XML; ``ports_of`` gives the ports of each task."""
+    root = ElementTree.Element(
+        "dataflow", {name: str(document[name]) for name in ("name", "owner", "version") if name in document}
+    )
+    if "description" in document:
+        _put_text(ElementTree.SubElement(root, "description"), document["description"])
+    if "service_level" in document:
+        ElementTree.SubElement(
+            root, "service_level", {name: repr(value) for name, value in document["service_level"].items()}
+        )
+    for task in document["tasks"]:
+        _write_task(root, task, ports_of[task["id"]])
+    for task in document["tasks"]:
+        for feed in task.get("inputs", ()):
+            _write_edge(root, task["id"], {"from": feed} if isinstance(feed, str) else feed)
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _write_task(root: ElementTree.Element, task: dict[str, Any], ports: Ports) -> None:
+    element = ElementTree.SubElement(root, "PE", {"id": task["id"]})
+    for tag, side in (("in", ports.inputs), ("out", ports.outputs)):
+        for port in side:
+            schema = {"type": str(port.schema)} if port.schema else {}
+            gather = {"gather": port.gather.value} if tag == "in" and port.gather.value != "interleave" else {}
+            ElementTree.SubElement(element, tag, {"id": port.name} | schema | gather)
+    for alternate in task.get("alternates", [task]):
+        names = {"name": "name", "type": "impl", "value": "value", "cost_s": "cost_s", "selectivity": "selectivity"}
+        attributes = {xml: str(alternate[name]) for name, xml in names.items() if name in alternate}
+        if "alternates" in task:
+            attributes.setdefault("name", alternate["type"])
+        inner = ElementTree.SubElement(element, "alternate", attributes)
+        for name, value in alternate.get("config", {}).items():
+            _put_text(ElementTree.SubElement(inner, "option", {"name": name}), value)
+
+
+def _write_edge(root: ElementTree.Element, target: str, feed: dict[str, Any]) -> None:
+    sink = f"{target}:{feed['to']}" if "to" in feed else target
+    attributes = {"source": feed["from"], "sink": sink}
+    if "where" in feed:
+        attributes["where"] = feed["where"]
+    if feed.get("feedback"):
+        attributes["feedback"] = "true"
+    element = ElementTree.SubElement(root, "edge", attributes)
+    for column in feed.get("key", ()):
+        ElementTree.SubElement(element, "key", {"column": column})
+
+
+def _put_text(element: ElementTree.Element, value: object) -> None:
+    if isinstance(value, str) and not _UNSAFE.search(value):
+        element.text = value
+    else:
+        element.set("type", "json")
+        element.text = json.dumps(value)

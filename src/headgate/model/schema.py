@@ -1,0 +1,71 @@
+"""The columns that a stream's rows have, as far as they are known before anything runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headgate.model.expression import columns_of_type, sql_type
+
+__all__ = ["Column", "Schema"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column; its type is Spark SQL's, or ``None`` when only running it would tell."""
+
+    name: str
+    type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The columns of a stream, in order. Names are compared without regard to case, as Spark does."""
+
+    columns: tuple[Column, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> Schema:
+        """Read ``"id string, v double"``, or a single type for rows of one column called ``value``.
+
+        >>> Schema.parse("id string, v long")
+        Schema(columns=(Column(name='id', type='string'), Column(name='v', type='bigint')))
+        >>> print(Schema.parse("string"))
+        value string
+        >>> Schema.parse("id string, ID long")
+        Traceback (most recent call last):
+            ...
+        ValueError: column 'ID' is there twice
+        """
+        try:
+            schema = cls((Column("value", sql_type(text)),))
+        except ValueError:
+            schema = cls(tuple(Column(name, kind) for name, kind in columns_of_type(text)))
+        seen: set[str] = set()
+        for column in schema.columns:
+            if column.name.casefold() in seen:
+                raise ValueError(f"column '{column.name}' is there twice")
+            seen.add(column.name.casefold())
+        return schema
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    def __str__(self) -> str:
+        return ", ".join(f"{column.name} {column.type or '?'}" for column in self.columns)
+
+    def find(self, name: str) -> Column | None:
+        """The column of that name, in whatever case."""
+        folded = name.casefold()
+        return next((column for column in self.columns if column.name.casefold() == folded), None)
+
+    def with_column(self, column: Column) -> Schema:
+        """This schema with a column replaced in place, or added at the end.
+
+        >>> print(Schema.parse("a int, b int").with_column(Column("A", "string")).with_column(Column("c")))
+        A string, b int, c ?
+        """
+        folded = column.name.casefold()
+        if self.find(column.name) is None:
+            return Schema((*self.columns, column))
+        return Schema(tuple(column if old.name.casefold() == folded else old for old in self.columns))

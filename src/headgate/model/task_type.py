@@ -1,0 +1,173 @@
+"""Task types: what a task may be, which options it takes, which ports it has and which columns it makes.
+
+A task type is one :class:`TaskConfig` subclass (the options, checked by pydantic) in a :class:`TaskType`. Packages add
+their own through the entry-point group ``headgate.task_types``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Annotated, Any, ClassVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from headgate.errors import nearest
+from headgate.model.expression import columns_of
+from headgate.model.names import PortName
+from headgate.model.schema import Schema
+from headgate.model.task import Gather, Port, Ports
+
+__all__ = [
+    "IN",
+    "OUT",
+    "SINK",
+    "SOURCE",
+    "STEP",
+    "ColumnName",
+    "Expression",
+    "Inputs",
+    "Role",
+    "SchemaText",
+    "State",
+    "TaskConfig",
+    "TaskType",
+    "UnknownColumn",
+]
+
+IN, OUT = PortName("in"), PortName("out")
+
+SOURCE = Ports(outputs=(Port(OUT),))
+STEP = Ports(inputs=(Port(IN),), outputs=(Port(OUT),))
+SINK = Ports(inputs=(Port(IN),))
+
+
+class Role(StrEnum):
+    """Where in a dataflow a task of this type stands."""
+
+    SOURCE = "source"
+    STEP = "step"
+    SINK = "sink"
+
+
+class State(StrEnum):
+    """What a task remembers between rows."""
+
+    NONE = "none"
+    """Nothing: each row is treated by itself."""
+
+    KEYED = "keyed"
+    """Something for each key, kept by a keyed host."""
+
+    NATIVE = "native"
+    """Event-time windows or joins, kept by a Spark streaming query of their own."""
+
+
+def _checked_expression(text: str) -> str:
+    columns_of(text)
+    return text
+
+
+def _checked_schema(text: str) -> str:
+    Schema.parse(text)
+    return text
+
+
+Expression = Annotated[str, AfterValidator(_checked_expression)]
+"""A Spark SQL expression over the columns of the task's input."""
+
+SchemaText = Annotated[str, AfterValidator(_checked_schema)]
+"""Columns as in SQL's CREATE TABLE: ``id string, v double``."""
+
+ColumnName = Annotated[str, Field(min_length=1, max_length=256)]
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownColumn:
+    """An option that reads a column which the input does not have."""
+
+    option: str
+    column: str
+    schema: Schema
+
+    @property
+    def nearest(self) -> str | None:
+        return nearest(self.column, self.schema.names)
+
+
+@dataclass(slots=True)
+class Inputs:
+    """What enters a task: a schema per port and side, ``None`` where it is not known; collects what does not fit."""
+
+    schemas: Mapping[str, Sequence[Schema | None]]
+    unknown: list[UnknownColumn] = field(default_factory=list)
+
+    def rows(self, port: str = IN, side: int = 0) -> Schema | None:
+        """The schema of the rows that enter a port (of one side of it, where it joins)."""
+        entering = self.schemas.get(port, ())
+        return entering[side] if side < len(entering) else None
+
+    def check_columns(self, option: str, names: Iterable[str], port: str = IN, side: int = 0) -> None:
+        """Note every name that is no column of what enters ``port``; says nothing where the schema is unknown."""
+        schema = self.rows(port, side)
+        if schema is not None:
+            self.unknown += [UnknownColumn(option, name, schema) for name in names if schema.find(name) is None]
+
+    def check_expression(self, option: str, expression: str, port: str = IN, side: int = 0) -> None:
+        """Note every column that a SQL expression reads and the input lacks."""
+        self.check_columns(option, columns_of(expression), port, side)
+
+
+class TaskConfig(BaseModel):
+    """The options of a task type; subclass it, one field per option, each with a description.
+
+    ``outputs`` tells the schema of each output port and notes columns that are missing; the default passes on what
+    comes in for a task with one input, and knows nothing otherwise.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, validate_default=False)
+
+    example: ClassVar[Mapping[str, Any]] = {}
+    """Options that make a valid task, shown by ``headgate tasks NAME``."""
+
+    def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
+        return {OUT: inputs.rows()}
+
+
+@dataclass(frozen=True, slots=True)
+class TaskType:
+    """A registered kind of task. Its summary is the first line of its options' docstring.
+
+    >>> from headgate.tasks import BUILT_IN
+    >>> print(next(kind for kind in BUILT_IN if kind.name == "filter").summary)
+    Pass the rows for which a SQL predicate holds.
+    """
+
+    name: str
+    config: type[TaskConfig]
+    ports: Ports = STEP
+    state: State = State.NONE
+    ports_declared: bool = False
+    """Whether the dataflow's author may name the ports; ``ports`` is then what holds if none are named."""
+
+    package: str = "headgate"
+
+    @property
+    def summary(self) -> str:
+        return (self.config.__doc__ or "").strip().partition("\n")[0]
+
+    @property
+    def stateful(self) -> bool:
+        return self.state is not State.NONE
+
+    @property
+    def role(self) -> Role:
+        if not self.ports.inputs:
+            return Role.SOURCE
+        return Role.STEP if self.ports.outputs else Role.SINK
+
+
+def joining(sides: int) -> Ports:
+    """Ports of a task that joins that many streams."""
+    return Ports(inputs=(Port(IN, gather=Gather.JOIN, streams_min=sides, streams_max=sides),), outputs=(Port(OUT),))

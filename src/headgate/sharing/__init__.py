@@ -1,0 +1,1 @@
+"""What dataflows have in common: signatures, duplicates, overlap and the merged graph."""

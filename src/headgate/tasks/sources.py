@@ -1,0 +1,136 @@
+"""Task types that bring rows in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field, PositiveFloat, PositiveInt, model_validator
+
+from headgate.model.schema import Column, Schema
+from headgate.model.task_type import OUT, SOURCE, ColumnName, Inputs, SchemaText, TaskConfig, TaskType
+
+__all__ = ["TYPES", "FileFormat", "Rate", "ReadFiles", "ReadKafka", "ReadSocket", "Replay"]
+
+FileFormat = Literal["json", "csv", "parquet", "text"]
+
+TEXT = Schema((Column("value", "string"),))
+
+
+class _FilesOptions(TaskConfig):
+    path: str = Field(min_length=1, description="Folder or glob of the files.")
+    format: FileFormat = Field("json", description="How the files are written; json means one object a line.")
+    columns: SchemaText | None = Field(
+        None, description="The columns, such as 'id string, v double'; text has one, value."
+    )
+    header: bool = Field(False, description="Whether csv files start with a line of column names.")
+
+    @model_validator(mode="after")
+    def _columns_are_known(self) -> _FilesOptions:
+        if self.columns is None and self.format != "text":
+            raise ValueError(f"format {self.format} needs columns, such as columns: 'id string, v double'")
+        if self.columns is not None and self.format == "text":
+            raise ValueError("format text has the single column value; leave columns out")
+        if self.header and self.format != "csv":
+            raise ValueError("header is an option of format csv")
+        return self
+
+    def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
+        del inputs
+        return {OUT: TEXT if self.columns is None else Schema.parse(self.columns)}
+
+
+class ReadFiles(_FilesOptions):
+    """Read the files of a folder, and those that are added while it runs.
+
+    Each file is read once, in the order of modification. A file must appear whole (write it elsewhere, then rename it).
+    """
+
+    example: ClassVar[Mapping[str, Any]] = {
+        "path": "data/city/*.jsonl",
+        "columns": "sensor string, t timestamp, v double",
+    }
+
+    files_per_batch: PositiveInt | None = Field(None, description="At most so many new files in one micro-batch.")
+
+
+class Replay(_FilesOptions):
+    """Play a recorded file as a stream, at a given rate or at the pace of its own time stamps.
+
+    Without ``rate_per_s`` and ``time_column`` the rows come as fast as they are taken.
+    """
+
+    example: ClassVar[Mapping[str, Any]] = {
+        "path": "data/taxi.csv",
+        "format": "csv",
+        "columns": "t timestamp, fare double",
+        "time_column": "t",
+        "speed": 60,
+    }
+
+    rate_per_s: PositiveFloat | None = Field(None, description="Rows per second.")
+    time_column: ColumnName | None = Field(None, description="The column whose time stamps set the pace.")
+    speed: PositiveFloat = Field(1.0, description="How much faster than recorded; only with time_column.")
+    repeat: bool = Field(False, description="Whether to start again at the end.")
+
+    @model_validator(mode="after")
+    def _one_pace(self) -> Replay:
+        if self.rate_per_s is not None and self.time_column is not None:
+            raise ValueError("rate_per_s and time_column both set the pace; give one of them")
+        if self.speed != 1.0 and self.time_column is None:
+            raise ValueError("speed needs time_column")
+        if self.time_column is not None and self.columns is not None:
+            schema = Schema.parse(self.columns)
+            if schema.find(self.time_column) is None:
+                raise ValueError(f"time_column '{self.time_column}' is not among the columns ({schema})")
+        return self
+
+
+class Rate(TaskConfig):
+    """Make rows at a steady rate, each with a time stamp and a number counting from 0; for trials."""
+
+    example: ClassVar[Mapping[str, Any]] = {"rows_per_s": 1000}
+
+    rows_per_s: PositiveInt = Field(1, description="Rows per second.")
+
+    def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
+        del inputs
+        return {OUT: Schema((Column("timestamp", "timestamp"), Column("value", "bigint")))}
+
+
+class ReadSocket(TaskConfig):
+    """Read lines of text from a TCP socket. They cannot be read again after a failure: for trials only."""
+
+    example: ClassVar[Mapping[str, Any]] = {"host": "localhost", "port": 9999}
+
+    host: str = Field("localhost", min_length=1, description="Where the lines come from.")
+    port: int = Field(ge=1, le=65_535, description="The port there.")
+
+    def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
+        del inputs
+        return {OUT: TEXT}
+
+
+class ReadKafka(TaskConfig):
+    """Read the records of Kafka topics: key and value as bytes, topic, partition, offset, timestamp."""
+
+    example: ClassVar[Mapping[str, Any]] = {"servers": "localhost:9092", "topics": ["city"]}
+
+    servers: str = Field(min_length=1, description="Bootstrap servers, comma separated.")
+    topics: tuple[str, ...] = Field(min_length=1, description="The topics to read.")
+    start: Literal["earliest", "latest"] = Field("latest", description="Where to begin when there is no checkpoint.")
+    rows_per_batch: PositiveInt | None = Field(None, description="At most so many records in one micro-batch.")
+
+    def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
+        del inputs
+        columns = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp"
+        return {OUT: Schema.parse(columns)}
+
+
+TYPES = (
+    TaskType("read_files", ReadFiles, SOURCE),
+    TaskType("replay", Replay, SOURCE),
+    TaskType("rate", Rate, SOURCE),
+    TaskType("read_socket", ReadSocket, SOURCE),
+    TaskType("read_kafka", ReadKafka, SOURCE),
+)
