@@ -8,7 +8,8 @@ The tree, by who can mend it::
     +-- PluginError         a package that adds task types is broken
 
 Every error is a triple of ``condition`` (a stable name that programs may test), ``message`` (a sentence for people)
-and ``parameters``. A :class:`Fault` is the same triple for one place in a user's file.
+and ``parameters``. A :class:`Fault` is the same triple for one place in a user's file. What checks a single value and
+knows neither file nor line raises :class:`BadValue`, of which a fault is made.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 __all__ = [
+    "BadValue",
     "Fault",
     "HeadgateError",
     "InputError",
@@ -26,6 +29,7 @@ __all__ = [
     "Place",
     "PluginError",
     "nearest",
+    "printable",
     "shorten",
 ]
 
@@ -98,12 +102,12 @@ class Fault:
         return {
             "condition": self.condition,
             "message": printable(self.message),
-            "file": self.place.file,
+            "file": None if self.place.file is None else printable(self.place.file),
             "line": self.place.line,
             "column": self.place.column,
             "task": None if self.task is None else printable(self.task),
             "expected": None if self.expected is None else printable(self.expected),
-            "nearest": self.nearest,
+            "nearest": None if self.nearest is None else printable(self.nearest),
         }
 
 
@@ -142,6 +146,15 @@ class PluginError(HeadgateError):
     """A package that registers task types cannot be loaded or registers something unusable."""
 
 
+class BadValue(ValueError):
+    """A value does not do: why, and where it helps what would do and the nearest valid name."""
+
+    def __init__(self, message: str, expected: str | None = None, nearest: str | None = None) -> None:
+        super().__init__(message)
+        self.expected = expected
+        self.nearest = nearest
+
+
 def nearest(name: str, valid: Iterable[str]) -> str | None:
     """Return the valid name closest to ``name``, if one is close enough to be a slip.
 
@@ -156,24 +169,36 @@ def nearest(name: str, valid: Iterable[str]) -> str | None:
 
 
 def shorten(value: object, limit: int = 60) -> str:
-    """Write a value the user gave, cut so that a message stays one line.
+    """Write a value the user gave, cut so that a message stays one line; however large it is, only its start is read.
 
-    >>> shorten("x" * 100, 12)
-    "'xxxxxxxx..."
+    >>> shorten("x" * 100, 12), shorten(["y"] * 10**6, 12)
+    ("'xxxxxxxx...", "['y', 'y'...")
     """
     try:
-        text = repr(value)
-    except (ValueError, RecursionError):
-        text = f"a huge {type(value).__name__}"
+        text = repr(_beginning(value, limit))
+    except Exception:  # a whole number with more digits than Python will write, or an object with a broken repr
+        text = f"a {type(value).__name__} that cannot be shown"
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
-def printable(text: str) -> str:
-    """Escape what a terminal must not get from a file: control characters and lone surrogates.
+def _beginning(value: object, most: int, depth: int = 0) -> object:
+    if isinstance(value, (str, bytes)):
+        return value[:1_000]
+    if isinstance(value, (Mapping, list, tuple)) and depth > 3:
+        return ...
+    if isinstance(value, Mapping):
+        return {key: _beginning(item, most // 2, depth + 1) for key, item in islice(value.items(), most)}
+    if isinstance(value, (list, tuple)):
+        return [_beginning(item, most // 2, depth + 1) for item in islice(value, most)]
+    return value
 
-    >>> printable("a\\x1b[31mb\\ud800")
-    'a\\\\x1b[31mb\\\\ud800'
+
+def printable(text: str) -> str:
+    """Write a text from a file on one line, with what a terminal must not get escaped.
+
+    >>> printable("a\\x1b[31mb\\ud800\\nc")
+    'a\\\\x1b[31mb\\\\ud800\\\\nc'
     """
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode("ascii") for c in text)
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)

@@ -23,6 +23,11 @@ class Layout:
     height: Mapping[TaskId, float]
     bends: Mapping[Stream, tuple[Point, ...]]
 
+    @property
+    def tallest(self) -> float:
+        """The greatest height at which a task stands or a stream passes."""
+        return max([*self.height.values(), *(y for points in self.bends.values() for _, y in points)], default=0.0)
+
 
 def arrange(dataflow: Dataflow) -> Layout:
     """Lay a dataflow out; each task stands one layer after the last of those that feed it."""

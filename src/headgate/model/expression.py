@@ -5,11 +5,23 @@ The parser is sqlglot in its Spark dialect. The text itself is kept as the user 
 
 from __future__ import annotations
 
+import logging
+import re
+from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
-__all__ = ["columns_of", "columns_of_type", "sql_type"]
+__all__ = ["columns_of", "spliced"]
 
 MAX_LENGTH = 10_000
+MAX_DEPTH = 100
+MAX_FORKS = 6
+
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
+"""What no format could carry, or no terminal should be sent."""
+
+_SILENT = logging.NullHandler()
+_IN_ROW = re.compile(r"\w\s+(?=\w)")
 
 
 @lru_cache(maxsize=65_536)
@@ -28,99 +40,103 @@ def columns_of(expression: str) -> tuple[str, ...]:
     from sqlglot import exp
 
     tree = _parsed(expression)
-    if not isinstance(tree, (exp.Condition, exp.Interval)) or isinstance(tree, exp.Query):
+    single = (exp.Condition, exp.Interval, exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
+    if not isinstance(tree, single) or isinstance(tree, exp.Query) or tree.is_star:
         raise ValueError(f"not a SQL expression: {_cut(expression)} (a single expression, without alias or statement)")
     if tree.find(exp.Query):
         raise ValueError(f"a query inside an expression: {_cut(expression)} (join the streams instead)")
+    if tree.find(exp.Placeholder, exp.Parameter):
+        raise ValueError(f"a parameter inside an expression: {_cut(expression)} (write the value itself)")
     found = [column.parts[0].name for column in tree.find_all(exp.Column, bfs=False)]
     return tuple(dict.fromkeys(name for name in found if name))
 
 
-@lru_cache(maxsize=4_096)
-def sql_type(text: str) -> str:
-    """Return a Spark SQL type in its canonical spelling.
+def spliced(expression: str, into: Callable[[str], str]) -> str:
+    """Replace each column that an expression reads, leaving everything else as it was written.
 
-    >>> sql_type("Long"), sql_type("array<string>"), sql_type("struct<x:int, y:timestamp>")
-    ('bigint', 'array<string>', 'struct<x: int, y: timestamp>')
-    >>> sql_type("strng")
-    Traceback (most recent call last):
-        ...
-    ValueError: unknown column type 'strng' (types are Spark SQL's: string, bigint, double, boolean, timestamp, ...)
+    >>> spliced("v > 3 and `the city` = 'v' and exists(xs, x -> x > v)", lambda name: f"row.{name}")
+    "row.v > 3 and row.`the city` = 'v' and exists(row.xs, x -> x > row.v)"
     """
     from sqlglot import exp
-    from sqlglot.errors import SqlglotError
 
-    complaint = (
-        f"unknown column type {_cut(text)} (types are Spark SQL's: string, bigint, double, boolean, timestamp, ...)"
-    )
-    if not text.strip() or len(text) > MAX_LENGTH:
-        raise ValueError(complaint)
-    try:
-        built = exp.DataType.build(text, dialect="spark")
-        rendered = built.sql("spark")
-    except (SqlglotError, RecursionError, ValueError, TypeError, AttributeError):
-        raise ValueError(complaint) from None
-    if built.this in (exp.DataType.Type.UNKNOWN, exp.DataType.Type.USERDEFINED) or text.strip().upper() == "STRUCT":
-        raise ValueError(complaint)
-    return rendered.lower()
+    found = {(part.meta["start"], part.meta["end"] + 1) for part in _column_parts(_parsed(expression), exp.Column)}
+    pieces, position = [], 0
+    for start, end in sorted(found):
+        pieces += [expression[position:start], into(expression[start:end])]
+        position = end
+    return "".join([*pieces, expression[position:]])
 
 
-def columns_of_type(text: str) -> tuple[tuple[str, str], ...]:
-    """Split a table's columns as in SQL's ``CREATE TABLE``: names and types.
-
-    >>> columns_of_type("id string, reading struct<v: double, u: string>")
-    (('id', 'string'), ('reading', 'struct<v: double, u: string>'))
-    """
-    columns = []
-    for part in _split_at_commas(text):
-        name, _, type_text = part.strip().replace(":", " ", 1 if _colon_names(part) else 0).partition(" ")
-        if not name or not type_text.strip():
-            raise ValueError(f"column {_cut(part.strip())} needs a name and a type, such as 'id string'")
-        columns.append((name.strip("`"), sql_type(type_text.strip())))
-    return tuple(columns)
-
-
-def _colon_names(part: str) -> bool:
-    """``a: int`` and ``a:int`` name a column; the colon of ``s struct<x:int>`` does not."""
-    head = part.strip().split(" ", 1)[0]
-    return ":" in head and "<" not in head.split(":", 1)[0]
-
-
-def _split_at_commas(text: str) -> list[str]:
-    parts, depth, start = [], 0, 0
-    for position, char in enumerate(text):
-        if char in "<(":
-            depth += 1
-        elif char in ">)":
-            depth -= 1
-        elif char == "," and depth == 0:
-            parts.append(text[start:position])
-            start = position + 1
-    return [*parts, text[start:]]
+def _column_parts(tree: Any, column: Any) -> list[Any]:
+    return [found.parts[0] for found in tree.find_all(column) if "start" in found.parts[0].meta]
 
 
 def _parsed(expression: str) -> object:
     import sqlglot
+    from sqlglot import exp
     from sqlglot.errors import SqlglotError
 
     if not expression.strip():
         raise ValueError("an empty SQL expression")
     if len(expression) > MAX_LENGTH:
         raise ValueError(f"a SQL expression of more than {MAX_LENGTH:,} characters")
+    if _CONTROL.search(expression):
+        raise ValueError(
+            f"a control character in a SQL expression: {_cut(expression)} (write it as an escape: \\u0007)"
+        )
+    # Unless a handler is there, what the parser cannot make sense of would be logged on the terminal.
+    logging.getLogger("sqlglot").addHandler(_SILENT)
     try:
-        return sqlglot.parse_one(expression, dialect="spark")
-    except RecursionError:
+        if sum(map(expression.count, "([{<")) + len(_IN_ROW.findall(expression)) > MAX_FORKS:
+            _check_depth(expression)
+        return sqlglot.parse_one(expression, into=exp.Condition, dialect="spark")
+    except (RecursionError, _TooDeep):
         raise ValueError(f"a SQL expression nested too deeply: {_cut(expression)}") from None
     except SqlglotError as error:
-        raise ValueError(f"not a SQL expression: {_cut(expression)} ({_reason(str(error))})") from None
-    except (ValueError, TypeError, AttributeError, IndexError, KeyError):
+        raise ValueError(f"not a SQL expression: {_cut(expression)} ({_reason(error)})") from None
+    except Exception:  # the parser meets the unforeseen in many ways
         raise ValueError(f"not a SQL expression: {_cut(expression)}") from None
 
 
-def _reason(message: str) -> str:
-    if message.startswith("Required keyword"):
+class _TooDeep(Exception):
+    pass
+
+
+def _check_depth(text: str) -> None:
+    """Refuse a SQL text that would keep sqlglot's parser busy for ever.
+
+    At some places it tries what follows in one way, goes back and tries another; where these nest, its time doubles
+    with each. The places are the name of a type before a bracket, as in ``date(date(date(...)))``, or before another
+    name of a type, and ``if`` and ``interval`` before anything but a bracket or a value.
+    """
+    from sqlglot.dialects.spark import Spark
+
+    kinds = Spark.parser_class.TYPE_TOKENS
+    opened: list[tuple[bool, bool]] = []
+    nested = forks = 0
+    before, after_type = "", False
+    for token in Spark().tokenize(text):
+        is_type = token.token_type in kinds
+        if token.text in ("(", "[", "{") or (token.text == "<" and after_type):
+            opened.append((token.text == "<", after_type))
+            nested += after_type
+        elif token.text in (")", "]", "}", ">", ">>"):
+            for mark in token.text:
+                # A greater-than sign closes nothing but what a less-than sign has opened.
+                if opened and (mark != ">" or opened[-1][0]):
+                    nested -= opened.pop()[1]
+        forks += (after_type and is_type) or (before == "IF" and token.text != "(")
+        forks += before == "INTERVAL" and token.token_type.name not in ("STRING", "NUMBER")
+        before, after_type = token.text.upper(), is_type
+        if len(opened) > MAX_DEPTH or max(nested, forks) > MAX_FORKS:
+            raise _TooDeep
+
+
+def _reason(error: Exception) -> str:
+    details = getattr(error, "errors", [])
+    if any(str(detail.get("description")).startswith("Required keyword") for detail in details):
         return "an operand is missing"
-    if message.startswith("Error tokenizing"):
+    if str(error).startswith("Error tokenizing"):
         return "a quote or comment is not closed"
     return "something in it does not belong there"
 

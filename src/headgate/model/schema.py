@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headgate.model.expression import columns_of_type, sql_type
+from headgate.errors import BadValue
+from headgate.model.sql_type import columns_of_type, quoted, sql_type
 
 __all__ = ["Column", "Schema"]
 
@@ -34,16 +35,20 @@ class Schema:
         >>> Schema.parse("id string, ID long")
         Traceback (most recent call last):
             ...
-        ValueError: column 'ID' is there twice
+        headgate.errors.BadValue: column 'ID' is there twice
         """
         try:
-            schema = cls((Column("value", sql_type(text)),))
-        except ValueError:
-            schema = cls(tuple(Column(name, kind) for name, kind in columns_of_type(text)))
+            columns = columns_of_type(text)
+        except BadValue as no_columns:
+            try:
+                columns = (("value", sql_type(text)),)
+            except BadValue as no_type:
+                raise (no_type if " " not in text.strip() and no_type.nearest else no_columns) from None
+        schema = cls(tuple(Column(name, kind) for name, kind in columns))
         seen: set[str] = set()
         for column in schema.columns:
             if column.name.casefold() in seen:
-                raise ValueError(f"column '{column.name}' is there twice")
+                raise BadValue(f"column '{column.name}' is there twice", "each column once, in whatever case")
             seen.add(column.name.casefold())
         return schema
 
@@ -52,7 +57,7 @@ class Schema:
         return tuple(column.name for column in self.columns)
 
     def __str__(self) -> str:
-        return ", ".join(f"{column.name} {column.type or '?'}" for column in self.columns)
+        return ", ".join(f"{quoted(column.name)} {column.type or '?'}" for column in self.columns)
 
     def find(self, name: str) -> Column | None:
         """The column of that name, in whatever case."""

@@ -7,8 +7,8 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field
 
-from headgate.model.expression import sql_type
 from headgate.model.schema import Column, Schema
+from headgate.model.sql_type import sql_type
 from headgate.model.task_type import IN, OUT, ColumnName, Expression, Inputs, SchemaText, TaskConfig, TaskType
 
 __all__ = [

@@ -98,8 +98,6 @@ class Dedup(KeyedConfig):
 
     example: ClassVar[Mapping[str, Any]] = {"key": ["message_id"]}
 
-    within: Span | None = Field(None, description="Forget a key after so long; keys are kept for ever if left out.")
-
     def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
         inputs.check_columns("key", self.key)
         return {OUT: inputs.rows()}

@@ -1,0 +1,74 @@
+"""Make the readings of a city's sensors that the dataflows in examples/city read: the same ones for the same seed.
+
+    .venv/bin/python examples/city_data.py [FOLDER] [--rows 10000] [--seed 1]
+
+FOLDER is data if none is given. Like real ones, some readings come twice, some lie out of range, and some lack their
+temperature because the sensor fails.
+"""
+
+import argparse
+import csv
+import json
+import random
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+DISTRICTS = ("harbour", "hill", "market", "north", "south")
+SENSORS, ROWS_PER_FILE = 50, 1_000
+START = datetime(2026, 7, 1, 6)
+
+
+def readings(rows: int, seed: int) -> Iterator[dict]:
+    """One reading after the other: every sensor in turn, a minute apart."""
+    draw = random.Random(seed)
+    base = {sensor: draw.gauss(27, 4) for sensor in range(SENSORS)}
+    last = None
+    for number in range(rows):
+        if last is not None and draw.random() < 0.01:
+            yield last
+            continue
+        sensor = number % SENSORS
+        moment = START + timedelta(minutes=number // SENSORS)
+        temperature = base[sensor] + draw.gauss(0, 1) + (200 if draw.random() < 0.005 else 0)
+        last = {
+            "sensor": f"s{sensor:03}",
+            "district": DISTRICTS[sensor % len(DISTRICTS)],
+            "t": moment.isoformat(),
+            "temperature": None if draw.random() < 0.02 else round(temperature, 2),
+            "humidity": round(draw.uniform(20, 95), 1),
+            "dust": round(draw.lognormvariate(3, 0.8), 1),
+        }
+        yield last
+
+
+def repairs(seed: int) -> Iterator[tuple[str, str, str]]:
+    """When somebody saw to a sensor."""
+    draw = random.Random(seed)
+    for sensor in range(0, SENSORS, 7):
+        moment = START + timedelta(hours=draw.randrange(1, 24))
+        yield f"s{sensor:03}", moment.isoformat(), draw.choice(("ana", "ben", "chiara"))
+
+
+def write(folder: Path, rows: int, seed: int) -> None:
+    """Write the readings, a thousand to a file, and the repairs; a file appears whole or not at all."""
+    city, log = folder / "city", folder / "repairs"
+    city.mkdir(parents=True, exist_ok=True)
+    log.mkdir(parents=True, exist_ok=True)
+    lines = [json.dumps(reading) + "\n" for reading in readings(rows, seed)]
+    for start in range(0, rows, ROWS_PER_FILE):
+        part = city / f"{start // ROWS_PER_FILE:05}.part"
+        part.write_text("".join(lines[start : start + ROWS_PER_FILE]), encoding="utf-8")
+        part.replace(part.with_suffix(".jsonl"))
+    with (log / "repairs.csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows(repairs(seed))
+
+
+if __name__ == "__main__":
+    arguments = argparse.ArgumentParser(description="Make the readings that the dataflows in examples/city read.")
+    arguments.add_argument("folder", nargs="?", type=Path, default=Path("data"), help="where to put them")
+    arguments.add_argument("--rows", type=int, default=10_000, help="how many readings")
+    arguments.add_argument("--seed", type=int, default=1, help="another seed makes other readings")
+    given = arguments.parse_args()
+    write(given.folder, given.rows, given.seed)
+    print(f"{given.rows:,} readings in {given.folder / 'city'}, repairs in {given.folder / 'repairs'}")

@@ -1,0 +1,175 @@
+#!/usr/bin/env python
+"""Writes the parts of the documentation that follow from the code.
+
+    .venv/bin/python scripts/reference.py
+
+docs/reference/task-types.md and format.md come from the options' models, dataflow.schema.json from the same, and the
+pictures from the examples. A test fails when one of them is out of date.
+"""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import yaml
+from pydantic import BaseModel
+
+from headgate.drawing.svg import to_svg
+from headgate.formats import document
+from headgate.model.registry import Registry
+from headgate.model.task_type import Role, TaskType
+from headgate.service.load import load
+from headgate.sharing.merge import merge
+from headgate.tasks import BUILT_IN
+from headgate.tasks.reference import to_markdown
+
+ROOT = Path(__file__).resolve().parent.parent
+REGISTRY = Registry(BUILT_IN)  # without what other packages may have added here
+
+CITY = ("city/alarms.yaml", "city/map.yaml", "city/archive.json", "city/quality.py")
+PICTURES = {"alarms": CITY[0], "tweets": "tweets.xml", "patterns": "patterns.yaml"}
+
+ROLES = {
+    Role.SOURCE: ("Sources", "Tasks that bring rows in. They have no inputs."),
+    Role.STEP: ("Steps", "Tasks that read rows and pass rows on."),
+    Role.SINK: ("Sinks", "Tasks that hand rows over. They have no outputs."),
+}
+
+PARTS = {
+    "The dataflow": document.DataflowDocument,
+    "A task": document.TaskDocument,
+    "An alternate": document.AlternateDocument,
+    "An input": document.InputDocument,
+    "Ports": document.PortsDocument,
+    "A port": document.PortDocument,
+    "The service level": document.ServiceLevelDocument,
+}
+
+SHORT_FORMS = {
+    "An input": "An input that needs nothing but `from` may be written as that text alone.",
+    "A port": "A port that needs nothing but `name` may be written as that text alone.",
+}
+
+
+def files() -> dict[Path, str]:
+    """Every file that is written, with its text."""
+    reference, pictures = ROOT / "docs" / "reference", ROOT / "docs" / "pictures"
+    written = {
+        reference / "task-types.md": task_types(),
+        reference / "format.md": format_page(),
+        reference / "dataflow.schema.json": json.dumps(document.json_schema(REGISTRY), indent=2) + "\n",
+        pictures / "merged.svg": merged_picture(),
+    }
+    for name, example in PICTURES.items():
+        written[pictures / f"{name}.svg"] = to_svg(dataflow_of(example), REGISTRY)
+    return written
+
+
+def task_types() -> str:
+    lines = [
+        "# Task types",
+        "",
+        "The task types that come with Headgate. `headgate tasks` lists them too, with those of installed packages;",
+        "[Your own task types](../guides/own-task-types.md) tells how to add some. SQL is Spark's; columns are written",
+        "as in SQL's `CREATE TABLE`, such as `id string, v double`.",
+        "",
+    ]
+    for role, (title, meaning) in ROLES.items():
+        lines += [f"## {title}", "", meaning, ""]
+        for kind in BUILT_IN:
+            if kind.role is role:
+                lines += [to_markdown(kind), "```yaml", *example_of(kind), "```", ""]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def example_of(kind: TaskType) -> list[str]:
+    example = {"id": "example", "type": kind.name}
+    if kind.config.example:
+        example["config"] = dict(kind.config.example)
+    if kind.ports.inputs:
+        example["inputs"] = ["before"] if kind.ports.inputs[0].streams_min == 1 else ["left", "right"]
+    return yaml.safe_dump([example], sort_keys=False, width=100).splitlines()
+
+
+def format_page() -> str:
+    lines = [
+        "# Fields of a dataflow",
+        "",
+        "One set of fields, whether they are written as YAML, JSON, XML or Python.",
+        "[Writing dataflows](../guides/writing-dataflows.md) shows them at work. For editors, there is a JSON Schema,",
+        "[dataflow.schema.json](dataflow.schema.json).",
+        "",
+    ]
+    for title, model in PARTS.items():
+        lines += [f"## {title}", "", (model.__doc__ or "").strip(), ""]
+        if title in SHORT_FORMS:
+            lines += [SHORT_FORMS[title], ""]
+        lines += ["| field | type | default | meaning |", "|---|---|---|---|", *rows(model), ""]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def rows(model: type[BaseModel]) -> list[str]:
+    schema = model.model_json_schema()
+    found = []
+    for name, part in schema["properties"].items():
+        default = "required" if name in schema.get("required", []) else default_of(part)
+        cells = [f"`{name}`", type_of(part, name, schema.get("$defs", {})), default, part.get("description", "")]
+        found.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return found
+
+
+def default_of(part: dict) -> str:
+    default = part.get("default")
+    return "" if default in (None, "", [], {}) or isinstance(default, dict) else f"`{json.dumps(default)}`"
+
+
+HELD = {
+    "tasks": "list of [tasks](#a-task)",
+    "alternates": "list of [alternates](#an-alternate)",
+    "ports": "[ports](#ports)",
+    "service_level": "[service level](#the-service-level)",
+    "outputs": "list of [ports](#a-port)",
+}
+WORDS = {"string": "text", "integer": "whole number", "boolean": "true or false", "object": "mapping"}
+LIMITS = {"exclusiveMinimum": "above", "minimum": "at least", "exclusiveMaximum": "below", "maximum": "at most"}
+
+
+def type_of(part: dict, name: str, definitions: dict) -> str:
+    if name == "inputs":
+        return "list of [ports](#a-port)" if "PortDocument" in json.dumps(part) else "list of [inputs](#an-input)"
+    if name in HELD:
+        return HELD[name]
+    if "anyOf" in part:
+        # A price may also be given as text, so that no digit is lost; the first form tells enough.
+        choices = [choice for choice in part["anyOf"] if choice.get("type") != "null"]
+        return type_of(choices[0], name, definitions)
+    if "$ref" in part:
+        return type_of(definitions[part["$ref"].rpartition("/")[2]], name, definitions)
+    if "enum" in part:
+        return " or ".join(f"`{choice}`" for choice in part["enum"])
+    if "const" in part:
+        return f"`{part['const']}`"
+    if "pattern" in part and name in ("id", "name", "owner", "to"):
+        return "name"
+    if part.get("type") == "array":
+        return f"list of {type_of(part['items'], '', definitions)}s"
+    limits = [f"{word} {part[key]:g}" for key, word in LIMITS.items() if key in part]
+    return ", ".join([WORDS.get(part.get("type", ""), part.get("type", "")), *limits])
+
+
+def dataflow_of(example: str):
+    return load(ROOT / "examples" / example, REGISTRY).dataflow
+
+
+def merged_picture() -> str:
+    dataflows = [dataflow_of(example) for example in CITY]
+    merged = merge(dataflows)
+    graph = replace(merged.graph, description=", ".join(dataflow.name for dataflow in dataflows) + ": one graph")
+    return to_svg(graph, REGISTRY, {task: "for " + ", ".join(names) for task, names in merged.users.items()})
+
+
+if __name__ == "__main__":
+    for path, text in files().items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        print(path.relative_to(ROOT))

@@ -1,0 +1,211 @@
+"""The exchange: derived streams between fragments, durable and replayable.
+
+A topic is a folder with one batch of files per number, counted from 0 without gaps, each described by a small file that
+also names the plan snapshot its rows belong to. ``head.json`` holds the last number, so finding what is new costs the
+same however much there was before; a reader's position is kept beside it, and what lies before it is removed.
+
+Readers are a Spark data source written in Python. One micro-batch of a reader never holds rows of two snapshots of one
+topic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from headgate.runtime.state import read_json, write_json
+
+__all__ = ["ORDER", "SNAPSHOT", "Exchange", "ExchangeSource", "FileExchange", "topic_batches"]
+
+SNAPSHOT, ORDER = "__snapshot", "__order"
+"""Columns that every topic has: the plan snapshot of a row, and its place among the rows of the topic."""
+
+KEEP = 4
+"""Batches kept behind a reader's position: the last of them may be read again after a failure."""
+
+BEGIN = -1
+
+
+class Exchange(Protocol):
+    """What the engine asks of an exchange."""
+
+    def head(self, topic: str) -> int:
+        """The number of the last batch of a topic; -1 when there is none."""
+
+    def publish(self, topic: str, number: int, snapshot: int, files: Sequence[tuple[str, int]]) -> None:
+        """Add a batch; the files are moved into the topic. Publishing a number again does nothing."""
+
+    def position(self, topic: str) -> int:
+        """The number of the last batch that the topic's reader is done with."""
+
+    def done(self, topic: str, number: int) -> None:
+        """Move the reader's position on."""
+
+    def snapshot_of(self, topic: str, number: int) -> int | None:
+        """The plan snapshot to which the rows of a batch belong."""
+
+    def rows_behind(self, topic: str) -> int:
+        """How many rows the topic's reader has not read yet."""
+
+
+class FileExchange:
+    """An exchange in a folder."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def folder(self, topic: str) -> Path:
+        path = self.root / topic
+        path.mkdir(exist_ok=True)
+        return path
+
+    def head(self, topic: str) -> int:
+        return _head(self.folder(topic))
+
+    def position(self, topic: str) -> int:
+        found = read_json(self.folder(topic) / "position.json")
+        return BEGIN if found is None else int(found["number"])
+
+    def done(self, topic: str, number: int) -> None:
+        if number > self.position(topic):
+            write_json(self.folder(topic) / "position.json", {"number": number})
+
+    def snapshot_of(self, topic: str, number: int) -> int | None:
+        found = read_json(_described(self.folder(topic), number))
+        return None if found is None else int(found["snapshot"])
+
+    def rows_behind(self, topic: str) -> int:
+        folder = self.folder(topic)
+        numbers = range(self.position(topic) + 1, _head(folder) + 1)
+        return sum((read_json(_described(folder, number)) or {"rows": 0})["rows"] for number in numbers)
+
+    def publish(self, topic: str, number: int, snapshot: int, files: Sequence[tuple[str, int]]) -> None:
+        folder = self.folder(topic)
+        if number <= _head(folder):
+            return
+        names = []
+        for index, (staged, _) in enumerate(files):
+            target = folder / f"{number:010d}-{index}.arrow"
+            if Path(staged).exists():
+                Path(staged).replace(target)
+            names.append(target.name)
+        rows = sum(count for _, count in files)
+        write_json(_described(folder, number), {"files": names, "snapshot": snapshot, "rows": rows})
+        write_json(folder / "head.json", {"number": number})
+        self._retain(topic, folder)
+
+    def _retain(self, topic: str, folder: Path) -> None:
+        kept = read_json(folder / "first.json") or {"number": 0}
+        first, done = int(kept["number"]), self.position(topic) - KEEP
+        if done < first + KEEP:
+            return
+        for number in range(first, done):
+            described = read_json(_described(folder, number)) or {"files": []}
+            for name in described["files"]:
+                (folder / name).unlink(missing_ok=True)
+            _described(folder, number).unlink(missing_ok=True)
+        write_json(folder / "first.json", {"number": done})
+
+
+def _head(folder: Path) -> int:
+    found = read_json(folder / "head.json")
+    return BEGIN if found is None else int(found["number"])
+
+
+def _described(folder: Path, number: int) -> Path:
+    return folder / f"{number:010d}.json"
+
+
+class _Batches(InputPartition):
+    """Part of a batch: one file."""
+
+    def __init__(self, path: str, snapshot: int, first: int) -> None:
+        self.path = path
+        self.snapshot = snapshot
+        self.first = first
+
+
+class ExchangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads a topic from a given number on."""
+
+    def __init__(self, schema: StructType, folder: str, start: int, rows_per_batch: int) -> None:
+        self.schema = schema
+        self.folder = Path(folder)
+        self.start = start
+        self.rows_per_batch = rows_per_batch
+        self.until: int | None = None
+
+    def initialOffset(self) -> dict[str, int]:
+        return {"number": self.start}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self.until = _head(self.folder)
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+        del limit
+        head = _head(self.folder) if self.until is None else self.until
+        last, rows, snapshot = start["number"], 0, None
+        for number in range(start["number"] + 1, head + 1):
+            described = read_json(_described(self.folder, number))
+            if snapshot is not None and (described["snapshot"] != snapshot or rows >= self.rows_per_batch):
+                break
+            last, rows, snapshot = number, rows + described["rows"], described["snapshot"]
+        return {"number": last}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        parts = []
+        for number in range(start["number"] + 1, end["number"] + 1):
+            described = read_json(_described(self.folder, number)) or {"files": []}
+            for index, name in enumerate(described["files"]):
+                first = (number << 40) + (index << 28)
+                parts.append(_Batches(str(self.folder / name), described["snapshot"], first))
+        return parts
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        assert isinstance(partition, _Batches)
+        return topic_batches(partition.path, self.schema, partition.snapshot, partition.first)
+
+    def commit(self, end: dict[str, int]) -> None:
+        """Nothing to do: the fragment tells the exchange itself, as soon as its epoch is committed."""
+
+
+def topic_batches(path: str, schema: StructType, snapshot: int, first: int) -> Iterator[Any]:
+    """The rows of a topic's file, each with its snapshot and its place, numbered from ``first``."""
+    import numpy as np
+    import pyarrow as pa
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    target = to_arrow_schema(schema)
+    with pa.OSFile(path) as file:
+        reader = pa.ipc.open_file(file)
+        for index in range(reader.num_record_batches):
+            batch = reader.get_batch(index)
+            count = batch.num_rows
+            columns = [*batch.columns, np.full(count, snapshot, np.int32), np.arange(first, first + count)]
+            # Spark insists on the very types of the schema; the cast costs nothing where only nullability differs.
+            arrays = [pa.array(c).cast(f.type) for c, f in zip(columns, target, strict=True)]
+            yield pa.RecordBatch.from_arrays(arrays, schema=target)
+            first += count
+
+
+class ExchangeSource(DataSource):
+    """The data source ``headgate_exchange``."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "headgate_exchange"
+
+    def schema(self) -> str:
+        return self.options["columns"]
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        start, rows = int(self.options["start"]), int(self.options["rows_per_batch"])
+        return ExchangeReader(schema, self.options["folder"], start, rows)

@@ -1,0 +1,311 @@
+"""A running fragment: one Spark streaming query whose every epoch runs a plan snapshot and commits its outputs once.
+
+An epoch, step by step:
+
+1. if it was committed before a failure, its deliveries are finished and nothing is run;
+2. its snapshot is found: for rows from a source, the current one, made durable in the plan log first; for rows from the
+   exchange, the one that they carry;
+3. the fragment's tasks are fused into one Spark job, which stages all outputs;
+4. the commit is made durable: from here on the epoch is never run again;
+5. sinks and topics get their files. What a sink refuses is kept and offered again later; the others go on.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from headgate.model.names import Signature
+from headgate.model.task_type import Role
+from headgate.runtime.exchange import ORDER, SNAPSHOT, FileExchange
+from headgate.runtime.fusion import Fusion, Output
+from headgate.runtime.host import host
+from headgate.runtime.native import native
+from headgate.runtime.plan import Feed, Fragment, Kind, Plan
+from headgate.runtime.plan_log import PlanLog
+from headgate.runtime.schemas import Schemas, ddl
+from headgate.runtime.sinks import Delivery, form_of
+from headgate.runtime.sources import read_source
+from headgate.runtime.staging import stage
+from headgate.runtime.state import StateDirectory, read_json, write_json
+
+__all__ = ["Outbox", "RunningFragment", "Surroundings"]
+
+ROWS_PER_BATCH = 500_000
+"""The most rows that a fragment takes from a topic at once, whole batches of the topic aside."""
+
+Outbox = Callable[[int, Signature, Delivery], None]
+"""Hands a delivery to a sink of a plan, now or later; never raises for what a sink does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a fragment needs of its engine."""
+
+    spark: SparkSession
+    state: StateDirectory
+    exchange: FileExchange
+    schemas: Schemas
+    plan: Callable[[int], Plan]
+    current: Callable[[], Plan]
+    outbox: Outbox
+    trigger_s: float
+
+
+@dataclass(slots=True)
+class EpochFacts:
+    """What the last epoch of a fragment was like."""
+
+    epoch: int = -1
+    snapshot: int = 0
+    rows_out: int = 0
+    seconds: float = 0.0
+    parts: dict[str, float] = field(default_factory=dict)
+
+
+class RunningFragment:
+    """A fragment's query, from its start to its stop."""
+
+    def __init__(self, fragment: Fragment, number: int, around: Surroundings) -> None:
+        self.fragment = fragment
+        self.around = around
+        self.folder = around.state.fragment(fragment.id)
+        self.log = PlanLog(self.folder / "plan_log.json")
+        self.last = EpochFacts()
+        self.query: StreamingQuery | None = None
+        self._topics: list[str] = []
+        """The topics it reads, in the order in which Spark notes their offsets."""
+
+        self._begin(number)
+        self._replayed = self._epoch_to_replay()
+
+    def _begin(self, number: int) -> None:
+        """Remember, at the first start, where in its topics this fragment begins to read."""
+        file = self.folder / "fragment.json"
+        if not file.exists():
+            start = {topic: self.around.exchange.head(topic) for topic in self.fragment.reads}
+            write_json(file, {"snapshot": number, "start": start})
+        self._start: Mapping[str, int] = read_json(file)["start"]
+
+    def _epoch_to_replay(self) -> int | None:
+        """The epoch that Spark began and did not commit, if there is one."""
+        begun, committed = (_last_number(self.folder / "checkpoint" / name) for name in ("offsets", "commits"))
+        return begun if begun is not None and (committed is None or begun > committed) else None
+
+    # the stream
+
+    def prepare(self, plan: Plan) -> DataFrame:
+        """The fragment's stream, up to where its epochs begin; raises before anything has been started."""
+        self._topics.clear()
+        root = plan.tasks[self.fragment.roots[0]]
+        if self.fragment.kind is Kind.SOURCE:
+            return read_source(self.around.spark, root, None)
+        if self.fragment.kind is Kind.NATIVE:
+            sides: dict[int, list[DataFrame]] = {}
+            for side in sorted({feed.side or 0 for feed in self.fragment.feeds}):
+                feeds = [feed for feed in self.fragment.feeds if (feed.side or 0) == side]
+                sides[side] = [self._topic(plan, topic, feeds[0]) for topic in self._topics_of(plan, feeds)]
+            joined = [reduce(DataFrame.unionByName, parts).drop(SNAPSHOT, ORDER) for parts in sides.values()]
+            return native(root.options, joined)
+        rows = reduce(
+            DataFrame.unionByName, [self._topic(plan, topic, self.fragment.feeds[0]) for topic in self.fragment.reads]
+        )
+        if self.fragment.kind is Kind.KEYED:
+            return host(rows, self.fragment.key, self.fragment.id, self.around.state.path / "hosts")
+        return rows
+
+    def _topics_of(self, plan: Plan, feeds: Sequence[Feed]) -> list[str]:
+        wanted = set(feeds)
+        writers = plan.fragments.values()
+        return [t.id for w in writers for t in w.writes if t.reader == self.fragment.id and wanted & set(t.feeds)]
+
+    def _topic(self, plan: Plan, topic: str, feed: Feed) -> DataFrame:
+        columns = f"{ddl(self.around.schemas.of(plan, plan.tasks[feed.source]))}, {SNAPSHOT} int, {ORDER} bigint"
+        self._topics.append(topic)
+        reader = self.around.spark.readStream.format("headgate_exchange").option("columns", columns)
+        reader = reader.option("folder", str(self.around.exchange.folder(topic)))
+        return reader.option("start", self._start[topic]).option("rows_per_batch", ROWS_PER_BATCH).load()
+
+    def start(self, stream: DataFrame) -> None:
+        """Start the query."""
+        self.around.spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.fragment.id)
+        writer = stream.writeStream.queryName(self.fragment.id).foreachBatch(self._epoch)
+        writer = writer.option("checkpointLocation", str(self.folder / "checkpoint"))
+        self.query = writer.trigger(processingTime=f"{round(self.around.trigger_s * 1000)} milliseconds").start()
+
+    def stop(self, patience_s: float = 30.0) -> None:
+        """Stop the query, after the epoch that is under way if it ends in time."""
+        if self.query is None:
+            return
+        until = time.monotonic() + patience_s
+        while self.query.isActive and self.query.status["isTriggerActive"] and time.monotonic() < until:
+            time.sleep(0.01)
+        self.query.stop()
+
+    @property
+    def failure(self) -> str | None:
+        """Why the query ended, if it failed."""
+        error = self.query.exception() if self.query is not None and not self.query.isActive else None
+        return None if error is None else _reason(str(error))
+
+    def behind(self) -> int:
+        """How many rows wait in its topics."""
+        return sum(self.around.exchange.rows_behind(topic) for topic in self.fragment.reads)
+
+    # an epoch
+
+    def _epoch(self, rows: DataFrame, epoch: int) -> None:
+        began = time.monotonic()
+        commit_file = self.folder / "commit.json"
+        commit = read_json(commit_file) if epoch == self._replayed else None
+        if commit is not None and commit["epoch"] == epoch:
+            self._remember(rows)
+        else:
+            plans = self._plans(epoch)
+            commit = self._run(rows, epoch, plans)
+            if commit["targets"]:
+                write_json(commit_file, commit)
+            self.last.snapshot = plans[-1].number if plans else self.last.snapshot
+        planned = time.monotonic()
+        if not commit["done"]:
+            self._deliver(commit)
+            write_json(commit_file, {**commit, "done": True})
+        for topic, end in self._ends(epoch).items():
+            self.around.exchange.done(topic, end)
+        ended = time.monotonic()
+        self.last.epoch, self.last.seconds = epoch, ended - began
+        self.last.parts["run"], self.last.parts["commit"] = planned - began, ended - planned
+        self.last.rows_out = sum(count for target in commit["targets"] for _, count in target["files"])
+
+    def _plans(self, epoch: int) -> list[Plan]:
+        """The plans that an epoch's rows belong to."""
+        if self.fragment.kind in (Kind.KEYED, Kind.FEEDBACK):
+            return [self.around.plan(number) for number in self._carried(epoch)]
+        number = self.log.at(epoch) if epoch == self._replayed else None
+        plan = self.around.current() if number is None else self.around.plan(number)
+        self.log.record(epoch, plan.number)
+        return [plan]
+
+    def _ends(self, epoch: int) -> dict[str, int]:
+        """Up to which batch of each topic an epoch reads, from what Spark noted before it began."""
+        if not self.fragment.reads:
+            return {}
+        noted = (self.folder / "checkpoint" / "offsets" / str(epoch)).read_text(encoding="utf-8").splitlines()
+        ends = [json.loads(line)["number"] for line in noted if line.startswith('{"number"')]
+        return dict(zip(self._topics, ends, strict=True))
+
+    def _carried(self, epoch: int) -> list[int]:
+        """The snapshots that the rows of an epoch carry: those of the last batch that each topic contributed."""
+        found = {self.around.exchange.snapshot_of(topic, end) for topic, end in self._ends(epoch).items()}
+        return sorted(number for number in found if number is not None)
+
+    def _remember(self, rows: DataFrame) -> None:
+        """Take rows in without letting any out: what stateful operators keep must not miss an epoch."""
+        if self.fragment.kind in (Kind.KEYED, Kind.NATIVE):
+            rows.write.format("noop").mode("append").save()
+
+    def _run(self, rows: DataFrame, epoch: int, plans: Sequence[Plan]) -> dict[str, Any]:
+        staging = self.around.state.path / "staging" / self.fragment.id
+        shutil.rmtree(staging, ignore_errors=True)
+        staging.mkdir(parents=True)
+        fusions: list[Fusion] = []
+        targets: list[tuple[str, str, Plan]] = []
+        parts = []
+        if len(plans) > 1:
+            rows = rows.persist()
+        for plan in plans:
+            here = rows.where(f"{SNAPSHOT} = {plan.number}") if len(plans) > 1 else rows
+            fusion = Fusion(plan, plan.fragments.get(self.fragment.id, self.fragment), first_output=len(targets))
+            targets += [(kind, name, plan) for kind, name in self._fuse(fusion, here)]
+            fusions.append(fusion)
+            part = fusion.result()
+            if part is not None:
+                parts.append(part)
+        try:
+            if not parts:
+                self._remember(rows)
+                return {"epoch": epoch, "done": True, "targets": []}
+            forms = [output.form for fusion in fusions for output in fusion.outputs]
+            frame = reduce(lambda one, two: one.unionByName(two, allowMissingColumns=True), parts)
+            staged = stage(frame, forms, staging)
+        finally:
+            for fusion in fusions:
+                for stored in fusion.stored:
+                    stored.unpersist()
+            if len(plans) > 1:
+                rows.unpersist()
+        files: dict[tuple[str, str, int], list[tuple[str, int]]] = {}
+        for item in staged:
+            kind, name, plan = targets[item.output]
+            files.setdefault((kind, name, plan.number), []).append((item.path, item.rows))
+        return {"epoch": epoch, "done": not files, "targets": self._numbered(files)}
+
+    def _numbered(self, files: Mapping[tuple[str, str, int], list[tuple[str, int]]]) -> list[dict[str, Any]]:
+        """Targets in the order of their snapshots; what goes to a topic gets its number before it is durable."""
+        heads: dict[str, int] = {}
+        found = []
+        for (kind, name, snapshot), staged in sorted(files.items(), key=lambda item: item[0][2]):
+            target: dict[str, Any] = {"kind": kind, "name": name, "snapshot": snapshot, "files": staged}
+            if kind == "topic":
+                heads[name] = heads.get(name, self.around.exchange.head(name)) + 1
+                target["number"] = heads[name]
+            found.append(target)
+        return found
+
+    def _fuse(self, fusion: Fusion, rows: DataFrame) -> list[tuple[str, str]]:
+        """Put the fragment's tasks and outputs into a fusion; returns where each output goes."""
+        plan, fragment = fusion.plan, fusion.fragment
+        if fragment.kind is Kind.KEYED:
+            fusion.hosted([plan.tasks[signature] for signature in fragment.roots], rows)
+        elif fragment.kind is Kind.FEEDBACK:
+            if fragment.roots[0] in plan.tasks:
+                fusion.feedback(plan.tasks[fragment.roots[0]], rows)
+        else:
+            fusion.source(fragment.roots[0], rows)
+        targets: list[tuple[str, str]] = []
+        for signature in fragment.tasks:
+            task = plan.tasks.get(signature)
+            if task is None or (fragment.kind is Kind.FEEDBACK and signature == fragment.roots[0]):
+                continue
+            if task.role is Role.SINK:
+                fusion.put(task.feeds, Output(signature, form_of(task.options)))
+                targets += [("sink", signature)] * (len(fusion.outputs) - len(targets))
+            else:
+                fusion.run(task)
+        for topic in fragment.writes:
+            schema = self.around.schemas.of(plan, plan.tasks[topic.feeds[0].source])
+            names = [field.name for field in schema.fields]
+            fusion.put(topic.feeds, Output(topic.id, "arrow"), names)
+            targets += [("topic", topic.id)] * (len(fusion.outputs) - len(targets))
+        return targets
+
+    def _deliver(self, commit: Mapping[str, Any]) -> None:
+        for target in commit["targets"]:
+            files = [(path, rows) for path, rows in target["files"]]
+            if target["kind"] == "topic":
+                self.around.exchange.publish(target["name"], target["number"], target["snapshot"], files)
+            else:
+                delivery = Delivery(self.fragment.id, commit["epoch"], files)
+                self.around.outbox(target["snapshot"], Signature(target["name"]), delivery)
+
+
+def _last_number(folder: Path) -> int | None:
+    names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
+    return max((int(name) for name in names if name.isdigit()), default=None)
+
+
+def _reason(text: str) -> str:
+    """The telling line of a Spark failure: the last error that Python raised, or else the first line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    raised = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
+    return (raised[-1:] or lines or [text])[0][:400]

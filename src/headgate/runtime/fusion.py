@@ -1,0 +1,282 @@
+"""Fusing stateless tasks into one Spark plan.
+
+The row-wise tasks below a frame become columns of it: each task is a struct column that holds the task's row, or null
+where the task passed none. Tasks of one depth are one projection, so a micro-batch goes once through all tasks of all
+dataflows, shared prefixes are computed once without being stored, and all outputs come out of one Spark job. Where
+there is a single output, its tasks become ordinary filters and projections, as one would write them by hand.
+
+Tasks that make several rows of one, take several streams, or are user-defined start a new frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, reduce
+
+from pyspark import StorageLevel
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from headgate.model.expression import spliced
+from headgate.model.task_type import Role
+from headgate.runtime.host import RESULTS
+from headgate.runtime.plan import Feed, Fragment, Plan, RunningTask
+from headgate.tasks.frames import FRAMES
+from headgate.tasks.keyed import added_column
+from headgate.tasks.rowwise import ROW_WISE, RowWise, quoted
+from headgate.tasks.stateful import KeyedConfig
+
+__all__ = ["Fusion", "Output", "starts_frame"]
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Rows that leave the fragment: for a sink or a topic, in one of the forms that the stager writes."""
+
+    name: str
+    form: str
+    """parquet, json, csv or arrow."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Where the rows of a task are: in a struct column of a frame."""
+
+    frame: _Frame
+    column: str
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """A row-wise task as a column over another one."""
+
+    parent: str
+    condition: str | None
+    does: RowWise
+    depth: int
+
+
+class _Frame:
+    """A DataFrame and the row-wise tasks below it."""
+
+    def __init__(self, base: DataFrame) -> None:
+        self.base = base
+        self.works: dict[str, _Work] = {}
+        self.outputs: list[tuple[int, Output, str]] = []
+
+    def add(self, parent: str, condition: str | None, does: RowWise) -> str:
+        depth = self.works[parent].depth + 1 if parent in self.works else 1
+        column = f"r{len(self.works) + 1}"
+        self.works[column] = _Work(parent, condition, does, depth)
+        return column
+
+    def result(self) -> DataFrame:
+        """One frame with a column for each output."""
+        if len(self.outputs) == 1:
+            number, output, column = self.outputs[0]
+            return self.rows(column).select(_expression(f"{_formed('struct(*)', output.form)} as o{number}"))
+        return self._wide()
+
+    def rows(self, column: str) -> DataFrame:
+        """The rows of one task as a frame of their own, by ordinary filters and projections."""
+        path = []
+        while column != "r0":
+            path.append(self.works[column])
+            column = self.works[column].parent
+        frame = self.base
+        for work in reversed(path):
+            for condition in (work.condition, work.does.condition):
+                if condition is not None:
+                    frame = frame.where(_expression(condition))
+            if work.does.row is not None:
+                frame = frame.select(_expression(f"{work.does.row} as row")).select("row.*")
+            elif work.does.columns is not None:
+                frame = frame.select(*(_expression(f"{e} as {quoted(n)}") for n, e in work.does.columns))
+        return frame
+
+    def _wide(self) -> DataFrame:
+        deepest = max((work.depth for work in self.works.values()), default=0)
+        needed_until = {column: deepest + 1 for _, _, column in self.outputs}
+        for work in self.works.values():
+            needed_until[work.parent] = max(needed_until.get(work.parent, 0), work.depth)
+        frame = self.base.select(F.struct(*(F.col(quoted(name)) for name in self.base.columns)).alias("r0"))
+        for depth in range(1, deepest + 1):
+            kept = ["r0"] if needed_until.get("r0", 0) >= depth else []
+            kept += [c for c, w in self.works.items() if w.depth < depth and needed_until.get(c, 0) >= depth]
+            made = [f"{_as_column(w)} as {c}" for c, w in self.works.items() if w.depth == depth and c in needed_until]
+            frame = frame.select(*map(_expression, [*kept, *made]))
+        columns = [
+            _expression(f"{_formed(column, output.form)} as o{number}") for number, output, column in self.outputs
+        ]
+        any_row = " or ".join(f"o{number} is not null" for number, *_ in self.outputs)
+        return frame.select(*columns).where(_expression(any_row))
+
+
+def _as_column(work: _Work) -> str:
+    parent = work.parent
+    tests = [] if parent == "r0" else [f"{parent} is not null"]
+    tests += [f"({_within(c, parent)})" for c in (work.condition, work.does.condition) if c is not None]
+    if work.does.row is not None:
+        value = _within(work.does.row, parent)
+    elif work.does.columns is not None:
+        fields = (f"{_literal(name)}, {_within(expression, parent)}" for name, expression in work.does.columns)
+        value = f"named_struct({', '.join(fields)})"
+    else:
+        value = parent
+    return f"case when {' and '.join(tests)} then {value} end" if tests else value
+
+
+@lru_cache(maxsize=100_000)
+def _within(expression: str, parent: str) -> str:
+    return spliced(expression, lambda name: f"{parent}.{name}")
+
+
+@lru_cache(maxsize=100_000)
+def _expression(text: str) -> Column:
+    return F.expr(text)
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _formed(row: str, form: str) -> str:
+    return {"json": f"to_json({row})", "csv": f"to_csv({row})"}.get(form, row)
+
+
+class Fusion:
+    """Builds the DataFrame of one epoch of a fragment."""
+
+    def __init__(self, plan: Plan, fragment: Fragment, first_output: int = 0) -> None:
+        self.plan = plan
+        self.fragment = fragment
+        self.first_output = first_output
+        self.outputs: list[Output] = []
+        self.stored: list[DataFrame] = []
+        """Frames kept for the batch because several others start from them; to be unpersisted after it."""
+
+        self._frames: list[_Frame] = []
+        self._rows: dict[tuple[str, str], list[_Rows]] = {}
+        self._branching = _branching(plan, fragment)
+
+    def source(self, signature: str, frame: DataFrame) -> None:
+        """The rows of a source or native task."""
+        visible = [name for name in frame.columns if not name.startswith("__")]
+        self._rows[signature, "out"] = [self._new(frame, visible, (signature, "out") in self._branching)]
+
+    def hosted(self, tasks: Sequence[RunningTask], frame: DataFrame) -> None:
+        """The rows of a keyed host: for each hosted task the row with its result, or none if it lets none pass."""
+        names = [name for name in frame.columns if not name.startswith("__")]
+        # A stateful operator must not run twice in an epoch.
+        root = self._new(frame, names, any(starts_frame(self.plan.tasks[task]) for task in self.fragment.tasks))
+        for slot, task in enumerate(tasks):
+            does = _with_result(task, slot, names)
+            column = root.frame.add("r0", None, does)
+            self._rows[task.signature, "out"] = [_Rows(root.frame, column, does.names)]
+
+    def feedback(self, task: RunningTask, frame: DataFrame) -> None:
+        """Rows that come back to a task: it treats them as it treats others."""
+        names = [name for name in frame.columns if not name.startswith("__")]
+        root = self._new(frame.select(*map(quoted, names)), names)
+        self._run(task, {self.fragment.feeds[0].target_port: [(root, None)]})
+
+    def run(self, task: RunningTask) -> None:
+        """A stateless task over those of its feeds that this fragment has."""
+        entering: dict[str, list[tuple[_Rows, str | None]]] = {}
+        for feed in task.feeds:
+            if not feed.feedback:
+                for rows in self._rows.get((feed.source, feed.source_port), ()):
+                    entering.setdefault(feed.target_port, []).append((rows, feed.where))
+        if entering:
+            self._run(task, entering)
+
+    def put(self, feeds: Sequence[Feed], output: Output, names: Sequence[str] | None = None) -> None:
+        """Let the rows of some streams leave as one output; ``names`` gives the order of columns where it matters."""
+        for feed in feeds:
+            for rows in self._rows.get((feed.source, feed.source_port), ()):
+                column = rows.column
+                reordered = names is not None and tuple(names) != rows.names
+                if feed.where is not None or reordered:
+                    ordered = tuple((name, quoted(name)) for name in names or ()) if reordered else None
+                    column = rows.frame.add(column, feed.where, RowWise(tuple(names or rows.names), columns=ordered))
+                number = self.first_output + len(self.outputs)
+                rows.frame.outputs.append((number, output, column))
+                self.outputs.append(output)
+
+    def result(self) -> DataFrame | None:
+        """One frame with a column for each output, ``o0``, ``o1`` and so on; null where an output has no row."""
+        parts = [frame.result() for frame in self._frames if frame.outputs]
+        if not parts:
+            return None
+        return reduce(lambda one, two: one.unionByName(two, allowMissingColumns=True), parts)
+
+    def _run(self, task: RunningTask, entering: Mapping[str, list[tuple[_Rows, str | None]]]) -> None:
+        row_wise = ROW_WISE.get(type(task.options))
+        only = next(iter(entering.values()))
+        if row_wise is not None:
+            if len(only) == 1 and task.partitions is None:
+                rows, where = only[0]
+            else:
+                rows, where = self._gathered(only, task.partitions), None
+            does = row_wise(task.options, rows.names)
+            found = _Rows(rows.frame, rows.frame.add(rows.column, where, does), does.names)
+        else:
+            frames = {port: self._gathered(rows, task.partitions).frame.base for port, rows in entering.items()}
+            made = FRAMES[type(task.options)](task.options, frames)
+            found = self._new(made, made.columns)
+        for port in task.ports.outputs:
+            here = found
+            if (task.signature, port.name) in self._branching:
+                here = self._new(found.frame.rows(found.column), found.names, store=True)
+            self._rows.setdefault((task.signature, port.name), []).append(here)
+
+    def _gathered(self, entering: Sequence[tuple[_Rows, str | None]], partitions: int | None) -> _Rows:
+        """Several streams as one frame."""
+        parts = []
+        for rows, where in entering:
+            part = rows.frame.rows(rows.column).select(*map(quoted, rows.names))
+            parts.append(part if where is None else part.where(where))
+        frame = reduce(lambda one, two: one.unionByName(two), parts)
+        if partitions is not None:
+            frame = frame.repartition(partitions)
+        return self._new(frame, entering[0][0].names)
+
+    def _new(self, base: DataFrame, names: Sequence[str], store: bool = False) -> _Rows:
+        if store:
+            base = base.persist(StorageLevel.MEMORY_AND_DISK)
+            self.stored.append(base)
+        frame = _Frame(base)
+        self._frames.append(frame)
+        return _Rows(frame, "r0", tuple(names))
+
+
+def starts_frame(task: RunningTask) -> bool:
+    """Whether a task cannot be a column of what feeds it."""
+    row_wise = type(task.options) in ROW_WISE or task.role is Role.SINK
+    return not row_wise or (task.role is not Role.SINK and len(task.feeds) > 1) or task.partitions is not None
+
+
+def _branching(plan: Plan, fragment: Fragment) -> set[tuple[str, str]]:
+    """The streams that pay to be stored: several read them, and not all as columns of one frame."""
+    readers: dict[tuple[str, str], list[bool]] = {}
+    for signature in fragment.tasks:
+        task = plan.tasks[signature]
+        for feed in task.feeds:
+            readers.setdefault((feed.source, feed.source_port), []).append(starts_frame(task))
+    for topic in fragment.writes:
+        for feed in topic.feeds:
+            readers.setdefault((feed.source, feed.source_port), []).append(False)
+    return {stream for stream, starting in readers.items() if len(starting) > 1 and any(starting)}
+
+
+def _with_result(task: RunningTask, slot: int, names: Sequence[str]) -> RowWise:
+    assert isinstance(task.options, KeyedConfig)
+    added = added_column(task.options)
+    result = f"{RESULTS}[{slot}]"
+    columns = {name.casefold(): (name, quoted(name)) for name in names}
+    if added is not None:
+        columns[added[0].casefold()] = (added[0], f"cast({result} as {added[1]})")
+    passes = f"{result} is not null" if added is None else None
+    return RowWise(tuple(name for name, _ in columns.values()), passes, tuple(columns.values()))

@@ -1,0 +1,292 @@
+"""From a snapshot to fragments: which Spark streaming queries run, and what each does in an epoch. Pure.
+
+The merged graph of all dataflows is cut before stateful tasks and at feedback streams. What is left hangs together
+below *roots*, one fragment each:
+
+- a **source** task: a live fragment that reads it;
+- a **keyed host**: every keyed task with the same input streams and key columns, in one stateful query;
+- a **native** task (event-time window, join): a stateful query of its own;
+- a **feedback** stream: a live fragment that reads it back from the exchange.
+
+A fragment runs the stateless tasks that its root's rows reach. A task that rows of several roots reach is run in each
+of those fragments, for their own rows: it treats each row by itself, so nothing is computed twice. Streams into a
+stateful task or back into the graph are handed over through *topics* of the exchange, one per fragment and reader.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from headgate.errors import InputError
+from headgate.model.config import canonical_text
+from headgate.model.graph import Graph
+from headgate.model.names import DataflowName, Signature
+from headgate.model.registry import Registry
+from headgate.model.stream import ByPredicate, Stream
+from headgate.model.task import Alternate, Ports
+from headgate.model.task_type import Role, State, TaskConfig
+from headgate.runtime.snapshot import Snapshot, alternate_key
+from headgate.sharing.merge import merge
+from headgate.sharing.signature import sign
+from headgate.tasks.stateful import KeyedConfig
+
+__all__ = ["Feed", "Fragment", "Kind", "Plan", "RunningTask", "Topic", "compile_plan"]
+
+
+class Kind(StrEnum):
+    """What a fragment's rows come from."""
+
+    SOURCE = "source"
+    KEYED = "keyed"
+    NATIVE = "native"
+    FEEDBACK = "feedback"
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """A stream into a task, by signatures."""
+
+    source: Signature
+    source_port: str
+    target_port: str
+    where: str | None
+    side: int | None
+    feedback: bool
+
+    @property
+    def identity(self) -> str:
+        return canonical_text([self.source, self.source_port, self.target_port, self.where, self.side, self.feedback])
+
+
+@dataclass(frozen=True, slots=True)
+class RunningTask:
+    """A task of the merged graph with its active alternate."""
+
+    signature: Signature
+    name: str
+    alternate: Alternate
+    options: TaskConfig
+    ports: Ports
+    state: State
+    role: Role
+    feeds: tuple[Feed, ...]
+    users: tuple[DataflowName, ...]
+    partitions: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A derived stream in the exchange: what one fragment hands over to another."""
+
+    id: str
+    reader: str
+    feeds: tuple[Feed, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """What one Spark streaming query does."""
+
+    id: str
+    kind: Kind
+    roots: tuple[Signature, ...]
+    """The source or native task, or the keyed tasks of a host in the order of their results."""
+
+    tasks: tuple[Signature, ...]
+    """The stateless tasks it runs, each after those that feed it."""
+
+    feeds: tuple[Feed, ...]
+    """The streams that a host, native task or feedback fragment reads."""
+
+    key: tuple[str, ...]
+    writes: tuple[Topic, ...]
+    """The topics that it hands rows over to."""
+
+    reads: tuple[str, ...] = ()
+    """The topics that it reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A snapshot, compiled."""
+
+    number: int
+    tasks: Mapping[Signature, RunningTask]
+    fragments: Mapping[str, Fragment]
+
+    def hosts(self) -> dict[str, list[dict[str, Any]]]:
+        """What the workers of keyed hosts need of this plan: the hosted tasks, in the order of their results."""
+        found = {}
+        for fragment in self.fragments.values():
+            if fragment.kind is Kind.KEYED:
+                found[fragment.id] = [_hosted(self.tasks[signature]) for signature in fragment.roots]
+        return found
+
+
+def _hosted(task: RunningTask) -> dict[str, Any]:
+    return {
+        "task": task.signature,
+        "type": task.alternate.type,
+        "config": task.alternate.config.as_dict(),
+        "state": f"{task.signature} {_digest(alternate_key(task.alternate))}",
+    }
+
+
+def compile_plan(snapshot: Snapshot, registry: Registry) -> Plan:
+    """Compile a snapshot; raises :class:`InputError` for what cannot be run."""
+    tasks = _running_tasks(snapshot, registry)
+    readers = _readers(tasks)
+    fragments = _roots(tasks)
+    below = {root.id: _reach(root, tasks, readers) for root in fragments}
+    placed: dict[Signature, list[str]] = {}
+    for root in fragments:
+        for signature in (*below[root.id], *(root.roots if root.kind is not Kind.FEEDBACK else ())):
+            placed.setdefault(signature, []).append(root.id)
+    writes: dict[str, list[Topic]] = {root.id: [] for root in fragments}
+    reads: dict[str, list[str]] = {root.id: [] for root in fragments}
+    for reader in fragments:
+        by_writer: dict[str, list[Feed]] = {}
+        for feed in reader.feeds:
+            for writer in placed.get(feed.source, ()):
+                by_writer.setdefault(writer, []).append(feed)
+        for writer, feeds in by_writer.items():
+            topic = Topic(_digest(f"{reader.id} {writer}"), reader.id, tuple(feeds))
+            writes[writer].append(topic)
+            reads[reader.id].append(topic.id)
+    built = {
+        root.id: Fragment(
+            root.id,
+            root.kind,
+            root.roots,
+            tuple(below[root.id]),
+            root.feeds,
+            root.key,
+            tuple(sorted(writes[root.id], key=lambda topic: topic.id)),
+            tuple(sorted(reads[root.id])),
+        )
+        for root in fragments
+    }
+    plan = Plan(snapshot.number, tasks, built)
+    _check_ports(plan)
+    return plan
+
+
+def _running_tasks(snapshot: Snapshot, registry: Registry) -> dict[Signature, RunningTask]:
+    merged = merge(snapshot.running)
+    signatures = sign(merged.graph)
+    graph = Graph(merged.graph)
+    tasks = {}
+    for task_id in graph.order():
+        task, signature = graph.tasks[task_id], signatures[task_id]
+        wanted = snapshot.active.get(signature)
+        best = max(task.alternates, key=lambda alternate: alternate.value)
+        alternate = next((way for way in task.alternates if alternate_key(way) == wanted), best)
+        kind = registry[alternate.type]
+        if kind.name == "opaque":
+            raise InputError(
+                "CANNOT_RUN", f"task '{task_id}' is opaque: it stands for work and does none; give it a type"
+            )
+        tasks[signature] = RunningTask(
+            signature,
+            task_id,
+            alternate,
+            kind.config.model_validate(alternate.config.as_dict()),
+            task.ports or kind.ports,
+            kind.state,
+            kind.role,
+            tuple(_feed(stream, signatures[stream.source]) for stream in graph.feeds[task_id]),
+            merged.users[task_id],
+            snapshot.partitions.get(signature),
+        )
+    return tasks
+
+
+def _feed(stream: Stream, source: Signature) -> Feed:
+    where = stream.routing.where if isinstance(stream.routing, ByPredicate) else None
+    return Feed(source, stream.source_port, stream.target_port, where, stream.side, stream.feedback)
+
+
+Readers = Mapping[Signature, list[tuple[Feed, RunningTask]]]
+
+
+def _readers(tasks: Mapping[Signature, RunningTask]) -> Readers:
+    found: dict[Signature, list[tuple[Feed, RunningTask]]] = {signature: [] for signature in tasks}
+    for task in tasks.values():
+        for feed in task.feeds:
+            found[feed.source].append((feed, task))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Root:
+    id: str
+    kind: Kind
+    roots: tuple[Signature, ...]
+    feeds: tuple[Feed, ...] = ()
+    key: tuple[str, ...] = ()
+
+
+def _roots(tasks: Mapping[Signature, RunningTask]) -> list[_Root]:
+    roots: list[_Root] = []
+    hosts: dict[str, list[RunningTask]] = {}
+    for task in tasks.values():
+        if task.role is Role.SOURCE:
+            roots.append(_Root(f"source-{task.signature[:16]}", Kind.SOURCE, (task.signature,)))
+        elif task.state is State.NATIVE:
+            roots.append(_Root(f"native-{task.signature[:16]}", Kind.NATIVE, (task.signature,), task.feeds))
+        elif task.state is State.KEYED:
+            hosts.setdefault(_host_identity(task), []).append(task)
+        else:
+            for feed in task.feeds:
+                if feed.feedback:
+                    name = _digest(f"{task.signature} {feed.identity}")
+                    roots.append(_Root(f"feedback-{name}", Kind.FEEDBACK, (task.signature,), (feed,)))
+    for identity, hosted in hosts.items():
+        ordered = sorted(hosted, key=lambda task: task.signature)
+        members = tuple(task.signature for task in ordered)
+        roots.append(_Root(f"keyed-{_digest(identity)}", Kind.KEYED, members, ordered[0].feeds, _key(ordered[0])))
+    return roots
+
+
+def _key(task: RunningTask) -> tuple[str, ...]:
+    assert isinstance(task.options, KeyedConfig)
+    return task.options.key
+
+
+def _host_identity(task: RunningTask) -> str:
+    return canonical_text([sorted(feed.identity for feed in task.feeds), [name.casefold() for name in _key(task)]])
+
+
+def _reach(root: _Root, tasks: Mapping[Signature, RunningTask], readers: Readers) -> list[Signature]:
+    """The stateless tasks below a root, in the order of the merged graph."""
+    reached: set[Signature] = set()
+    waiting = list(root.roots)
+    if root.kind is Kind.FEEDBACK:
+        reached.add(root.roots[0])
+    while waiting:
+        for feed, reader in readers[waiting.pop()]:
+            if not feed.feedback and reader.state is State.NONE and reader.signature not in reached:
+                reached.add(reader.signature)
+                waiting.append(reader.signature)
+    return [signature for signature in tasks if signature in reached]
+
+
+def _check_ports(plan: Plan) -> None:
+    """A stateless task with several input ports sees all of them in one micro-batch, so one root must feed them all."""
+    for task in plan.tasks.values():
+        if task.state is State.NONE and len(task.ports.inputs) > 1:
+            homes = [f for f in plan.fragments.values() if task.signature in f.tasks]
+            if len(homes) > 1:
+                raise InputError(
+                    "CANNOT_RUN",
+                    f"task '{task.name}' joins streams of {len(homes)} fragments within a micro-batch; "
+                    "use a task of type join for streams that come apart in time",
+                )
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

@@ -1,0 +1,111 @@
+"""What the other stateless task types do to a DataFrame: those that make several rows of one, and user-defined ones."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from headgate.errors import InputError
+from headgate.model.task_type import TaskConfig
+from headgate.tasks.relational import Explode, Tokenise
+from headgate.tasks.rowwise import quoted
+from headgate.tasks.user_defined import Python, Sql
+
+__all__ = ["FRAMES", "load_function", "parsed_schema"]
+
+Frames = Mapping[str, DataFrame]
+
+
+def _explode(options: Explode, frames: Frames) -> DataFrame:
+    frame = frames["in"]
+    others = [F.col(quoted(name)) for name in frame.columns if name.casefold() != options.column.casefold()]
+    return frame.select(*others, F.explode(F.col(quoted(options.column))).alias(options.into or options.column))
+
+
+def _tokenise(options: Tokenise, frames: Frames) -> DataFrame:
+    frame = frames["in"]
+    text = F.col(quoted(options.column))
+    words = F.split(F.lower(text) if options.lower else text, options.pattern)
+    others = [F.col(quoted(name)) for name in frame.columns if name.casefold() != options.into.casefold()]
+    return frame.select(*others, F.explode(words).alias(options.into)).where(f"{quoted(options.into)} <> ''")
+
+
+def _sql(options: Sql, frames: Frames) -> DataFrame:
+    session = next(iter(frames.values())).sparkSession
+    for port, frame in frames.items():
+        frame.createOrReplaceTempView(port)
+    return session.sql(options.query)
+
+
+def _python(options: Python, frames: Frames) -> DataFrame:
+    frame = frames["in"]
+    schema = options.columns if options.columns is not None else frame.schema
+    apply = {"row": _over_rows, "pandas": _over_pandas, "arrow": _over_arrow}[options.over]
+    path, keywords = options.function, dict(options.options)
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return apply(load_function(path), keywords, batches, target)
+
+    target = to_arrow_schema(schema if isinstance(schema, StructType) else parsed_schema(schema))
+    return frame.mapInArrow(run, schema)
+
+
+def _over_rows(
+    function: Callable[..., Any], keywords: dict[str, Any], batches: Iterator[pa.RecordBatch], schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        made: list[Any] = []
+        for row in batch.to_pylist():
+            result = function(row, **keywords)
+            made += [] if result is None else [result] if isinstance(result, Mapping) else list(result)
+        yield pa.RecordBatch.from_pylist(made, schema=schema)
+
+
+def _over_pandas(
+    function: Callable[..., Any], keywords: dict[str, Any], batches: Iterator[pa.RecordBatch], schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield pa.RecordBatch.from_pandas(function(batch.to_pandas(), **keywords), schema=schema, preserve_index=False)
+
+
+def _over_arrow(
+    function: Callable[..., Any], keywords: dict[str, Any], batches: Iterator[pa.RecordBatch], schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    del schema
+    for batch in batches:
+        yield function(batch, **keywords)
+
+
+def parsed_schema(columns: str) -> StructType:
+    """A schema from columns as in SQL's CREATE TABLE."""
+    found = StructType.fromDDL(columns)
+    assert isinstance(found, StructType)
+    return found
+
+
+def load_function(path: str) -> Callable[..., Any]:
+    """The function that an import path names, ``package.module.function`` or ``package.module:function``."""
+    module, _, name = path.replace(":", ".").rpartition(".")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise InputError("NO_SUCH_FUNCTION", f"cannot load function '{path}': {error}") from None
+    if not callable(found):
+        raise InputError("NO_SUCH_FUNCTION", f"'{path}' is not a function")
+    return found  # type: ignore[no-any-return]
+
+
+FRAMES: dict[type[TaskConfig], Callable[..., DataFrame]] = {
+    Explode: _explode,
+    Tokenise: _tokenise,
+    Sql: _sql,
+    Python: _python,
+}
+"""From a task type's options and its input frames by port to its output."""

@@ -1,0 +1,191 @@
+"""Runs the examples of a documentation page.
+
+What a block's language asks for:
+
+- ``console``: each ``$ headgate ...`` is run and must print what follows it; ``...`` stands for anything, and
+  ``$ echo $?`` shows the exit status of the command before;
+- ``python``: run, as a session when it begins with ``>>>``;
+- ``yaml``, ``json``, ``xml``: a dataflow must be valid, and so must a part of one, but for the tasks that it lacks;
+- ``toml``: the entry points of a package that adds task types are installed until the page ends.
+
+A block whose first line is a comment with a file's name is also written to that file, for later blocks to use. Files
+called ``broken...`` show faults and need not be valid.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import importlib
+import io
+import re
+import shlex
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from sybil import Document, Example, Sybil
+from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
+
+from headgate import InvalidDataflow, default_registry, parse
+from headgate.cli.main import main
+from headgate.model.registry import ENTRY_POINT_GROUP
+
+__all__ = ["LANGUAGES_NOT_RUN", "LANGUAGES_RUN", "languages", "run_command", "run_page"]
+
+FLAGS = doctest.ELLIPSIS
+LANGUAGES_NOT_RUN = {"sh", "text", "mermaid"}
+
+_FILE_NAME = re.compile(r"(?:#|<!--) ?([\w.-]+\.(?:yaml|json|xml|py|toml))(?: -->)?\n")
+_FENCE = re.compile(r"^```([^\n`]*)$", re.MULTILINE)
+
+
+def run_page(path: Path) -> int:
+    """Evaluate the page's examples in order, in the current folder; returns how many there were."""
+    count = 0
+    with _what_pages_install():
+        for example in _parsed(path).examples():
+            if isinstance(example.parsed, str) and (name := _file_name(example.parsed)):
+                Path(name).write_text(str(example.parsed), encoding="utf-8")
+            example.evaluate()
+            count += 1
+    return count
+
+
+def languages(path: Path) -> set[str]:
+    """The languages of the page's blocks; directives of the documentation's own are left out."""
+    opening = _FENCE.findall(path.read_text(encoding="utf-8"))[::2]
+    return {language for language in opening if not language.startswith("{")}
+
+
+def run_command(command: str) -> tuple[str, int]:
+    """Run ``headgate ...`` in this process; returns what it printed, on both channels, and its exit status."""
+    name, *words = shlex.split(command)
+    assert name == "headgate", f"pages run headgate and nothing else: {command}"
+    arguments = [match for word in words for match in (_expanded(word) if "*" in word else [word])]
+    printed = io.StringIO()
+    status = 0
+    with (
+        mock.patch.object(sys, "argv", ["headgate", *arguments]),
+        contextlib.redirect_stdout(printed),
+        contextlib.redirect_stderr(printed),
+    ):
+        try:
+            main()
+        except SystemExit as ended:
+            status = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    return printed.getvalue(), status
+
+
+def _expanded(pattern: str) -> list[str]:
+    return sorted(str(path) for path in Path().glob(pattern))
+
+
+def _parsed(path: Path) -> Document:
+    blocks = [CodeBlockParser(language, evaluator) for language, evaluator in _EVALUATORS.items()]
+    return Sybil(parsers=[PythonCodeBlockParser(doctest_optionflags=FLAGS), *blocks]).parse(path)
+
+
+def _file_name(text: str) -> str | None:
+    match = _FILE_NAME.match(text)
+    return match.group(1) if match else None
+
+
+def _run_console(example: Example) -> str | None:
+    checker = doctest.OutputChecker()
+    for command, wanted in _commands(example.parsed):
+        if command == "echo $?":
+            printed, status = f"{example.namespace['status']}\n", 0
+        else:
+            printed, status = run_command(command)
+        example.namespace["status"] = status
+        printed = _settled("".join(f"{line.rstrip()}\n" for line in printed.splitlines()))
+        if not checker.check_output(_settled(wanted), printed, FLAGS):
+            told = checker.output_difference(doctest.Example(command, wanted), printed, FLAGS | doctest.REPORT_NDIFF)
+            return f"$ {command}\n{told}"
+    return None
+
+
+def _settled(text: str) -> str:
+    """Without the number of task types: one more is not a reason to change every page that shows a slip."""
+    return re.sub(r"one of the \d+ that", "one of the many that", text)
+
+
+def _commands(text: str) -> Iterator[tuple[str, str]]:
+    """The commands of a block, each with what it is to print."""
+    for part in re.split(r"^\$ ", text.replace("\\\n", " "), flags=re.MULTILINE)[1:]:
+        command, _, wanted = part.partition("\n")
+        wanted = wanted.strip("\n")
+        yield command.strip(), f"{wanted}\n" if wanted else ""
+
+
+def _check_yaml(example: Example) -> str | None:
+    text = str(example.parsed)
+    if re.search(r"^tasks:", text, re.MULTILINE):
+        return _faults(text, "yaml")
+    if re.match(r"(#[^\n]*\n)*- ", text):
+        inner = "".join(f"  {line}\n" for line in text.splitlines())
+        return _faults(f"tasks:\n{inner}", "yaml", forgiven={"UNKNOWN_TASK", "INPUT_NOT_FED"})
+    return _faults(f"{text}\ntasks: [{{id: r, type: rate}}]\n", "yaml")
+
+
+def _check_json(example: Example) -> str | None:
+    return _faults(str(example.parsed), "json") if '"tasks"' in example.parsed else None
+
+
+def _check_xml(example: Example) -> str | None:
+    return _faults(str(example.parsed), "xml")
+
+
+def _faults(text: str, form: str, forgiven: set[str] | None = None) -> str | None:
+    name = _file_name(text)
+    if name and name.startswith("broken"):
+        return None
+    try:
+        parse(text, form)
+    except InvalidDataflow as error:
+        faults = [str(fault) for fault in error.faults if fault.condition not in (forgiven or set())]
+        return "\n".join(faults) or None
+    return None
+
+
+def _install(example: Example) -> None:
+    project: dict[str, Any] = tomllib.loads(str(example.parsed))["project"]
+    folder = Path(f"{project['name'].replace('-', '_')}-{project['version']}.dist-info")
+    folder.mkdir()
+    (folder / "METADATA").write_text(
+        f"Metadata-Version: 2.4\nName: {project['name']}\nVersion: {project['version']}\n", encoding="utf-8"
+    )
+    points = project["entry-points"][ENTRY_POINT_GROUP]
+    lines = [f"[{ENTRY_POINT_GROUP}]", *(f"{name} = {value}" for name, value in points.items())]
+    (folder / "entry_points.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    sys.path.insert(0, str(Path.cwd()))
+    importlib.invalidate_caches()
+    default_registry.cache_clear()
+
+
+@contextlib.contextmanager
+def _what_pages_install() -> Iterator[None]:
+    path, modules = list(sys.path), set(sys.modules)
+    try:
+        yield
+    finally:
+        if sys.path != path:
+            for name in set(sys.modules) - modules:
+                if (Path.cwd() / f"{name}.py").exists():
+                    del sys.modules[name]
+            sys.path[:] = path
+            default_registry.cache_clear()
+
+
+_EVALUATORS = {
+    "console": _run_console,
+    "yaml": _check_yaml,
+    "json": _check_json,
+    "xml": _check_xml,
+    "toml": _install,
+}
+LANGUAGES_RUN = {"python", *_EVALUATORS}

@@ -1,0 +1,68 @@
+"""The dataflows in examples/ are valid, the forms of one are one value, and what is to be run runs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from headgate import default_registry, read
+from headgate.model.schema import Schema
+from headgate.service.load import load
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+NOT_DATAFLOWS = {EXAMPLES / "demo.py", EXAMPLES / "city_data.py"}
+DATAFLOWS = sorted(
+    path
+    for path in EXAMPLES.rglob("*")
+    if path.is_file() and path not in NOT_DATAFLOWS and "__pycache__" not in path.parts
+)
+
+
+@pytest.mark.parametrize("path", DATAFLOWS, ids=lambda path: str(path.relative_to(EXAMPLES)))
+def test_valid_and_without_notices(path: Path) -> None:
+    assert not load(path, default_registry()).notices
+
+
+def test_the_four_word_counts_are_one_value() -> None:
+    yaml, *others = (read(EXAMPLES / f"word_count.{ending}").dataflow for ending in ("yaml", "json", "xml", "py"))
+    assert others == [yaml, yaml, yaml]
+
+
+def test_there_are_alternates_and_a_loop() -> None:
+    tweets, patterns = (read(EXAMPLES / name).dataflow for name in ("tweets.xml", "patterns.yaml"))
+    assert any(task.is_dynamic for task in tweets.tasks)
+    assert any(stream.feedback for stream in patterns.streams)
+
+
+def test_the_demonstration_runs(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(EXAMPLES / "demo.py"), str(tmp_path / "out")],
+        capture_output=True,
+        check=True,
+        encoding="utf-8",
+        timeout=60,
+    )
+    assert not done.stderr
+    assert "9 tasks saved" in done.stdout
+    picture = (tmp_path / "out" / "merged.svg").read_text(encoding="utf-8")
+    assert "for alarms, map, archive, quality" in picture
+
+
+def test_the_generated_readings_have_the_columns_that_the_dataflows_parse(tmp_path: Path) -> None:
+    subprocess.run(
+        [sys.executable, "-W", "error", str(EXAMPLES / "city_data.py"), str(tmp_path), "--rows", "1500"],
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+    files = sorted((tmp_path / "city").glob("*.jsonl"))
+    rows = [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+    assert [len(files), len(rows)] == [2, 1500]
+    parse = next(task for task in read(EXAMPLES / "city" / "alarms.yaml").dataflow.tasks if task.type == "parse_json")
+    wanted = Schema.parse(str(parse.config["columns"]))
+    assert {tuple(row) for row in rows} == {wanted.names}
+    assert (tmp_path / "repairs" / "repairs.csv").exists()
