@@ -1,11 +1,15 @@
-"""Four dataflows of three teams become one graph in which no task stands twice. ``make demo`` runs this.
+"""Four dataflows of three teams become one graph in which no task stands twice, and run on one Spark.
 
-    .venv/bin/python examples/demo.py [FOLDER]
+    .venv/bin/python examples/demo.py [FOLDER] [--no-run]
 
-The picture of the merged graph goes into FOLDER, build/demo if none is given.
+``make demo`` runs this. Data, results and a picture of the merged graph go into FOLDER, build/demo if none is given.
+With --no-run only the merge is shown, which needs no Spark.
 """
 
+import os
+import shutil
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,12 +27,8 @@ from headgate.sharing.overlap import overlap
 HERE = Path(__file__).resolve().parent
 FILES = ("city/alarms.yaml", "city/map.yaml", "city/archive.json", "city/quality.py")
 
-WHAT_THIS_SHOWS = """\
-This demonstration shows the model and the merge. Nothing was run: this version of Headgate checks, converts, compares
-and merges dataflows, and does not yet run them on Spark."""
 
-
-def main(folder: Path) -> None:
+def main(folder: Path, run: bool) -> None:
     console = Console(highlight=False)
     registry = default_registry()
     dataflows = [load(HERE / file, registry).dataflow for file in FILES]
@@ -43,7 +43,8 @@ def main(folder: Path) -> None:
     picture.write_text(to_svg(graph, registry, users), encoding="utf-8")
     console.print("\nA picture of the merged graph, with who uses what (open it in a browser):")
     console.print(f"  [bold]{escape(shown(picture))}[/bold]", soft_wrap=True)
-    console.print(f"\n[yellow]{WHAT_THIS_SHOWS}[/yellow]", soft_wrap=True)
+    if run:
+        run_them(console, dataflows, folder)
     console.print("\nTry: [bold].venv/bin/headgate diff examples/city/alarms.yaml examples/city/map.yaml[/bold]")
 
 
@@ -90,10 +91,72 @@ def show_savings(console: Console, dataflows: list[Dataflow], merged: Merged) ->
     )
 
 
+def run_them(console: Console, dataflows: list[Dataflow], folder: Path) -> None:
+    """Run the dataflows: they come one after the other, an alternate is switched, one leaves; readings keep coming."""
+    from city_data import write
+
+    from headgate.runtime.engine import Engine
+
+    for old in ("data", "out", "state"):
+        shutil.rmtree(folder / old, ignore_errors=True)
+    (folder / "out").mkdir()
+    write(folder / "waiting", rows=8_000, seed=1)
+    (folder / "data" / "city").mkdir(parents=True)
+    shutil.move(folder / "waiting" / "repairs", folder / "data" / "repairs")
+    files = sorted((folder / "waiting" / "city").iterdir())
+    os.chdir(folder)
+
+    def bring(count: int) -> None:
+        for _ in range(count):
+            files[0].rename(Path("data/city") / files.pop(0).name)
+
+    def more(count: int) -> None:
+        bring(count)
+        with console.status(f"{count * 1_000:,} readings came in"):
+            engine.wait_until_idle()
+            engine.housekeep()
+        show_status(console, engine)
+
+    console.print()
+    console.rule("On Spark", align="left")
+    with console.status("starting Spark"):
+        engine = Engine("state", master="local[2]", trigger_s=0.2)
+    bring(1)
+    with engine:
+        for dataflow in dataflows:
+            began = time.monotonic()
+            with console.status(f"submitting {dataflow.name}"):
+                engine.submit(dataflow)
+            console.print(f"\n[bold]{dataflow.name}[/bold] submitted in {time.monotonic() - began:.1f} s")
+            more(1)
+        began = time.monotonic()
+        engine.switch("alarms", "smooth", "moving_average")
+        took = (time.monotonic() - began) * 1000
+        console.print(f"\n[bold]alarms[/bold] switched to the cheaper alternate of smooth in {took:.0f} ms")
+        more(1)
+        engine.withdraw("archive")
+        console.print("\n[bold]archive[/bold] withdrawn; what others use goes on")
+        more(1)
+    console.print(f"\nWhat came out is in [bold]{escape(str(folder / 'out'))}[/bold].", soft_wrap=True)
+
+
+def show_status(console: Console, engine) -> None:
+    flows, fragments = engine.status()
+    table = Table("dataflow", "state", box=None, header_style="bold")
+    for heading in ("tasks", "shared", "rows out"):
+        table.add_column(heading, justify="right")
+    for flow in flows:
+        table.add_row(flow.name, flow.state, str(flow.tasks), str(flow.shared), f"{flow.rows_out:,}")
+    console.print(table)
+    console.print(f"[dim]{len(fragments)} Spark queries, plan snapshot {engine.snapshot.number}[/dim]")
+
+
 def shown(path: Path) -> str:
     here = Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else HERE.parent / "build" / "demo")
+    given = [argument for argument in sys.argv[1:] if argument != "--no-run"]
+    place = Path(given[0]) if given else HERE.parent / "build" / "demo"
+    main(place.absolute(), run="--no-run" not in sys.argv)

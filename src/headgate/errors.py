@@ -15,7 +15,7 @@ knows neither file nor line raises :class:`BadValue`, of which a fault is made.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
@@ -25,6 +25,7 @@ __all__ = [
     "HeadgateError",
     "InputError",
     "InvalidDataflow",
+    "NameFinder",
     "Notice",
     "Place",
     "PluginError",
@@ -166,6 +167,17 @@ def nearest(name: str, valid: Iterable[str]) -> str | None:
     by_folded = {candidate.casefold(): candidate for candidate in valid}
     close = difflib.get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.6)
     return by_folded[close[0]] if close else None
+
+
+class NameFinder:
+    """Finds the nearest names within one file, and gives up once a file full of slips would take seconds."""
+
+    def __init__(self, comparisons: int = 100_000) -> None:
+        self.comparisons = comparisons
+
+    def nearest(self, name: str, valid: Collection[str]) -> str | None:
+        self.comparisons -= len(valid)
+        return nearest(name, valid) if self.comparisons >= 0 else None
 
 
 def shorten(value: object, limit: int = 60) -> str:

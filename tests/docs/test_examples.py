@@ -40,7 +40,7 @@ def test_there_are_alternates_and_a_loop() -> None:
 
 def test_the_demonstration_runs(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-W", "error", str(EXAMPLES / "demo.py"), str(tmp_path / "out")],
+        [sys.executable, "-W", "error", str(EXAMPLES / "demo.py"), str(tmp_path / "out"), "--no-run"],
         capture_output=True,
         check=True,
         encoding="utf-8",

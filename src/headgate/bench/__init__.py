@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headgate import __version__
-from headgate.bench import model
+from headgate.bench import model, runtime
+from headgate.bench.measured import Measured
 
 __all__ = ["BENCHMARKS", "Benchmark", "report"]
 
@@ -22,15 +23,16 @@ class Benchmark:
 
     name: str
     summary: str
-    run: Callable[[int, Progress], model.Measured] = field(repr=False)
+    run: Callable[[int, Progress], Measured] = field(repr=False)
 
 
 BENCHMARKS: Mapping[str, Benchmark] = {
     "model": Benchmark("model", "Reading, checking and signing dataflows of 1,000 to 100,000 tasks.", model.run),
+    "runtime": Benchmark("runtime", "What running dataflows on Spark costs, and how quick changes are.", runtime.run),
 }
 
 
-def report(benchmark: Benchmark, measured: model.Measured, seed: int) -> dict[str, Any]:
+def report(benchmark: Benchmark, measured: Measured, seed: int) -> dict[str, Any]:
     """What a benchmark measured, with what it was measured on."""
     return {
         "bench": benchmark.name,

@@ -11,27 +11,18 @@ import json
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
 
+from headgate.bench.measured import Measured
 from headgate.bench.workloads import layered_document
 from headgate.formats import parse, yaml_form
 from headgate.model.registry import default_registry
 from headgate.sharing.deduplicate import deduplicate
 
-__all__ = ["Measured", "run"]
+__all__ = ["run"]
 
 ROUNDS = 5
 SIZES = (1_000, 10_000, 100_000)
 FORMS = ("yaml", "json")
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """Figures by name, and every sample behind them."""
-
-    figures: dict[str, float]
-    samples: dict[str, Any]
 
 
 def run(seed: int, progress: Callable[[str], None]) -> Measured:

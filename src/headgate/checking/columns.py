@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from headgate.checking.report import Report, TaskInCheck
+from headgate.checking.report import Report, TaskInCheck, failed
 from headgate.checking.tasks import Tasks
-from headgate.errors import nearest
+from headgate.errors import shorten
 from headgate.formats.located import Path
 from headgate.model.expression import columns_of
 from headgate.model.graph import topological_order
@@ -18,16 +19,26 @@ from headgate.model.task_type import Inputs
 
 __all__ = ["check_columns"]
 
-ColumnFault = tuple[Path, TaskId, str, str | None, str | None]
-"""Path in the document, task, what is wrong, what was expected, the nearest column."""
+
+class ColumnFault(NamedTuple):
+    """A fault to be reported; ``wanted`` is a column and the names among which it was looked for."""
+
+    path: Path
+    task: TaskId
+    told: str
+    expected: str | None = None
+    wanted: tuple[str, Sequence[str]] | None = None
+    condition: str = "COLUMNS_DO_NOT_FIT"
+
 
 Known = dict[tuple[TaskId, PortName], Schema | None]
 
 
 def check_columns(tasks: Tasks, report: Report) -> None:
     """Follow the schemas from the sources on and report every column that is read and not there."""
-    for path, task, told, expected, near in _find(tasks.known):
-        report.fault("COLUMNS_DO_NOT_FIT", path, told, task, expected, near)
+    for fault in _find(tasks.known):
+        near = report.nearest(*fault.wanted) if fault.wanted else None
+        report.fault(fault.condition, fault.path, fault.told, fault.task, fault.expected, near)
 
 
 def _find(tasks: Mapping[TaskId, TaskInCheck]) -> Iterator[ColumnFault]:
@@ -72,7 +83,7 @@ def _entering(task: TaskInCheck, port: Port, entering: list[Schema | None]) -> I
                 told = (
                     f"the streams that interleave in port '{port.name}' have other columns: ({some[0]}) and ({other})"
                 )
-                yield [*task.path, "inputs"], task.id, told, "the same columns in each", None
+                yield ColumnFault([*task.path, "inputs"], task.id, told, "the same columns in each")
                 break
     for schema in some if port.schema else ():
         for wanted in port.schema.columns if port.schema else ():
@@ -82,7 +93,7 @@ def _entering(task: TaskInCheck, port: Port, entering: list[Schema | None]) -> I
                 yield _unknown(path, task.id, f"port '{port.name}'", wanted.name, schema)
             elif wanted.type and found.type and wanted.type != found.type:
                 told = f"port '{port.name}' wants column '{wanted.name}' as {wanted.type}, and it comes as {found.type}"
-                yield path, task.id, told, "the same type at both ends", None
+                yield ColumnFault(path, task.id, told, "the same type at both ends")
 
 
 def _work(task: TaskInCheck, schemas: Mapping[str, list[Schema | None]], known: Known) -> Iterator[ColumnFault]:
@@ -90,7 +101,12 @@ def _work(task: TaskInCheck, schemas: Mapping[str, list[Schema | None]], known: 
     for position, (index, options) in enumerate(task.configs):
         base = [*task.path, "alternates", index, "config"] if task.document.alternates else [*task.path, "config"]
         inputs = Inputs(schemas)
-        outputs = options.outputs(inputs)
+        try:
+            outputs = dict(options.outputs(inputs))
+        except Exception as error:
+            told = failed(task.alternates[position].type, error)
+            yield ColumnFault(base, task.id, told, "a word to its author", condition="TASK_TYPE_FAILED")
+            continue
         for unknown in inputs.unknown:
             yield _unknown([*base, unknown.option], task.id, unknown.option, unknown.column, unknown.schema)
         if first is None:
@@ -100,19 +116,17 @@ def _work(task: TaskInCheck, schemas: Mapping[str, list[Schema | None]], known: 
             lead = first.get(port)
             missing = [c for c in lead.names if schema.find(c) is None] if lead and schema else []
             if missing:
-                told = f"alternate '{task.alternates[position].name}' does not make {', '.join(missing)}"
+                told = f"alternate '{task.alternates[position].name}' does not make {_listed(missing)}"
                 told += f", which '{task.alternates[0].name}' makes"
-                yield base, task.id, told, "the same columns from every alternate", None
+                yield ColumnFault(base, task.id, told, "the same columns from every alternate")
     for out in task.ports.outputs if task.ports else ():
         known[task.id, out.name] = out.schema or (first or {}).get(out.name)
 
 
 def _unknown(path: Path, task: TaskId, what: str, column: str, schema: Schema) -> ColumnFault:
-    names = ", ".join(schema.names[:20]) + (", ..." if len(schema.names) > 20 else "")
-    return (
-        path,
-        task,
-        f"{what} reads column '{column}', which is not there",
-        f"one of {names}",
-        nearest(column, schema.names),
-    )
+    told = f"{what} reads column {shorten(column)}, which is not there"
+    return ColumnFault(path, task, told, f"one of {_listed(schema.names)}", (column, schema.names))
+
+
+def _listed(names: Sequence[str], most: int = 20) -> str:
+    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")

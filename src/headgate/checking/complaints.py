@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, get_args
 
@@ -36,15 +37,18 @@ _WANTED = {
     "none_required": "nothing",
 }
 
+_VALIDATOR = re.compile(r"(function-(before|after|wrap|plain)|lax-or-strict|nullable)\[")
+
 
 def complaints(
     error: ValidationError, model: type[BaseModel], located: Located, base: Path = (), task: str | None = None
 ) -> Iterator[Fault]:
     """One fault for each thing that pydantic found below ``base``."""
     for detail in error.errors(include_url=False):
-        path = [*base, *(step for step in detail["loc"] if not _is_internal(step))]
-        # What is missing or unknown is told of at the mapping that lacks or has it.
-        yield _fault(detail, model, located, path, task)
+        named = detail["type"] in ("missing", "extra_forbidden")  # the last step is then the name, whatever it is
+        above, last = (detail["loc"][:-1], detail["loc"][-1:]) if named else (detail["loc"], ())
+        steps = [*(step for step in above if not _is_internal(step)), *last]
+        yield _fault(detail, model, located, [*base, *steps], task)
 
 
 def _fault(
@@ -70,8 +74,9 @@ def _fault(
         )
         return Fault("BAD_VALUE", f"{name} is {shorten(given)}", place, task, choices, near)
     if kind == "value_error":
-        reason = str(context.get("error", detail["msg"]))
-        return Fault("BAD_VALUE", f"{name}: {reason}" if name else reason, place, task)
+        reason = context.get("error", detail["msg"])
+        expected, near = getattr(reason, "expected", None), getattr(reason, "nearest", None)
+        return Fault("BAD_VALUE", f"{name}: {reason}" if name else str(reason), place, task, expected, near)
     if kind in _WANTED:
         return Fault("BAD_VALUE", f"{name or 'this'} is {shorten(given)}", place, task, _WANTED[kind])
     wanted = detail["msg"][:1].lower() + detail["msg"][1:]
@@ -81,7 +86,7 @@ def _fault(
 
 def _is_internal(step: str | int) -> bool:
     """Steps that pydantic adds to a path and no user wrote: names of validators and of a mapping's keys."""
-    return isinstance(step, str) and (step == "[key]" or step.startswith(("function-", "lax-or-strict", "nullable")))
+    return isinstance(step, str) and (step == "[key]" or _VALIDATOR.match(step) is not None)
 
 
 def _readable(path: list[str | int]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from headgate.errors import Fault, Notice
+from headgate.errors import Fault, NameFinder, Notice, shorten
 from headgate.formats.document import TaskDocument
 from headgate.formats.located import Located, Path
 from headgate.model.names import TaskId
@@ -12,7 +12,7 @@ from headgate.model.stream import Stream
 from headgate.model.task import Alternate, Ports
 from headgate.model.task_type import TaskConfig
 
-__all__ = ["Report", "TaskInCheck"]
+__all__ = ["Report", "TaskInCheck", "failed"]
 
 
 class Report:
@@ -22,6 +22,7 @@ class Report:
         self.located = located
         self.faults: list[Fault] = list(located.faults)
         self.notices: list[Notice] = []
+        self.nearest = NameFinder().nearest
 
     def fault(
         self,
@@ -30,9 +31,9 @@ class Report:
         message: str,
         task: str | None = None,
         expected: str | None = None,
-        nearest: str | None = None,
+        near: str | None = None,
     ) -> None:
-        self.faults.append(Fault(condition, message, self.located.place(path), task, expected, nearest))
+        self.faults.append(Fault(condition, message, self.located.place(path), task, expected, near))
 
     def notice(self, condition: str, path: Path, message: str, task: str) -> None:
         self.notices.append(Notice(condition, message, self.located.place(path), task))
@@ -60,3 +61,8 @@ class TaskInCheck:
 
     feeds: list[tuple[int, Stream]] = field(default_factory=list)
     """The streams that enter it, each with its place in the document's list of inputs."""
+
+
+def failed(task_type: str, error: Exception) -> str:
+    """Say that the code of a task type raised what it should not have: its author's mistake, not the dataflow's."""
+    return f"task type '{task_type}' failed: {type(error).__name__}: {shorten(str(error), 200)}"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 from headgate.checking.report import Report, TaskInCheck
 from headgate.checking.tasks import Tasks
-from headgate.errors import nearest, shorten
+from headgate.errors import shorten
 from headgate.formats.document import InputDocument
 from headgate.formats.located import Path
 from headgate.model.graph import cycles, loops
@@ -15,6 +16,9 @@ from headgate.model.stream import ByKey, ByPredicate, Duplicate, Routing, Stream
 from headgate.model.task import Gather, Port
 
 __all__ = ["check_loops", "connect", "tell_unread_outputs"]
+
+MAX_FEEDBACK = 100
+"""Signing the tasks of a loop takes a round for each of its feedback streams, so their number is bounded."""
 
 
 def connect(tasks: Tasks, report: Report) -> None:
@@ -35,7 +39,7 @@ def _stream(task: TaskInCheck, feed: InputDocument, path: Path, tasks: Tasks, re
     if source is None:
         if name not in tasks.mentioned:
             told = f"reads from {shorten(name)}, which is no task here"
-            near = nearest(name, tasks.mentioned)
+            near = report.nearest(name, tasks.mentioned)
             report.fault("UNKNOWN_TASK", path, told, task.id, "the id of a task", near)
         return None
     source_port = target_port = None
@@ -82,7 +86,7 @@ def _chosen(
     if wanted in names:
         return ports[names.index(PortName(wanted))]
     if name:
-        told, near = f"{whose} has no {side} port {shorten(name)}", nearest(name, names)
+        told, near = f"{whose} has no {side} port {shorten(name)}", report.nearest(name, names)
         report.fault("NO_SUCH_PORT", path, told, reader.id, f"one of {', '.join(names)}", near)
     else:
         told = f"{whose} has {len(names)} {side} ports"
@@ -109,16 +113,17 @@ def _number_sides(task: TaskInCheck) -> None:
 def _check_fed(task: TaskInCheck, report: Report) -> None:
     if task.ports is None or len(task.feeds) < len(task.document.inputs):
         return
+    entering = Counter(stream.target_port for _, stream in task.feeds)
     for port in task.ports.inputs:
-        count = sum(stream.target_port == port.name for _, stream in task.feeds)
+        count = entering[port.name]
         if count < port.streams_min and task.user_defined and not count:
             told = f"no stream enters input port '{port.name}': it must be fed from outside"
             report.notice("FED_FROM_OUTSIDE", task.path, told, task.id)
         elif count < port.streams_min or (port.streams_max is not None and count > port.streams_max):
             exact = port.streams_max == port.streams_min
             expected = f"{'' if exact else 'at least '}{port.streams_min}, listed under inputs"
-            entering = "1 stream enters" if count == 1 else f"{count or 'no'} streams enter"
-            told = f"{entering} input port '{port.name}'"
+            told = "1 stream enters" if count == 1 else f"{count or 'no'} streams enter"
+            told += f" input port '{port.name}'"
             report.fault("INPUT_NOT_FED", [*task.path, "inputs"], told, task.id, expected)
 
 
@@ -148,6 +153,11 @@ def _check_feedback(tasks: Tasks, report: Report) -> None:
     marked = [(task, index, s) for task in tasks.known.values() for index, s in task.feeds if s.feedback]
     if not marked:
         return
+    if len(marked) > MAX_FEEDBACK:
+        task, index, _ = marked[MAX_FEEDBACK]
+        told = f"{len(marked)} streams are marked as feedback"
+        path = [*task.path, "inputs", index]
+        report.fault("TOO_MUCH_FEEDBACK", path, told, task.id, f"at most {MAX_FEEDBACK} in a dataflow")
     parents = {task.id: [stream.source for _, stream in task.feeds] for task in tasks.known.values()}
     loop_of = {member: number for number, loop in enumerate(loops(parents)) for member in loop}
     for task, index, stream in marked:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from pydantic import ValidationError
 
 from headgate.checking.complaints import complaints
-from headgate.checking.report import Report, TaskInCheck
+from headgate.checking.report import Report, TaskInCheck, failed
 from headgate.errors import shorten
 from headgate.formats.document import AlternateDocument, PortDocument, TaskDocument
 from headgate.formats.located import Path
@@ -112,6 +113,9 @@ def _options(
     except (ValueError, RecursionError) as error:
         told = str(error) if isinstance(error, ValueError) else "values nested too deeply"
         report.fault("BAD_VALUE", path, f"config holds {told}", task.id, "plain JSON values")
+    except Exception as error:
+        told = failed(document.type, error)
+        report.fault("TASK_TYPE_FAILED", path, told, task.id, "a word to its author")
     return None
 
 
@@ -151,7 +155,7 @@ def _declared_ports(task: TaskInCheck, report: Report) -> Ports | None:
         return None
     ports = Ports(tuple(map(_port, document.inputs)), tuple(map(_port, document.outputs)))
     for names in _names(ports):
-        for name in dict.fromkeys(name for name in names if names.count(name) > 1):
+        for name in (name for name, count in Counter(names).items() if count > 1):
             told = f"port '{name}' is named twice"
             report.fault("DUPLICATE_PORT", [*task.path, "ports"], told, task.id, "each port once")
     return ports

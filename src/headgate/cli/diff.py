@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from headgate.cli.output import known_types, notices_to_stderr, print_json
+from headgate.errors import printable
 from headgate.service.load import load
 from headgate.sharing.overlap import Overlap, overlap
 
@@ -47,4 +48,4 @@ def _told(found: Overlap, first: str, second: str) -> str:
     share = f"{found.shared:.0%} of {second} runs already when {first} does"
     counts = f"{len(found.equivalent)} equivalent (=), {len(found.only_second)} new (+)"
     counts += f", {len(found.only_first)} only in {first} (-)"
-    return "\n".join([*lines, f"{counts}; {share}"]) + "\n"
+    return "\n".join([*lines, printable(f"{counts}; {share}")]) + "\n"

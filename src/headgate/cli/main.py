@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from typing import Annotated
@@ -13,6 +14,7 @@ from headgate.cli.bench import bench
 from headgate.cli.convert import convert
 from headgate.cli.diff import diff
 from headgate.cli.output import faults_to_stderr, sentence_to_stderr
+from headgate.cli.run import run
 from headgate.cli.schema import schema
 from headgate.cli.show import show
 from headgate.cli.tasks import tasks
@@ -48,12 +50,15 @@ def _root(
     del version
 
 
-for command in (validate, show, convert, diff, schema, tasks, bench):
+for command in (validate, show, convert, diff, schema, tasks, run, bench):
     app.command()(command)
 
 
 def main() -> None:
     """Run the command line; bad input is told in sentences and exits with status 2, never with a traceback."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # What a terminal's encoding cannot show is escaped, as it is on standard error.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app()
     except InvalidDataflow as error:

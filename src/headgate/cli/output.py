@@ -48,23 +48,30 @@ def notices_to_stderr(notices: Iterable[Notice]) -> None:
 
 
 def write_file(path: Path, text: str, force: bool = False) -> None:
-    """Write a file whole or not at all; an existing one only when forced."""
-    if path.exists() and not force:
-        raise InputError("FILE_EXISTS", f"{path} is there already; choose another name or add --force")
+    """Write a file whole or not at all; an existing one only when forced. Pipes and devices are written into."""
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            umask = os.umask(0)
-            os.umask(umask)
-            Path(temporary).chmod(0o666 & ~umask)
-            Path(temporary).replace(path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            path.write_text(text, encoding="utf-8")
+        elif path.exists() and not force:
+            raise InputError("FILE_EXISTS", f"{path} is there already; choose another name or add --force")
+        else:
+            _replace(path.resolve(), text)
     except OSError as error:
         raise InputError("CANNOT_WRITE", f"cannot write {path}: {(error.strerror or str(error)).lower()}") from None
+
+
+def _replace(path: Path, text: str) -> None:
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".headgate-")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        umask = os.umask(0)
+        os.umask(umask)
+        Path(temporary).chmod(0o666 & ~umask)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
 
 
 def _writes_unicode() -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import json
 from typing import Annotated, Any
 
 import typer
@@ -62,12 +64,14 @@ def _facts(kind: TaskType) -> dict[str, Any]:
 
 def _print_list(registry: Registry) -> None:
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     table = Table("type", "role", "state", "what it does", box=None, pad_edge=False, header_style="bold")
     for kind in registry.values():
+        summary = kind.summary.replace("``", "")
         table.add_row(
-            f"[bold]{kind.name}[/bold]", kind.role.value, kind.state.value if kind.stateful else "", kind.summary
+            f"[bold]{kind.name}[/bold]", kind.role.value, kind.state.value if kind.stateful else "", escape(summary)
         )
     Console().print(table)
 
@@ -81,7 +85,7 @@ def _print_one(kind: TaskType) -> None:
     console = Console()
     state = f", state: {kind.state.value}" if kind.stateful else ""
     console.print(f"[bold]{kind.name}[/bold] ({kind.role.value}{state})")
-    console.print((kind.config.__doc__ or "").strip().replace("\n    ", "\n"), markup=False)
+    console.print("\n\n".join(_paragraphs(kind)), markup=False)
     ports = (
         ", ".join(port.name for port in kind.ports.inputs) or "none",
         ", ".join(port.name for port in kind.ports.outputs) or "none",
@@ -108,5 +112,15 @@ def _print_one(kind: TaskType) -> None:
     console.print("\nexample:\n" + yaml.safe_dump([example], sort_keys=False, width=100), markup=False, end="")
 
 
+def _paragraphs(kind: TaskType) -> list[str]:
+    """The docstring without the line breaks of its source, so that it fits any terminal."""
+    text = inspect.cleandoc(kind.config.__doc__ or "").replace("``", "")
+    return [" ".join(paragraph.split()) for paragraph in text.split("\n\n")]
+
+
 def _default(option: Option) -> str:
-    return "required" if option.required else str(option.default)
+    if option.required:
+        return "required"
+    if option.default is None:
+        return ""
+    return option.default if isinstance(option.default, str) else json.dumps(option.default)

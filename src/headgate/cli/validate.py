@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from headgate.cli.output import faults_to_stderr, known_types, notices_to_stderr, print_json
-from headgate.errors import InvalidDataflow
+from headgate.errors import InvalidDataflow, printable
 from headgate.service.load import load
 
 __all__ = ["validate"]
@@ -27,7 +27,8 @@ def validate(
     registry = known_types()
     reports: list[dict[str, Any]] = []
     for path in files:
-        report: dict[str, Any] = {"file": str(path), "valid": True, "faults": [], "notices": []}
+        shown = printable(str(path))
+        report: dict[str, Any] = {"file": shown, "valid": True, "faults": [], "notices": []}
         reports.append(report)
         try:
             loaded = load(path, registry)
@@ -35,14 +36,14 @@ def validate(
             report |= {"valid": False, "faults": [fault.as_dict() for fault in error.faults]}
             if not as_json:
                 faults_to_stderr(error.faults)
-                typer.echo(f"{path}: {len(error.faults)} {'fault' if len(error.faults) == 1 else 'faults'}", err=True)
+                typer.echo(f"{shown}: {len(error.faults)} {'fault' if len(error.faults) == 1 else 'faults'}", err=True)
             continue
         flow = loaded.dataflow
         report |= {"name": flow.name, "owner": flow.owner, "tasks": len(flow.tasks), "streams": len(flow.streams)}
         report["notices"] = [notice.as_dict() for notice in loaded.notices]
         if not as_json:
             notices_to_stderr(loaded.notices)
-            typer.echo(f"{path}: valid, {len(flow.tasks)} tasks, {len(flow.streams)} streams")
+            typer.echo(f"{shown}: valid, {len(flow.tasks)} tasks, {len(flow.streams)} streams")
     valid = all(report["valid"] for report in reports)
     if as_json:
         print_json({"valid": valid, "files": reports})

@@ -50,10 +50,24 @@ def arrange(dataflow: Dataflow) -> Layout:
             before = len(layers) - 1
         edges.append((before, nodes[stream.target]))
     placed = igraph.Graph(n=len(layers), edges=edges, directed=True).layout_sugiyama(layers=layers, hgap=1, vgap=1)
-    heights = [float(point[0]) for point in placed.coords[: len(layers)]]
+    heights = _apart([float(point[0]) for point in placed.coords[: len(layers)]], layers)
     lowest = min(heights, default=0.0)
     return Layout(
         layer,
         {task: heights[index] - lowest for task, index in nodes.items()},
         {stream: tuple((float(layers[i]), heights[i] - lowest) for i in points) for stream, points in passing.items()},
     )
+
+
+def _apart(heights: list[float], layers: list[int]) -> list[float]:
+    """The heights with what stands in one layer at least one unit apart, which igraph does not always see to.
+
+    >>> _apart([0.0, 2.0, 2.0, 2.5], [0, 0, 0, 1])
+    [0.0, 2.0, 3.0, 2.5]
+    """
+    free: dict[int, float] = {}
+    moved = list(heights)
+    for node in sorted(range(len(heights)), key=lambda node: heights[node]):
+        moved[node] = max(heights[node], free.get(layers[node], heights[node]))
+        free[layers[node]] = moved[node] + 1
+    return moved

@@ -39,4 +39,6 @@ def to_mermaid(dataflow: Dataflow, registry: Registry) -> str:
 
 
 def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace('"', "#quot;").replace("<", "&lt;").replace(">", "&gt;")
+    # A number sign begins a character by name or number in Mermaid.
+    text = text.replace("#", "#35;").replace("&", "&amp;").replace('"', "#quot;")
+    return text.replace("<", "&lt;").replace(">", "&gt;")

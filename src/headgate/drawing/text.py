@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from headgate.drawing.labels import stream_label, task_lines
+from headgate.errors import printable
 from headgate.model.dataflow import Dataflow
 from headgate.model.graph import Graph
 from headgate.model.service_level import ServiceLevel
@@ -33,7 +34,7 @@ def to_text(dataflow: Dataflow) -> str:
     counted = f"{_count(len(dataflow.tasks), 'task')}, {_count(len(dataflow.streams), 'stream')}"
     head = [f"{dataflow.name} (owner {dataflow.owner}): {counted}"]
     if dataflow.description:
-        head.append(dataflow.description)
+        head += map(printable, dataflow.description.splitlines())
     head += [describe_service_level(dataflow.service_level), ""]
     body = [f"  {name:<{widths[0]}}  {work:<{widths[1]}}  {reads}".rstrip() for name, work, reads in rows]
     return "\n".join(head + body) + "\n"

@@ -1,6 +1,6 @@
 """The one document that every format holds: its fields, their rules, and the JSON Schema that editors use.
 
-Formats turn their text into this shape and back; :mod:`headgate.formats.check` turns the shape into a
+Formats turn their text into this shape and back; :mod:`headgate.checking` turns the shape into a
 :class:`~headgate.model.dataflow.Dataflow`, and :func:`to_document` goes the other way.
 """
 
@@ -20,6 +20,7 @@ from pydantic import (
     model_validator,
 )
 
+from headgate.errors import BadValue, shorten
 from headgate.model.dataflow import DEFAULT_OWNER, Dataflow
 from headgate.model.names import NAME_PATTERN, NAME_RULE, is_name
 from headgate.model.registry import Registry
@@ -46,7 +47,7 @@ SCHEMA_ID = "urn:headgate:dataflow:1"
 
 def _named(text: str) -> str:
     if not is_name(text):
-        raise ValueError(f"{text[:60]!r} is not a name ({NAME_RULE})")
+        raise BadValue(f"{shorten(text)} is not a name", NAME_RULE)
     return text
 
 
@@ -62,7 +63,7 @@ Money = Annotated[Decimal, Field(ge=0, max_digits=15, decimal_places=6)]
 
 
 class _Document(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, populate_by_name=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class ServiceLevelDocument(_Document):
@@ -85,7 +86,9 @@ class ServiceLevelDocument(_Document):
     break_even_at_worst_per_h: Money | None = Field(
         None, description="Cost per hour at which the worst alternates just pay."
     )
-    processors_max: PositiveInt | None = Field(None, description="The most processors that the dataflow may use.")
+    processors_max: PositiveInt | None = Field(
+        None, le=1_000_000, description="The most processors that the dataflow may use."
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> ServiceLevelDocument:
@@ -136,8 +139,14 @@ PortItem = Annotated[PortDocument, BeforeValidator(_port)]
 class PortsDocument(_Document):
     """The ports of a user-defined task."""
 
-    inputs: tuple[PortItem, ...] = Field(())
-    outputs: tuple[PortItem, ...] = Field(())
+    inputs: tuple[PortItem, ...] = Field((), max_length=256, description="Where rows come in.")
+    outputs: tuple[PortItem, ...] = Field((), max_length=256, description="Where rows go out.")
+
+    @model_validator(mode="after")
+    def _some(self) -> PortsDocument:
+        if not self.inputs and not self.outputs:
+            raise ValueError("neither inputs nor outputs; leave ports out if the usual ones will do")
+        return self
 
 
 class AlternateDocument(_Document):
@@ -211,6 +220,8 @@ def number(value: float | Decimal) -> int | float:
     >>> number(2.0), number(Decimal("0.10"))
     (2, 0.1)
     """
+    if isinstance(value, int):
+        return value
     plain = float(value)
     return int(plain) if plain.is_integer() else plain
 

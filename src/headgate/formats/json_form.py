@@ -17,7 +17,9 @@ from headgate.formats.located import Located, Mark, MarkedDict, MarkedList
 __all__ = ["read", "write"]
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+|\n', re.DOTALL)
-_HUGE = re.compile(r"\d{4301,}")
+_HUGE = re.compile(r"-?\d{4301,}\Z")
+_NOT_FINITE = ("NaN", "Infinity", "-Infinity")
+MAX_DEPTH = 100
 
 
 def read(text: str, file: str | None = None) -> Located:
@@ -27,50 +29,58 @@ def read(text: str, file: str | None = None) -> Located:
     >>> located.value, located.place(["tasks", 0, "id"]).line
     ({'name': 'city', 'tasks': [{'id': 'a'}]}, 2)
     """
-    repeated = False
+    odd = False
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
-        nonlocal repeated
+        nonlocal odd
         found = dict(items)
-        repeated = repeated or len(found) < len(items)
+        odd = odd or len(found) < len(items)
         return found
 
+    def constant(_: str) -> int:
+        nonlocal odd
+        odd = True
+        return 0
+
+    def integer(digits: str) -> int:
+        nonlocal odd
+        huge = _HUGE.match(digits) is not None
+        odd = odd or huge
+        return 0 if huge else int(digits)
+
     try:
-        value = json.loads(text, object_pairs_hook=pairs, parse_constant=_refuse)
+        try:
+            value = json.loads(text, object_pairs_hook=pairs, parse_constant=constant)
+        except json.JSONDecodeError:
+            raise
+        except ValueError:  # a number with more digits than Python will read; looking at each of them takes longer
+            value = json.loads(text, object_pairs_hook=pairs, parse_constant=constant, parse_int=integer)
     except json.JSONDecodeError as error:
         place = Place(file, error.lineno, error.colno)
         raise InvalidDataflow(
             [Fault("NOT_JSON", f"this is not JSON: {error.msg[0].lower()}{error.msg[1:]}", place)]
         ) from None
     except RecursionError:
-        raise InvalidDataflow(
-            [Fault("TOO_DEEP", "nested far too deeply", Place(file), expected="at most 100 levels")]
-        ) from None
-    except _NotANumber as error:
-        line = text.count("\n", 0, max(text.find(str(error)), 0)) + 1
-        told = f"this is not JSON: {error} is not a number"
-        raise InvalidDataflow([Fault("NOT_JSON", told, Place(file, line), expected="a finite number")]) from None
-    except ValueError:
-        match = _HUGE.search(text)
-        place = Place(file, text.count("\n", 0, match.start()) + 1 if match else None)
-        raise InvalidDataflow(
-            [Fault("HUGE_NUMBER", "a number of thousands of digits", place, expected="at most 4,300 digits")]
-        ) from None
+        told, expected = f"nested deeper than {MAX_DEPTH} levels", "a flatter document"
+        raise InvalidDataflow([Fault("TOO_DEEP", told, _too_deep(text, file), expected=expected)]) from None
 
     marked = lru_cache(maxsize=1)(lambda: _marked(text, file)[0])
-    return Located(value, file, marked, _marked(text, file)[1] if repeated else ())
+    return Located(value, file, marked, _marked(text, file)[1] if odd else ())
 
 
-class _NotANumber(Exception):
-    pass
-
-
-def _refuse(constant: str) -> object:
-    raise _NotANumber(constant)
+def _too_deep(text: str, file: str | None) -> Place:
+    depth, line = 0, 1
+    for match in _TOKEN.finditer(text):
+        token = match.group()
+        depth += (token in "{[") - (token in "}]")
+        line += token.count("\n")
+        if depth > MAX_DEPTH:
+            break
+    return Place(file, line)
 
 
 def _marked(text: str, file: str | None) -> tuple[Any, tuple[Fault, ...]]:
-    """The marks of a text that is known to be JSON, and the keys that it gives twice."""
+    """The marks of a text that is known to be JSON, and its oddities: keys given twice, numbers out of all bounds."""
     faults: list[Fault] = []
     root: Any = None
     stack: list[MarkedDict | MarkedList] = []
@@ -90,6 +100,12 @@ def _marked(text: str, file: str | None) -> tuple[Any, tuple[Fault, ...]]:
             if stack and isinstance(stack[-1], MarkedDict) and keys[-1] is None:
                 keys[-1] = (json.loads(token), mark)
                 continue
+            if token in _NOT_FINITE:
+                told = f"this is not JSON: {token} is not a number"
+                faults.append(Fault("NOT_JSON", told, Place(file, *mark), expected="a finite number"))
+            elif _HUGE.match(token):
+                told = f"a number of {len(token):,} digits"
+                faults.append(Fault("HUGE_NUMBER", told, Place(file, *mark), expected="at most 4,300 digits"))
             value: Any = MarkedDict(mark) if token == "{" else MarkedList(mark) if token == "[" else None
             if not stack:
                 root = value

@@ -63,7 +63,7 @@ class Located:
     def place(self, path: Path) -> Place:
         """Where the part at ``path`` stands; if it is not there, where the closest part above it stands."""
         mark = find_mark(self.marked(), path)
-        return Place(self.file, *mark) if mark else Place(self.file)
+        return Place(self.file, *(mark or (1, None)))
 
 
 def find_mark(tree: object, path: Path) -> Mark | None:

@@ -29,32 +29,40 @@ def read(text: str, file: str | None = None) -> Located:
     name = file or "<dataflow>"
     namespace: dict[str, Any] = {"__name__": "__headgate__", "__file__": name}
     try:
-        code = compile(text, name, "exec")
+        code = compile(text, name, "exec", dont_inherit=True)
+    except SyntaxError as error:
+        place = Place(file, error.lineno or 1, error.offset or None)
+        raise InvalidDataflow([Fault("NOT_PYTHON", f"this is not Python: {error.msg}", place)]) from None
+    except (ValueError, RecursionError, MemoryError, OverflowError) as error:
+        told = f"this is not Python: {_shown(error)}"
+        raise InvalidDataflow([Fault("NOT_PYTHON", told, Place(file, 1))]) from None
+    try:
         with contextlib.redirect_stdout(sys.stderr):
             exec(code, namespace)
-    except SyntaxError as error:
-        raise InvalidDataflow(
-            [Fault("NOT_PYTHON", f"this is not Python: {error.msg}", Place(file, error.lineno, error.offset))]
-        ) from None
-    except InvalidDataflow:
+    except (InvalidDataflow, KeyboardInterrupt):
         raise
-    except (ValueError, RecursionError, MemoryError) as error:
-        raise InvalidDataflow([_raised(error, name, file)]) from None
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         raise InvalidDataflow([_raised(error, name, file)]) from None
     flows = {id(value): value for value in namespace.values() if isinstance(value, Flow)}
     if len(flows) != 1:
         told = f"{len(flows) or 'no'} flow{'s' if len(flows) != 1 else ''} made in this file"
         raise InvalidDataflow(
-            [Fault("NOT_A_DATAFLOW", told, Place(file), expected="one, such as: flow = Flow('name')")]
+            [Fault("NOT_A_DATAFLOW", told, Place(file, 1), expected="one, such as: flow = Flow('name')")]
         )
     return next(iter(flows.values())).located()
 
 
 def _raised(error: BaseException, name: str, file: str | None) -> Fault:
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == name]
-    told = error.message if isinstance(error, HeadgateError) else f"{type(error).__name__}: {shorten(str(error), 200)}"
-    return Fault("PYTHON_RAISED", f"running this file raised {told}", Place(file, lines[-1] if lines else None))
+    told = error.message if isinstance(error, HeadgateError) else f"{type(error).__name__}: {_shown(error)}"
+    return Fault("PYTHON_RAISED", f"running this file raised {told}", Place(file, lines[-1] if lines else 1))
+
+
+def _shown(error: BaseException) -> str:
+    try:
+        return shorten(str(error), 200)
+    except Exception:
+        return "an error that cannot be shown"
 
 
 def write(document: dict[str, Any]) -> str:
@@ -88,7 +96,9 @@ def _work(function: str, work: dict[str, Any], own: tuple[str, ...]) -> str:
     options = work.get("config", {})
     arguments = {key: work[key] for key in own if key in work}
     reserved = {"id", "name", "value", "cost_s", "selectivity", "ports", "config", "type", "self"}
-    plain = all(key.isidentifier() and not keyword.iskeyword(key) and key not in reserved for key in options)
+    plain = all(
+        key.isascii() and key.isidentifier() and not keyword.iskeyword(key) and key not in reserved for key in options
+    )
     arguments |= options if plain else {"config": options}
     return _call(function, [repr(work["type"])], arguments)
 

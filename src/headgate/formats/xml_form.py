@@ -25,7 +25,7 @@ from typing import Any
 from xml.etree import ElementTree
 from xml.parsers import expat
 
-from headgate.errors import Fault, InvalidDataflow, Place, nearest, shorten
+from headgate.errors import Fault, InvalidDataflow, NameFinder, Place, nearest, shorten
 from headgate.formats.located import Located, Mark, MarkedDict, MarkedList
 from headgate.model.registry import Registry
 from headgate.model.task import Ports
@@ -53,8 +53,7 @@ _ATTRIBUTES = {
     "key": ("column",),
     "description": ("type",),
 }
-_REQUIRED = {
-    "PE": ("id",),
+_REQUIRED = {  # a PE's id is not here: its lack is told of in every format alike
     "in": ("id",),
     "out": ("id",),
     "alternate": ("impl",),
@@ -70,14 +69,25 @@ _UNSAFE = re.compile("[^\\t\\n\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010fff
 class _Element:
     """An element with its line; small on purpose."""
 
-    __slots__ = ("attributes", "children", "mark", "name", "text")
+    __slots__ = ("attributes", "children", "mark", "name", "texts")
 
     def __init__(self, name: str, attributes: dict[str, str], mark: Mark) -> None:
         self.name = name
         self.attributes = attributes
         self.mark = mark
         self.children: list[_Element] = []
-        self.text = ""
+        self.texts: list[str] = []
+
+    @property
+    def text(self) -> str:
+        return "".join(self.texts)
+
+    @property
+    def task(self) -> str | None:
+        """The id of the task that the element describes or feeds."""
+        if self.name == "edge":
+            return self.attributes.get("sink", "").partition(":")[0] or None
+        return self.attributes.get("id") if self.name == "PE" else None
 
     def all(self, name: str) -> list[_Element]:
         return [child for child in self.children if child.name == name]
@@ -99,8 +109,8 @@ def read(data: bytes | str, registry: Registry, file: str | None = None) -> Loca
     except expat.ExpatError as error:
         told = f"this is not XML: {expat.errors.messages.get(error.code, 'it cannot be parsed')}"
         raise InvalidDataflow([Fault("NOT_XML", told, Place(file, error.lineno, error.offset + 1))]) from None
-    except (ValueError, LookupError, UnicodeError) as error:
-        raise InvalidDataflow([Fault("NOT_XML", f"this is not XML: {error}", Place(file))]) from None
+    except (ValueError, LookupError) as error:  # an encoding that is unknown or not told truly
+        raise InvalidDataflow([Fault("NOT_XML", f"this is not XML: {error}", Place(file, 1))]) from None
     if root.name != "dataflow":
         fault = Fault(
             "NOT_A_DATAFLOW", f"the root element is <{root.name[:60]}>", Place(file, *root.mark), expected="<dataflow>"
@@ -127,13 +137,14 @@ def _parse(data: bytes | str, file: str | None) -> _Element:
 
     def start(name: str, attributes: dict[str, str]) -> None:
         if len(stack) >= MAX_DEPTH:
-            raise _Refused(Fault("TOO_DEEP", f"nested deeper than {MAX_DEPTH} levels", Place(file, *place())))
+            told = f"nested deeper than {MAX_DEPTH} levels"
+            raise _Refused(Fault("TOO_DEEP", told, Place(file, *place()), expected="a flatter document"))
         element = _Element(name, attributes, place())
         (stack[-1].children if stack else roots).append(element)
         stack.append(element)
 
     def text(characters: str) -> None:
-        stack[-1].text += characters
+        stack[-1].texts.append(characters)
 
     parser.StartDoctypeDeclHandler = refuse_doctype
     parser.EntityDeclHandler = refuse_doctype
@@ -150,17 +161,22 @@ class _Translation:
         self.registry = registry
         self.file = file
         self.faults: list[Fault] = []
+        self.task: str | None = None
+        """The id of the task that is being translated."""
+
+        self.nearest = NameFinder().nearest
 
     def _fault(
         self, condition: str, message: str, element: _Element, expected: str | None = None, near: str | None = None
     ) -> None:
-        self.faults.append(Fault(condition, message, Place(self.file, *element.mark), None, expected, near))
+        place = Place(self.file, *element.mark)
+        self.faults.append(Fault(condition, message, place, self.task, expected, near))
 
     def check_form(self, root: _Element) -> None:
         """Find elements and attributes that have no meaning where they stand, and attributes that are missing."""
-        waiting = [root]
+        waiting: list[tuple[_Element, str | None]] = [(root, None)]
         while waiting:
-            element = waiting.pop()
+            element, self.task = waiting.pop()
             known = _ATTRIBUTES.get(element.name)
             for name in element.attributes:
                 if known is not None and name not in known:
@@ -182,7 +198,7 @@ class _Translation:
             valid = _CHILDREN.get(element.name, ())
             for child in element.children:
                 if child.name in valid:
-                    waiting.append(child)
+                    waiting.append((child, child.task or self.task))
                     continue
                 expected = f"one of <{'>, <'.join(valid)}>" if valid else "no element inside"
                 self._fault(
@@ -192,22 +208,31 @@ class _Translation:
                     expected,
                     nearest(child.name, valid),
                 )
+        self.task = None
 
     def dataflow(self, root: _Element) -> MarkedDict:
         document = _marked(root, ("name", "owner"))
         if "version" in root.attributes:
-            document.put("version", self._json(root, root.attributes["version"]), root.mark)
-        for element in root.all("description")[:1]:
-            document.put("description", self._text(element), element.mark)
-        for element in root.all("service_level")[:1]:
-            document.put("service_level", _marked(element, tuple(element.attributes)), element.mark)
+            version = root.attributes["version"]
+            document.put("version", int(version) if re.fullmatch("[0-9]{1,9}", version) else version, root.mark)
+        for name in ("description", "service_level"):
+            for element in root.all(name):
+                if name in document:
+                    told = f"<{name}> is given twice, first on line {document.marks[name][0]}"
+                    self._fault("DUPLICATE_KEY", told, element, f"one <{name}>")
+                elif name == "description":
+                    document.put(name, self._text(element), element.mark)
+                else:
+                    document.put(name, _marked(element, tuple(element.attributes)), element.mark)
         tasks = MarkedList(root.mark)
         by_id: dict[str, MarkedDict] = {}
         for element in root.all("PE"):
+            self.task = element.task
             task = self._task(element)
             tasks.put(task, element.mark)
             by_id.setdefault(element.attributes.get("id", ""), task)
         for element in root.all("edge"):
+            self.task = element.task
             self._edge(element, by_id)
         document.put("tasks", tasks, root.mark)
         return document
@@ -234,7 +259,8 @@ class _Translation:
                 for attribute, field in (("id", "name"), ("type", "columns"), ("gather", "gather")):
                     if attribute in port.attributes:
                         item.put(field, port.attributes[attribute], port.mark)
-                named.put(item, port.mark)
+                if "name" in item:
+                    named.put(item, port.mark)
             if named:
                 ports.put(side, named, element.mark)
         if ports:
@@ -242,17 +268,23 @@ class _Translation:
         return task
 
     def _work(self, alternate: _Element, into: MarkedDict) -> None:
-        impl = alternate.attributes.get("impl", "")
+        if "impl" not in alternate.attributes:
+            # That is a fault already; with a type that takes anything it does not become two.
+            into.put("type", "opaque", alternate.mark)
+            return
+        impl = alternate.attributes["impl"]
         config = MarkedDict(alternate.mark)
         if impl not in self.registry and is_import_path(impl):
             config.put("function", impl, alternate.mark)
             impl = "python"
         into.put("type", impl, alternate.mark)
         for option in alternate.all("option"):
-            name = option.attributes.get("name", "")
-            if name in config:
-                self._fault("DUPLICATE_KEY", f"option {shorten(name)} is given twice", option, "each option once")
-            config.put(name, self._text(option), option.mark)
+            name = option.attributes.get("name")
+            if name is not None and name in config:
+                told = f"option {shorten(name)} is given twice, first on line {config.marks[name][0]}"
+                self._fault("DUPLICATE_KEY", told, option, "each option once")
+            elif name is not None:
+                config.put(name, self._text(option), option.mark)
         if config:
             into.put("config", config, alternate.mark)
         for name in ("cost_s", "selectivity"):
@@ -264,17 +296,20 @@ class _Translation:
         task = by_id.get(sink)
         if task is None:
             if "sink" in element.attributes:
+                self.task = None
                 told = f"an edge enters {shorten(sink)}, which is no PE here"
-                self._fault("UNKNOWN_TASK", told, element, "the id of a PE", nearest(sink, by_id))
+                self._fault("UNKNOWN_TASK", told, element, "the id of a PE", self.nearest(sink, by_id))
+            return
+        if "source" not in element.attributes:
             return
         feed = MarkedDict(element.mark)
-        feed.put("from", element.attributes.get("source", ""), element.mark)
+        feed.put("from", element.attributes["source"], element.mark)
         if port:
             feed.put("to", port, element.mark)
         for name in ("where", "feedback"):
             if name in element.attributes:
                 feed.put(name, element.attributes[name], element.mark)
-        keys = [key.attributes.get("column", "") for key in element.all("key")]
+        keys = [key.attributes["column"] for key in element.all("key") if "column" in key.attributes]
         if keys:
             feed.put("key", keys, element.mark)
         if "inputs" not in task:
@@ -293,10 +328,38 @@ class _Translation:
 
     def _json(self, element: _Element, text: str) -> object:
         try:
-            return json.loads(text)
-        except (ValueError, RecursionError):
+            return json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
+        except (json.JSONDecodeError, _NotJson):
             self._fault("NOT_JSON", f"{shorten(text)} is not JSON", element, 'JSON, or type="text"')
-            return None
+        except _Twice as twice:
+            self._fault("DUPLICATE_KEY", f"key {shorten(str(twice))} is given twice", element, "each key once")
+        except RecursionError:
+            self._fault("TOO_DEEP", f"nested deeper than {MAX_DEPTH} levels", element, "flatter JSON")
+        except ValueError:
+            told = f"a number of more digits than 4,300 in {shorten(text)}"
+            self._fault("HUGE_NUMBER", told, element, "at most 4,300 digits")
+        return None
+
+
+class _NotJson(Exception):
+    pass
+
+
+class _Twice(Exception):
+    pass
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise _Twice(key)
+        found[key] = value
+    return found
+
+
+def _no_number(constant: str) -> object:
+    raise _NotJson(constant)
 
 
 def _marked(element: _Element, names: tuple[str, ...]) -> MarkedDict:

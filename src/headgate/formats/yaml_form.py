@@ -18,8 +18,10 @@ from headgate.formats.located import Located, Mark, MarkedDict, MarkedList
 __all__ = ["read", "write"]
 
 MAX_DEPTH = 100
-MAX_ALIASED = 1_000_000
-"""How many values the aliases of one document may stand for."""
+MAX_ALIASED = 200_000
+"""How many values, or dozens of characters, the aliases of one document may stand for."""
+
+MAX_DIGITS = 4_300
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -29,6 +31,7 @@ _INT = re.compile(r"[-+]?[0-9]+\Z|0o[0-7]+\Z|0x[0-9a-fA-F]+\Z")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
 _WORDS: dict[str, object] = {"": None, "~": None, "null": None, "Null": None, "NULL": None}
 _WORDS |= {word: word.lower() == "true" for word in ("true", "True", "TRUE", "false", "False", "FALSE")}
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 _NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)\Z|\.(nan|NaN|NAN)\Z")
 
 
@@ -47,16 +50,14 @@ def read(text: str, file: str | None = None) -> Located:
         place = Place(file, mark.line + 1, mark.column + 1) if mark else Place(file)
         told = ", ".join(part for part in (error.context, error.problem) if part)
         raise InvalidDataflow([*builder.faults, Fault("NOT_YAML", f"this is not YAML: {told}", place)]) from None
-    except yaml.reader.ReaderError as error:
-        line = text.count("\n", 0, error.position) + 1 if isinstance(error.position, int) else None
-        told = (
-            f"character {shorten(chr(error.character))} may not stand in YAML"
-            if isinstance(error.character, int)
-            else error.reason
-        )
-        raise InvalidDataflow([Fault("NOT_YAML", f"this is not YAML: {told}", Place(file, line))]) from None
+    except (yaml.reader.ReaderError, UnicodeEncodeError):
+        # The line that libyaml tells counts bytes as if they were characters.
+        match = _FORBIDDEN.search(text)
+        told = f"this is not YAML: character {shorten(match.group())} may not stand there" if match else "not YAML"
+        line = text.count("\n", 0, match.start()) + 1 if match else 1
+        raise InvalidDataflow([*builder.faults, Fault("NOT_YAML", told, Place(file, line))]) from None
     except yaml.YAMLError:
-        raise InvalidDataflow([Fault("NOT_YAML", "this is not YAML", Place(file))]) from None
+        raise InvalidDataflow([*builder.faults, Fault("NOT_YAML", "this is not YAML", Place(file, 1))]) from None
     return Located(value, file, lambda: value, tuple(builder.faults))
 
 
@@ -91,10 +92,12 @@ class _Builder:
             event = loader.get_event()
             kind = type(event)
             if kind is yaml.ScalarEvent:
-                self.values += 1
+                # A long text counts as several values, or aliases of one could stand for gigabytes.
+                size = 1 + len(event.value) // 12
+                self.values += size
                 value: object = self._scalar(event)
                 if event.anchor:
-                    self.anchors[event.anchor] = (value, 1)
+                    self.anchors[event.anchor] = (value, size)
             elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
                 self.values += 1
                 stack.append(self._opened(event, len(stack)))
@@ -182,17 +185,14 @@ class _Builder:
         return self._number(text, event)
 
     def _number(self, text: str, event: Any) -> object:
-        try:
-            if _INT.match(text):
-                return int(text, 0 if text[:2] in ("0x", "0o") else 10)
-            if _FLOAT.match(text):
-                return float(text)
-        except ValueError:
-            place = Place(self.file, *_mark(event))
-            self.faults.append(
-                Fault("HUGE_NUMBER", f"a number of {len(text):,} digits", place, expected="at most 4,300 digits")
-            )
-            return 0
+        if _INT.match(text):
+            if len(text) > MAX_DIGITS:
+                told, expected = f"a number of {len(text):,} digits", f"at most {MAX_DIGITS:,} digits"
+                self.faults.append(Fault("HUGE_NUMBER", told, Place(self.file, *_mark(event)), expected=expected))
+                return 0
+            return int(text, 0 if text[:2] in ("0x", "0o") else 10)
+        if _FLOAT.match(text):
+            return float(text)
         if _NOT_FINITE.match(text):
             return float(text.replace(".", "").lower())
         return text

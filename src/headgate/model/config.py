@@ -16,8 +16,11 @@ __all__ = ["Config", "Json", "canonical_text"]
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 
-MAX_DEPTH = 100
-MAX_INT_DIGITS = 4000
+MAX_DEPTH = 64
+"""Less than what any format can hold, so that what was read from one can be written in all."""
+
+MAX_INT_DIGITS = 4_000
+_TOO_GREAT = 10**MAX_INT_DIGITS
 
 
 class Config(Mapping[str, Json]):
@@ -91,8 +94,8 @@ def _normal(value: object, depth: int) -> Json:
     if isinstance(value, str):
         return _checked_text(value)
     if isinstance(value, int):
-        if value.bit_length() > MAX_INT_DIGITS * 3:
-            raise ValueError(f"a number of more than {MAX_INT_DIGITS} digits")
+        if abs(value) >= _TOO_GREAT:
+            raise ValueError(f"a number of more than {MAX_INT_DIGITS:,} digits")
         return int(value)
     if isinstance(value, float):
         if not math.isfinite(value):

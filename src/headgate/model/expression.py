@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-__all__ = ["columns_of", "spliced"]
+__all__ = ["check_query", "columns_of", "spliced"]
 
 MAX_LENGTH = 10_000
 MAX_DEPTH = 100
@@ -21,7 +21,7 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]
 """What no format could carry, or no terminal should be sent."""
 
 _SILENT = logging.NullHandler()
-_IN_ROW = re.compile(r"\w\s+(?=\w)")
+_MAY_FORK = re.compile(r"[(\[{<]|\w\s+(?=\w)|\bif\b|\binterval\b", re.IGNORECASE)
 
 
 @lru_cache(maxsize=65_536)
@@ -71,31 +71,45 @@ def _column_parts(tree: Any, column: Any) -> list[Any]:
     return [found.parts[0] for found in tree.find_all(column) if "start" in found.parts[0].meta]
 
 
-def _parsed(expression: str) -> object:
+def check_query(text: str) -> None:
+    """Raise ``ValueError`` with one sentence when a text is not a single SQL query.
+
+    >>> check_query("select city, v * 2 as doubled from `in`")
+    >>> check_query("drop table city")
+    Traceback (most recent call last):
+        ...
+    ValueError: not a SQL query: 'drop table city' (a single SELECT)
+    """
+    from sqlglot import exp
+
+    if not isinstance(_parsed(text, "query"), exp.Query):
+        raise ValueError(f"not a SQL query: {_cut(text)} (a single SELECT)")
+
+
+def _parsed(text: str, what: str = "expression") -> Any:
     import sqlglot
     from sqlglot import exp
     from sqlglot.errors import SqlglotError
 
-    if not expression.strip():
-        raise ValueError("an empty SQL expression")
-    if len(expression) > MAX_LENGTH:
-        raise ValueError(f"a SQL expression of more than {MAX_LENGTH:,} characters")
-    if _CONTROL.search(expression):
-        raise ValueError(
-            f"a control character in a SQL expression: {_cut(expression)} (write it as an escape: \\u0007)"
-        )
+    if not text.strip():
+        raise ValueError(f"an empty SQL {what}")
+    if len(text) > MAX_LENGTH:
+        raise ValueError(f"a SQL {what} of more than {MAX_LENGTH:,} characters")
+    if _CONTROL.search(text):
+        raise ValueError(f"a control character in a SQL {what}: {_cut(text)} (write it as an escape: \\u0007)")
     # Unless a handler is there, what the parser cannot make sense of would be logged on the terminal.
     logging.getLogger("sqlglot").addHandler(_SILENT)
     try:
-        if sum(map(expression.count, "([{<")) + len(_IN_ROW.findall(expression)) > MAX_FORKS:
-            _check_depth(expression)
-        return sqlglot.parse_one(expression, into=exp.Condition, dialect="spark")
+        if what == "query" or len(_MAY_FORK.findall(text)) > MAX_FORKS:
+            _check_depth(text)
+        into = exp.Condition if what == "expression" else None
+        return sqlglot.parse_one(text, into=into, dialect="spark")
     except (RecursionError, _TooDeep):
-        raise ValueError(f"a SQL expression nested too deeply: {_cut(expression)}") from None
+        raise ValueError(f"a SQL {what} nested too deeply: {_cut(text)}") from None
     except SqlglotError as error:
-        raise ValueError(f"not a SQL expression: {_cut(expression)} ({_reason(error)})") from None
+        raise ValueError(f"not a SQL {what}: {_cut(text)} ({_reason(error)})") from None
     except Exception:  # the parser meets the unforeseen in many ways
-        raise ValueError(f"not a SQL expression: {_cut(expression)}") from None
+        raise ValueError(f"not a SQL {what}: {_cut(text)}") from None
 
 
 class _TooDeep(Exception):
@@ -107,13 +121,13 @@ def _check_depth(text: str) -> None:
 
     At some places it tries what follows in one way, goes back and tries another; where these nest, its time doubles
     with each. The places are the name of a type before a bracket, as in ``date(date(date(...)))``, or before another
-    name of a type, and ``if`` and ``interval`` before anything but a bracket or a value.
+    name of a type, ``if`` and ``interval`` before anything but a bracket or a value, and joins.
     """
     from sqlglot.dialects.spark import Spark
 
     kinds = Spark.parser_class.TYPE_TOKENS
     opened: list[tuple[bool, bool]] = []
-    nested = forks = 0
+    nested = forks = joins = 0
     before, after_type = "", False
     for token in Spark().tokenize(text):
         is_type = token.token_type in kinds
@@ -127,8 +141,9 @@ def _check_depth(text: str) -> None:
                     nested -= opened.pop()[1]
         forks += (after_type and is_type) or (before == "IF" and token.text != "(")
         forks += before == "INTERVAL" and token.token_type.name not in ("STRING", "NUMBER")
+        joins += token.token_type.name.endswith(("JOIN", "APPLY"))
         before, after_type = token.text.upper(), is_type
-        if len(opened) > MAX_DEPTH or max(nested, forks) > MAX_FORKS:
+        if len(opened) > MAX_DEPTH or max(nested, forks, joins // 2) > MAX_FORKS:
             raise _TooDeep
 
 

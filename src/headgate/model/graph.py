@@ -79,7 +79,8 @@ def cycles(parents: Mapping[TaskId, Iterable[TaskId]]) -> list[list[TaskId]]:
             TopologicalSorter({node: [p for p in parents[node] if p in members] for node in knot}).prepare()
         except CycleError as error:
             cycle = list(error.args[1])[:-1]
-            start = min(range(len(cycle)), key=lambda i: knot.index(cycle[i]))
+            position = {node: index for index, node in enumerate(knot)}
+            start = min(range(len(cycle)), key=lambda i: position[cycle[i]])
             cycle = cycle[start:] + cycle[:start]
             found.append([*cycle, cycle[0]])
     return found

@@ -69,13 +69,15 @@ def discover(built_in: Iterable[TaskType], found: Iterable[EntryPoint]) -> Regis
         try:
             loaded = entry_point.load()
             added = (loaded,) if isinstance(loaded, TaskType) else tuple(loaded)
+            joined = dict(types)
             for task_type in added:
-                _check(task_type, types)
-        except Exception as error:
+                _check(task_type, joined)
+                joined[task_type.name] = task_type
+        except (Exception, SystemExit) as error:
             sentence = f"task types of '{entry_point.value}' are left out: {type(error).__name__}: {error}"
             problems.append(PluginError("PLUGIN_LEFT_OUT", sentence, {"entry_point": entry_point.name}))
         else:
-            types |= {task_type.name: task_type for task_type in added}
+            types = joined
     return Registry(types.values(), problems)
 
 
@@ -88,3 +90,5 @@ def _check(task_type: object, taken: Mapping[str, TaskType]) -> None:
         raise ValueError(f"task type '{task_type.name}' is registered already")
     if not issubclass(task_type.config, TaskConfig):
         raise TypeError(f"the options of '{task_type.name}' must be a TaskConfig")
+    # Raises where options cannot be described; better here than in each command that describes them.
+    task_type.config.model_json_schema()

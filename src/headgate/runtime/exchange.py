@@ -2,7 +2,8 @@
 
 A topic is a folder with one batch of files per number, counted from 0 without gaps, each described by a small file that
 also names the plan snapshot its rows belong to. ``head.json`` holds the last number, so finding what is new costs the
-same however much there was before; a reader's position is kept beside it, and what lies before it is removed.
+same however much there was before; a reader's position is kept beside it, and what lies before its last epoch, which
+may be run again after a failure, is removed.
 
 Readers are a Spark data source written in Python. One micro-batch of a reader never holds rows of two snapshots of one
 topic.
@@ -10,7 +11,7 @@ topic.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,15 +19,17 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
+from headgate.runtime.limits import limit_of
 from headgate.runtime.state import read_json, write_json
 
 __all__ = ["ORDER", "SNAPSHOT", "Exchange", "ExchangeSource", "FileExchange", "topic_batches"]
 
 SNAPSHOT, ORDER = "__snapshot", "__order"
-"""Columns that every topic has: the plan snapshot of a row, and its place among the rows of the topic."""
+"""Columns that every topic has: the plan snapshot of a row, and its place among the rows of a micro-batch: the same
+whenever the micro-batch is run again, and another for each row of the topics that one reader has."""
 
 KEEP = 4
-"""Batches kept behind a reader's position: the last of them may be read again after a failure."""
+"""Batches that are no longer needed are removed so many at a time, or more."""
 
 BEGIN = -1
 
@@ -49,8 +52,14 @@ class Exchange(Protocol):
     def snapshot_of(self, topic: str, number: int) -> int | None:
         """The plan snapshot to which the rows of a batch belong."""
 
+    def is_past(self, topic: str, snapshot: int) -> bool:
+        """Whether the topic's reader is done with all rows of snapshots before that one."""
+
     def rows_behind(self, topic: str) -> int:
         """How many rows the topic's reader has not read yet."""
+
+    def forget(self, topic: str) -> None:
+        """Remove what a topic holds: its reader is gone. Numbers go on, should there be a reader again."""
 
 
 class FileExchange:
@@ -72,17 +81,30 @@ class FileExchange:
         return BEGIN if found is None else int(found["number"])
 
     def done(self, topic: str, number: int) -> None:
-        if number > self.position(topic):
-            write_json(self.folder(topic) / "position.json", {"number": number})
+        before = self.position(topic)
+        if number > before:
+            write_json(self.folder(topic) / "position.json", {"number": number, "before": before})
 
     def snapshot_of(self, topic: str, number: int) -> int | None:
         found = read_json(_described(self.folder(topic), number))
         return None if found is None else int(found["snapshot"])
 
+    def is_past(self, topic: str, snapshot: int) -> bool:
+        waiting = self.snapshot_of(topic, self.position(topic) + 1)
+        return waiting is None or waiting >= snapshot
+
     def rows_behind(self, topic: str) -> int:
         folder = self.folder(topic)
         numbers = range(self.position(topic) + 1, _head(folder) + 1)
         return sum((read_json(_described(folder, number)) or {"rows": 0})["rows"] for number in numbers)
+
+    def forget(self, topic: str) -> None:
+        folder = self.folder(topic)
+        head = _head(folder)
+        write_json(folder / "position.json", {"number": head, "before": head})
+        for file in folder.glob("[0-9]*"):
+            file.unlink(missing_ok=True)
+        write_json(folder / "first.json", {"number": head + 1})
 
     def publish(self, topic: str, number: int, snapshot: int, files: Sequence[tuple[str, int]]) -> None:
         folder = self.folder(topic)
@@ -97,19 +119,22 @@ class FileExchange:
         rows = sum(count for _, count in files)
         write_json(_described(folder, number), {"files": names, "snapshot": snapshot, "rows": rows})
         write_json(folder / "head.json", {"number": number})
-        self._retain(topic, folder)
+        _retain(folder)
 
-    def _retain(self, topic: str, folder: Path) -> None:
-        kept = read_json(folder / "first.json") or {"number": 0}
-        first, done = int(kept["number"]), self.position(topic) - KEEP
-        if done < first + KEEP:
-            return
-        for number in range(first, done):
-            described = read_json(_described(folder, number)) or {"files": []}
-            for name in described["files"]:
-                (folder / name).unlink(missing_ok=True)
-            _described(folder, number).unlink(missing_ok=True)
-        write_json(folder / "first.json", {"number": done})
+
+def _retain(folder: Path) -> None:
+    kept = read_json(folder / "first.json") or {"number": 0}
+    position = read_json(folder / "position.json") or {"before": BEGIN}
+    # Of the batches before the reader's last epoch one stays: it may still be asked for its snapshot.
+    first, done = int(kept["number"]), int(position["before"])
+    if done < first + KEEP:
+        return
+    for number in range(first, done):
+        described = read_json(_described(folder, number)) or {"files": []}
+        for name in described["files"]:
+            (folder / name).unlink(missing_ok=True)
+        _described(folder, number).unlink(missing_ok=True)
+    write_json(folder / "first.json", {"number": done})
 
 
 def _head(folder: Path) -> int:
@@ -133,11 +158,12 @@ class _Batches(InputPartition):
 class ExchangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads a topic from a given number on."""
 
-    def __init__(self, schema: StructType, folder: str, start: int, rows_per_batch: int) -> None:
+    def __init__(self, schema: StructType, options: Mapping[str, str]) -> None:
         self.schema = schema
-        self.folder = Path(folder)
-        self.start = start
-        self.rows_per_batch = rows_per_batch
+        self.folder = Path(options["folder"])
+        self.rank, self.start = int(options["rank"]), int(options["start"])
+        self.rows_per_batch = int(options["rows_per_batch"])
+        self.limits = options["limits"]
         self.until: int | None = None
 
     def initialOffset(self) -> dict[str, int]:
@@ -152,10 +178,11 @@ class ExchangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
         del limit
         head = _head(self.folder) if self.until is None else self.until
+        most = limit_of(self.limits, self.rows_per_batch)
         last, rows, snapshot = start["number"], 0, None
         for number in range(start["number"] + 1, head + 1):
             described = read_json(_described(self.folder, number))
-            if snapshot is not None and (described["snapshot"] != snapshot or rows >= self.rows_per_batch):
+            if snapshot is not None and (described["snapshot"] != snapshot or rows >= most):
                 break
             last, rows, snapshot = number, rows + described["rows"], described["snapshot"]
         return {"number": last}
@@ -163,9 +190,12 @@ class ExchangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         parts = []
         for number in range(start["number"] + 1, end["number"] + 1):
-            described = read_json(_described(self.folder, number)) or {"files": []}
+            described = read_json(_described(self.folder, number))
+            if described is None:
+                raise RuntimeError(f"batch {number} of {self.folder} is gone")
             for index, name in enumerate(described["files"]):
-                first = (number << 40) + (index << 28)
+                # Counted from the start of the micro-batch: the topic's own numbers would one day not fit.
+                first = ((number - start["number"]) << 42) + (self.rank << 36) + (index << 26)
                 parts.append(_Batches(str(self.folder / name), described["snapshot"], first))
         return parts
 
@@ -183,7 +213,7 @@ def topic_batches(path: str, schema: StructType, snapshot: int, first: int) -> I
     import pyarrow as pa
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    target = to_arrow_schema(schema)
+    target = to_arrow_schema(schema, timezone="UTC")
     with pa.OSFile(path) as file:
         reader = pa.ipc.open_file(file)
         for index in range(reader.num_record_batches):
@@ -207,5 +237,4 @@ class ExchangeSource(DataSource):
         return self.options["columns"]
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        start, rows = int(self.options["start"]), int(self.options["rows_per_batch"])
-        return ExchangeReader(schema, self.options["folder"], start, rows)
+        return ExchangeReader(schema, self.options)

@@ -13,9 +13,12 @@ An epoch, step by step:
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import threading
 import time
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -30,9 +33,10 @@ from headgate.model.task_type import Role
 from headgate.runtime.exchange import ORDER, SNAPSHOT, FileExchange
 from headgate.runtime.fusion import Fusion, Output
 from headgate.runtime.host import host
-from headgate.runtime.native import native
+from headgate.runtime.native import native_stream
 from headgate.runtime.plan import Feed, Fragment, Kind, Plan
 from headgate.runtime.plan_log import PlanLog
+from headgate.runtime.replay import is_played
 from headgate.runtime.schemas import Schemas, ddl
 from headgate.runtime.sinks import Delivery, form_of
 from headgate.runtime.sources import read_source
@@ -58,6 +62,7 @@ class Surroundings:
     schemas: Schemas
     plan: Callable[[int], Plan]
     current: Callable[[], Plan]
+    limit: Callable[[Signature], int | None]
     outbox: Outbox
     trigger_s: float
 
@@ -83,10 +88,16 @@ class RunningFragment:
         self.log = PlanLog(self.folder / "plan_log.json")
         self.last = EpochFacts()
         self.query: StreamingQuery | None = None
+        self.refusal: str | None = None
+        """Why it could not be started, if it could not."""
+
+        self._ending = False
+        self._at_work = threading.Lock()
         self._topics: list[str] = []
         """The topics it reads, in the order in which Spark notes their offsets."""
 
         self._begin(number)
+        self._clear_false_start()
         self._replayed = self._epoch_to_replay()
 
     def _begin(self, number: int) -> None:
@@ -94,13 +105,46 @@ class RunningFragment:
         file = self.folder / "fragment.json"
         if not file.exists():
             start = {topic: self.around.exchange.head(topic) for topic in self.fragment.reads}
-            write_json(file, {"snapshot": number, "start": start})
-        self._start: Mapping[str, int] = read_json(file)["start"]
+            write_json(file, {"snapshot": number, "start": start, "run": uuid.uuid4().hex[:8]})
+        begun = read_json(file)
+        self._start: Mapping[str, int] = begun["start"]
+        # Epochs count from 0 again when a fragment comes back after it was gone: sinks must not take them for old ones.
+        self._run_id: str = begun["run"]
+
+    def _clear_false_start(self) -> None:
+        """Remove what Spark left when it was killed before its first epoch: it would not start over that."""
+        checkpoint = self.folder / "checkpoint"
+        if checkpoint.is_dir() and _last_number(checkpoint / "offsets") is None:
+            shutil.rmtree(checkpoint)
 
     def _epoch_to_replay(self) -> int | None:
         """The epoch that Spark began and did not commit, if there is one."""
         begun, committed = (_last_number(self.folder / "checkpoint" / name) for name in ("offsets", "commits"))
         return begun if begun is not None and (committed is None or begun > committed) else None
+
+    def is_past(self, number: int) -> bool:
+        """Whether no epoch will run a plan before that one any more; for fragments that run the current plan."""
+        if self.last.snapshot >= number:
+            return True
+        if not self._at_work.acquire(blocking=False):
+            return False
+        try:
+            if self._epoch_to_replay() is not None:
+                return False
+            # Killed before it is logged, the next epoch would be taken for one of the plan before.
+            done = _last_number(self.folder / "checkpoint" / "commits")
+            self.log.record(0 if done is None else done + 1, self.around.current().number)
+            return True
+        finally:
+            self._at_work.release()
+
+    def finish(self) -> None:
+        """Deliver what was committed and not yet delivered; for a fragment that is not started again."""
+        with self._at_work:
+            commit = read_json(self.folder / "commit.json")
+            if commit is not None and not commit["done"]:
+                self._deliver(commit)
+                write_json(self.folder / "commit.json", {**commit, "done": True})
 
     # the stream
 
@@ -109,14 +153,14 @@ class RunningFragment:
         self._topics.clear()
         root = plan.tasks[self.fragment.roots[0]]
         if self.fragment.kind is Kind.SOURCE:
-            return read_source(self.around.spark, root, None)
+            return read_source(self.around.spark, root, self.around.limit(root.signature), self.folder)
         if self.fragment.kind is Kind.NATIVE:
             sides: dict[int, list[DataFrame]] = {}
             for side in sorted({feed.side or 0 for feed in self.fragment.feeds}):
                 feeds = [feed for feed in self.fragment.feeds if (feed.side or 0) == side]
                 sides[side] = [self._topic(plan, topic, feeds[0]) for topic in self._topics_of(plan, feeds)]
             joined = [reduce(DataFrame.unionByName, parts).drop(SNAPSHOT, ORDER) for parts in sides.values()]
-            return native(root.options, joined)
+            return native_stream(root, joined)
         rows = reduce(
             DataFrame.unionByName, [self._topic(plan, topic, self.fragment.feeds[0]) for topic in self.fragment.reads]
         )
@@ -134,6 +178,7 @@ class RunningFragment:
         self._topics.append(topic)
         reader = self.around.spark.readStream.format("headgate_exchange").option("columns", columns)
         reader = reader.option("folder", str(self.around.exchange.folder(topic)))
+        reader = reader.option("rank", len(self._topics)).option("limits", str(self.folder))
         return reader.option("start", self._start[topic]).option("rows_per_batch", ROWS_PER_BATCH).load()
 
     def start(self, stream: DataFrame) -> None:
@@ -143,8 +188,13 @@ class RunningFragment:
         writer = writer.option("checkpointLocation", str(self.folder / "checkpoint"))
         self.query = writer.trigger(processingTime=f"{round(self.around.trigger_s * 1000)} milliseconds").start()
 
+    def end(self) -> None:
+        """Let the epoch under way be the last."""
+        self._ending = True
+
     def stop(self, patience_s: float = 30.0) -> None:
         """Stop the query, after the epoch that is under way if it ends in time."""
+        self.end()
         if self.query is None:
             return
         until = time.monotonic() + patience_s
@@ -154,7 +204,9 @@ class RunningFragment:
 
     @property
     def failure(self) -> str | None:
-        """Why the query ended, if it failed."""
+        """Why the query ended or could not be started, if it failed."""
+        if self.refusal is not None or self._ending:
+            return self.refusal
         error = self.query.exception() if self.query is not None and not self.query.isActive else None
         return None if error is None else _reason(str(error))
 
@@ -162,9 +214,27 @@ class RunningFragment:
         """How many rows wait in its topics."""
         return sum(self.around.exchange.rows_behind(topic) for topic in self.fragment.reads)
 
+    def has_more(self) -> bool:
+        """Whether there are rows that it has not read yet, as far as can be known."""
+        return self.behind() > 0 or not is_played(self.folder, self._rows_played())
+
+    def _rows_played(self) -> int:
+        """How many rows of a recording have been taken in, from what Spark noted of the last epoch that is done."""
+        done = _last_number(self.folder / "checkpoint" / "commits")
+        if done is None:
+            return 0
+        noted = (self.folder / "checkpoint" / "offsets" / str(done)).read_text(encoding="utf-8").splitlines()
+        return next((json.loads(line)["rows"] for line in noted if line.startswith('{"rows"')), 0)
+
     # an epoch
 
     def _epoch(self, rows: DataFrame, epoch: int) -> None:
+        with self._at_work:
+            if self._ending:
+                raise RuntimeError("the fragment is being stopped; this epoch runs when it is started again")
+            self._work(rows, epoch)
+
+    def _work(self, rows: DataFrame, epoch: int) -> None:
         began = time.monotonic()
         commit_file = self.folder / "commit.json"
         commit = read_json(commit_file) if epoch == self._replayed else None
@@ -217,6 +287,8 @@ class RunningFragment:
     def _run(self, rows: DataFrame, epoch: int, plans: Sequence[Plan]) -> dict[str, Any]:
         staging = self.around.state.path / "staging" / self.fragment.id
         shutil.rmtree(staging, ignore_errors=True)
+        # A worker that outlives a killed engine for a moment must not write into what the next engine stages.
+        staging = staging / f"{epoch}-{os.getpid()}"
         staging.mkdir(parents=True)
         fusions: list[Fusion] = []
         targets: list[tuple[str, str, Plan]] = []
@@ -224,8 +296,10 @@ class RunningFragment:
         if len(plans) > 1:
             rows = rows.persist()
         for plan in plans:
+            if self.fragment.id not in plan.fragments:
+                continue  # those who want its rows have paused or are gone: the rows pass by
             here = rows.where(f"{SNAPSHOT} = {plan.number}") if len(plans) > 1 else rows
-            fusion = Fusion(plan, plan.fragments.get(self.fragment.id, self.fragment), first_output=len(targets))
+            fusion = Fusion(plan, plan.fragments[self.fragment.id], first_output=len(targets))
             targets += [(kind, name, plan) for kind, name in self._fuse(fusion, here)]
             fusions.append(fusion)
             part = fusion.result()
@@ -295,7 +369,7 @@ class RunningFragment:
             if target["kind"] == "topic":
                 self.around.exchange.publish(target["name"], target["number"], target["snapshot"], files)
             else:
-                delivery = Delivery(self.fragment.id, commit["epoch"], files)
+                delivery = Delivery(f"{self.fragment.id}-{self._run_id}", commit["epoch"], target["snapshot"], files)
                 self.around.outbox(target["snapshot"], Signature(target["name"]), delivery)
 
 

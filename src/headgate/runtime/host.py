@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -29,25 +30,36 @@ RESULTS = "__results"
 
 def host(rows: DataFrame, key: tuple[str, ...], host_id: str, plans: Path) -> DataFrame:
     """Run a keyed host over the rows of its topics; ``plans`` is the folder of :meth:`Plan.hosts` files."""
-    schema = StructType([field for field in rows.schema.fields if field.name != ORDER])
-    schema = StructType([*schema.fields]).add(RESULTS, ArrayType(DoubleType()))
+    rows = rows.select(*(quoted(name) for name in rows.columns if name != ORDER), ORDER)
+    schema = StructType(rows.schema.fields[:-1]).add(RESULTS, ArrayType(DoubleType()))
     processor = _Host(host_id, str(plans), rows.columns)
     grouped = rows.groupBy(*(quoted(name) for name in key))
     return grouped.transformWithState(processor, schema, "append", "none")
 
 
+@dataclass(frozen=True, slots=True)
+class _Hosted:
+    """A hosted task: where its entry in a key's state is, and what it does."""
+
+    life: str
+    alternate: str
+    step: Step
+
+
 @lru_cache(maxsize=256)
-def _hosted(plans: str, number: int, host_id: str, names: tuple[str, ...]) -> list[tuple[str, Step]]:
-    """The tasks that a plan hosts: the name of each one's entry in the state, and what it does."""
+def _hosted(plans: str, number: int, host_id: str, names: tuple[str, ...]) -> tuple[_Hosted, ...]:
+    """The tasks that a plan hosts."""
     from headgate.model.registry import default_registry
 
     registry = default_registry()
     found = read_json(Path(plans) / f"{number}.json")
     if found is None:
         raise RuntimeError(f"plan {number} is not in {plans}")
-    hosted = found.get(host_id, [])
-    options: list[Any] = [registry[task["type"]].config.model_validate(task["config"]) for task in hosted]
-    return [(task["state"], step_of(made, names)) for task, made in zip(hosted, options, strict=True)]
+    hosted = []
+    for task in found.get(host_id, []):
+        options: Any = registry[task["type"]].config.model_validate(task["config"])
+        hosted.append(_Hosted(task["life"], task["alternate"], step_of(options, names)))
+    return tuple(hosted)
 
 
 class _Result(dict[str, Any]):
@@ -65,6 +77,7 @@ class _Host(StatefulProcessor):
         self.names = tuple(names)
         self.order = names.index(ORDER)
         self.snapshot = names.index(SNAPSHOT)
+        self.visible = self.names[: self.order]
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self.state = handle.getValueState("tasks", "entries binary")
@@ -72,26 +85,30 @@ class _Host(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Row]:
         del key, timerValues
         stored = self.state.get()
-        entries: dict[str, Any] = pickle.loads(stored[0]) if stored is not None else {}
-        visible = [name for name in self.names if name != ORDER]
-        places = [position for position, name in enumerate(self.names) if name != ORDER]
-        last = -1
+        lives: dict[str, dict[str, Any]] = pickle.loads(stored[0]) if stored is not None else {}
+        hosted: tuple[_Hosted, ...] = ()
+        last = None
         results: list[Any] = []
-        # Rows of one key may come in any order out of a shuffle; what a task remembers depends on it.
-        for row in sorted(rows, key=lambda row: row[self.order]):
+        # Rows of one key come in any order out of a shuffle, and what a task remembers depends on their order.
+        for row in sorted(rows, key=self._place):
             number = row[self.snapshot]
             if number != last:
-                hosted = _hosted(self.plans, number, self.host_id, self.names)
-                last = number
+                last, hosted = number, _hosted(self.plans, number, self.host_id, self.names)
+                # What tasks remembered that are gone is forgotten; an alternate that rests keeps what it knows.
+                lives = {task.life: lives.get(task.life, {}) for task in hosted}
             made = []
-            for name, step in hosted:
-                entries[name], result = step(entries.get(name), row)
+            for task in hosted:
+                entries = lives[task.life]
+                entries[task.alternate], result = task.step(entries.get(task.alternate), row)
                 made.append(result)
-            out = _Result(zip(visible, [row[position] for position in places], strict=True))
+            out = _Result(zip(self.visible, row, strict=False))
             out[RESULTS] = made
             results.append(out)
-        self.state.update((pickle.dumps(entries, 5),))
+        self.state.update((pickle.dumps(lives, 5),))
         return iter(results)
+
+    def _place(self, row: Row) -> int:
+        return int(row[self.order])
 
     def close(self) -> None:
         pass

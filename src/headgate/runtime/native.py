@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import TimestampType
 
+from headgate.errors import InputError
 from headgate.model.task_type import TaskConfig
+from headgate.runtime.plan import RunningTask
 from headgate.tasks.rowwise import quoted
 from headgate.tasks.stateful import Join, Window
 
-__all__ = ["native"]
+__all__ = ["native", "native_stream"]
 
 _UNITS = {"ms": "milliseconds", "s": "seconds", "min": "minutes", "h": "hours", "d": "days"}
 
@@ -30,6 +35,23 @@ def spark_span(span: str) -> str:
     return f"{number} {_UNITS[unit]}"
 
 
+def native_stream(task: RunningTask, sides: Sequence[DataFrame]) -> DataFrame:
+    """The stream of a window or join task; raises :class:`InputError` for what Spark does not do on streams.
+
+    Spark itself says so only when the query is started, which is too late to leave everything as it was.
+    """
+    try:
+        stream = native(task.options, sides)
+        jvm: Any = stream.sparkSession._jvm
+        checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
+        append = jvm.org.apache.spark.sql.streaming.OutputMode.Append()
+        checker.checkForStreaming(stream._jdf.queryExecution().analyzed(), append)
+    except PySparkException as error:
+        reason = " ".join(str(error).split("\n")[0].split())[:300]
+        raise InputError("TASK_REFUSED", f"task '{task.name}': Spark does not accept it: {reason}") from None
+    return stream
+
+
 def native(options: TaskConfig, sides: Sequence[DataFrame]) -> DataFrame:
     """The stream that a window or join makes of its inputs."""
     if isinstance(options, Window):
@@ -38,8 +60,17 @@ def native(options: TaskConfig, sides: Sequence[DataFrame]) -> DataFrame:
     return _join(options, sides[0], sides[1])
 
 
+def _watermarked(rows: DataFrame, time: str, late_by: str) -> DataFrame:
+    kinds = {field.name.casefold(): field.dataType for field in rows.schema.fields}
+    kind = kinds.get(time.casefold(), TimestampType())
+    if not isinstance(kind, TimestampType):
+        told = f"event time '{time}' is of type {kind.simpleString()}; cast it to timestamp before"
+        raise InputError("TASK_REFUSED", told)
+    return rows.withWatermark(time, spark_span(late_by))
+
+
 def _window(options: Window, rows: DataFrame) -> DataFrame:
-    rows = rows.withWatermark(options.time, spark_span(options.late_by))
+    rows = _watermarked(rows, options.time, options.late_by)
     time = F.col(quoted(options.time))
     if options.kind == "session":
         window = F.session_window(time, spark_span(options.size))
@@ -53,8 +84,8 @@ def _window(options: Window, rows: DataFrame) -> DataFrame:
 
 
 def _join(options: Join, left: DataFrame, right: DataFrame) -> DataFrame:
-    left = left.withWatermark(options.time[0], spark_span(options.late_by)).alias("l")
-    right = right.withWatermark(options.time[1], spark_span(options.late_by)).alias("r")
+    left = _watermarked(left, options.time[0], options.late_by).alias("l")
+    right = _watermarked(right, options.time[1], options.late_by).alias("r")
     within = f"interval {spark_span(options.within)}"
     times = f"l.{quoted(options.time[0])}", f"r.{quoted(options.time[1])}"
     tests = [f"l.{quoted(name)} = r.{quoted(name)}" for name in options.on]

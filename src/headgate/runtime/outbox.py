@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -46,11 +47,12 @@ class SinkOutbox:
                 for item in self._waiting(sink):
                     kept = read_json(item / "delivery.json")
                     files = [(str(item / name), rows) for name, rows in kept["files"]]
-                    if not self._offer(kept["snapshot"], sink, Delivery(kept["fragment"], kept["epoch"], files)):
+                    delivery = Delivery(kept["fragment"], kept["epoch"], kept["snapshot"], files)
+                    if not self._offer(kept["snapshot"], sink, delivery):
                         break
-                    for file in item.iterdir():
-                        file.unlink()
-                    item.rmdir()
+                    # Without its description a delivery is no longer one, whatever is left of it.
+                    (item / "delivery.json").unlink()
+                    shutil.rmtree(item)
 
     def _waiting(self, sink: Signature) -> list[Path]:
         folder = self._folder / sink
@@ -73,7 +75,7 @@ class SinkOutbox:
         return True
 
     def _keep(self, snapshot: int, sink: Signature, delivery: Delivery) -> None:
-        item = self._folder / sink / f"{delivery.epoch:010d}-{delivery.fragment}"
+        item = self._folder / sink / f"{delivery.epoch:010d}-{delivery.origin}"
         item.mkdir(parents=True, exist_ok=True)
         names = []
         for path, rows in delivery.files:

@@ -76,6 +76,8 @@ class RunningTask:
     feeds: tuple[Feed, ...]
     users: tuple[DataflowName, ...]
     partitions: int | None
+    since: int
+    """The snapshot since which it has run without a break."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +122,12 @@ class Plan:
 
     def hosts(self) -> dict[str, list[dict[str, Any]]]:
         """What the workers of keyed hosts need of this plan: the hosted tasks, in the order of their results."""
-        found = {}
-        for fragment in self.fragments.values():
-            if fragment.kind is Kind.KEYED:
-                found[fragment.id] = [_hosted(self.tasks[signature]) for signature in fragment.roots]
-        return found
+        hosts = [fragment for fragment in self.fragments.values() if fragment.kind is Kind.KEYED]
+        return {fragment.id: [_hosted(self.tasks[task]) for task in fragment.roots] for fragment in hosts}
+
+    def since(self) -> dict[Signature, int]:
+        """Since which snapshot each keyed task has run without a break."""
+        return {task.signature: task.since for task in self.tasks.values() if task.state is State.KEYED}
 
 
 def _hosted(task: RunningTask) -> dict[str, Any]:
@@ -132,7 +135,8 @@ def _hosted(task: RunningTask) -> dict[str, Any]:
         "task": task.signature,
         "type": task.alternate.type,
         "config": task.alternate.config.as_dict(),
-        "state": f"{task.signature} {_digest(alternate_key(task.alternate))}",
+        "life": f"{task.signature}@{task.since}",
+        "alternate": _digest(alternate_key(task.alternate)),
     }
 
 
@@ -201,6 +205,7 @@ def _running_tasks(snapshot: Snapshot, registry: Registry) -> dict[Signature, Ru
             tuple(_feed(stream, signatures[stream.source]) for stream in graph.feeds[task_id]),
             merged.users[task_id],
             snapshot.partitions.get(signature),
+            snapshot.since.get(signature, snapshot.number),
         )
     return tasks
 

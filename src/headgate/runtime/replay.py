@@ -6,60 +6,43 @@ after a restart the player goes on with the next row at once.
 
 from __future__ import annotations
 
+import json
 import time
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
+from headgate.runtime.limits import limit_of
+from headgate.runtime.recording import recorded
+from headgate.runtime.state import read_json, write_json
 from headgate.tasks.sources import Replay
 
-__all__ = ["ReplaySource", "replayed"]
+__all__ = ["ReplaySource", "is_played", "replayed"]
 
 ROWS_AT_ONCE = 1_000_000
 """The most rows handed over per trigger when nothing else limits them."""
 
 
-def replayed(spark: SparkSession, options: Replay, limit: int | None) -> DataFrame:
-    """The stream of a replay task."""
+def replayed(spark: SparkSession, options: Replay, columns: StructType, folder: Path) -> DataFrame:
+    """The stream of a replay task; in ``folder`` its reader finds its limit, and tells how many rows it has."""
     spark.dataSource.register(ReplaySource)
     reader = spark.readStream.format(ReplaySource.name()).option("task", options.model_dump_json())
-    return reader.option("limit", limit or ROWS_AT_ONCE).load()
+    # Only this process can read columns as SQL writes them.
+    return reader.option("columns", columns.json()).option("folder", str(folder)).load()
 
 
-@lru_cache(maxsize=4)
-def _table(task: str) -> Any:
-    """The recorded rows as an Arrow table with the task's columns."""
-    import pyarrow as pa
-    import pyarrow.csv
-    import pyarrow.json
-    import pyarrow.parquet
-    from pyspark.sql.pandas.types import to_arrow_schema
+def is_played(folder: Path, rows: int) -> bool:
+    """Whether a replay that has handed over so many rows has come to its end; one that repeats never does.
 
-    from headgate.tasks.frames import parsed_schema
-
-    options = Replay.model_validate_json(task)
-    if options.format == "text":
-        with open(options.path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123
-            return pa.table({"value": pa.array(file.read().splitlines(), pa.string())})
-    schema = to_arrow_schema(parsed_schema(options.columns or ""))
-    if options.format == "parquet":
-        table = pyarrow.parquet.read_table(options.path)
-    elif options.format == "json":
-        parsing = pyarrow.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
-        table = pyarrow.json.read_json(options.path, parse_options=parsing)
-    else:
-        names = None if options.header else schema.names
-        table = pyarrow.csv.read_csv(
-            options.path,
-            read_options=pyarrow.csv.ReadOptions(column_names=names),
-            convert_options=pyarrow.csv.ConvertOptions(column_types=schema),
-        )
-    return table.select(schema.names).cast(schema)
+    A fragment that replays nothing has nothing left to play.
+    """
+    told = read_json(folder / "recording.json")
+    return told is None or (not told["repeat"] and rows >= told["rows"])
 
 
 class _Slice(InputPartition):
@@ -71,10 +54,11 @@ class _Slice(InputPartition):
 class ReplayReader(DataSourceStreamReader):
     """Hands over the rows whose time has come."""
 
-    def __init__(self, task: str, limit: int) -> None:
+    def __init__(self, task: str, columns: str, folder: str) -> None:
         self.task = task
+        self.columns = columns
         self.options = Replay.model_validate_json(task)
-        self.limit = limit
+        self.folder = folder
         self.began: float | None = None
         self.offset_at_start = 0
         self.due_s: list[float] = []
@@ -84,32 +68,36 @@ class ReplayReader(DataSourceStreamReader):
 
     def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:
         del limit
+        total = recorded(self.task, self.columns).num_rows
         if self.began is None:
             self.began, self.offset_at_start = time.monotonic(), start["rows"]
-            self.due_s = _due(self.task, self.options)
-        return {"rows": min(self._available(time.monotonic() - self.began), start["rows"] + self.limit)}
+            self.due_s = _due(recorded(self.task, self.columns), self.options)
+            write_json(Path(self.folder) / "recording.json", {"rows": total, "repeat": self.options.repeat})
+        most = start["rows"] + limit_of(self.folder, ROWS_AT_ONCE)
+        if total == 0:
+            return start
+        due = min(most, self._due_by(time.monotonic() - self.began, total, most))
+        return {"rows": max(start["rows"], due if self.options.repeat else min(due, total))}
 
-    def _available(self, elapsed_s: float) -> int:
-        total = _table(self.task).num_rows
+    def _due_by(self, elapsed_s: float, total: int, most: int) -> int:
+        """How many rows are due in all, counted from the very first."""
         begun = self.offset_at_start
         if self.options.rate_per_s is not None:
-            count = begun + int(elapsed_s * self.options.rate_per_s)
-        elif self.due_s:
-            rounds, row = divmod(begun, total)
-            passed = self.due_s[row] + elapsed_s * self.options.speed
-            span = self.due_s[-1] + 1.0
-            further = int(passed // span) if self.options.repeat else 0
-            count = (rounds + further) * total + bisect_right(self.due_s, passed - further * span)
-        else:
-            count = begun + self.limit
-        return max(begun, count if self.options.repeat else min(count, total))
+            return begun + int(elapsed_s * self.options.rate_per_s)
+        if not self.due_s:
+            return most
+        rounds, row = divmod(begun, total)
+        passed = self.due_s[row] + elapsed_s * self.options.speed
+        span = self.due_s[-1] + 1.0
+        further = int(passed // span) if self.options.repeat else 0
+        return (rounds + further) * total + bisect_right(self.due_s, passed - further * span)
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         return [_Slice(start["rows"], end["rows"])] if end["rows"] > start["rows"] else []
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         assert isinstance(partition, _Slice)
-        table = _table(self.task)
+        table = recorded(self.task, self.columns)
         first = partition.first
         while first < partition.last:
             row = first % table.num_rows
@@ -118,14 +106,14 @@ class ReplayReader(DataSourceStreamReader):
             first += count
 
 
-def _due(task: str, options: Replay) -> list[float]:
+def _due(table: Any, options: Replay) -> list[float]:
     """When each row is due, in seconds from the first."""
     if options.time_column is None:
         return []
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    times = _table(task).column(options.time_column)
+    times = table.column(options.time_column)
     seconds = (
         pc.divide(pc.cast(times, pa.int64()), 1e6)
         if pa.types.is_timestamp(times.type)
@@ -146,10 +134,8 @@ class ReplaySource(DataSource):
     def name(cls) -> str:
         return "headgate_replay"
 
-    def schema(self) -> str:
-        options = Replay.model_validate_json(self.options["task"])
-        return options.columns or "value string"
+    def schema(self) -> StructType:
+        return StructType.fromJson(json.loads(self.options["columns"]))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        del schema
-        return ReplayReader(self.options["task"], int(self.options["limit"]))
+        return ReplayReader(self.options["task"], schema.json(), self.options["folder"])

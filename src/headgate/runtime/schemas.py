@@ -14,7 +14,8 @@ from headgate.model.names import Signature
 from headgate.model.task_type import Role, State
 from headgate.runtime.native import native
 from headgate.runtime.plan import Plan, RunningTask
-from headgate.runtime.sources import read_source
+from headgate.runtime.sinks import check_sink
+from headgate.runtime.sources import source_schema
 from headgate.tasks.frames import FRAMES, parsed_schema
 from headgate.tasks.keyed import added_column
 from headgate.tasks.rowwise import ROW_WISE, quoted
@@ -49,11 +50,12 @@ class Schemas:
 
     def _tried(self, plan: Plan, task: RunningTask) -> StructType:
         if task.role is Role.SOURCE:
-            return read_source(self._spark, task, None).schema
+            return source_schema(task.options)
         sides = self._entering(plan, task)
-        if task.role is Role.SINK:
-            return StructType()
         try:
+            if task.role is Role.SINK:
+                check_sink(task.options, self._spark)
+                return StructType()
             if task.state is State.KEYED:
                 return _with_added(task, next(iter(sides.values())).schema)
             if task.state is State.NATIVE:
@@ -70,6 +72,8 @@ class Schemas:
             elif does.columns is not None:
                 frame = frame.selectExpr(*(f"{expression} as {quoted(name)}" for name, expression in does.columns))
             return frame.schema
+        except InputError as error:
+            raise InputError(error.condition, f"task '{task.name}': {error.message}") from None
         except PySparkException as error:
             reason = " ".join(str(error).split())[:300]
             raise InputError("TASK_REFUSED", f"task '{task.name}': Spark does not accept it: {reason}") from None

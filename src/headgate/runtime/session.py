@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
+from headgate.errors import HeadgateError
 from headgate.runtime.exchange import ExchangeSource
 
 __all__ = ["DEFAULTS", "open_session"]
@@ -35,20 +41,56 @@ DEFAULTS: Mapping[str, str] = {
 """Spark settings that the engine starts from; a user's own override them."""
 
 
-def open_session(master: str = "local[*]", settings: Mapping[str, str] | None = None) -> SparkSession:
-    """Start Spark, or join the session that this process has, and register the exchange with it."""
+def open_session(
+    master: str = "local[*]", settings: Mapping[str, str] | None = None, log: Path | None = None
+) -> SparkSession:
+    """Start Spark, or join the session that this process has, and register the exchange with it.
+
+    What Spark's process and its workers print goes to the file ``log``, or where this process prints if there is none.
+    """
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        # They write to the terminal, as JSON and with all of Java's stack, what is raised anyway.
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
     # Workers must run the Python that this process runs, or they find other packages.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     found_by_setup = Path(sys.prefix) / "java-home"
     if found_by_setup.exists():
         os.environ.setdefault("JAVA_HOME", found_by_setup.read_text(encoding="utf-8").strip())
-    builder = SparkSession.builder.master(master)
-    if master.startswith("local"):
-        builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
-    for name, value in {**DEFAULTS, **(settings or {})}.items():
+    local = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    wanted = {"spark.master": master, **(local if master.startswith("local") else {}), **DEFAULTS, **(settings or {})}
+    if log is not None:
+        _start_process(SparkConf().setAll(list(wanted.items())), log)
+    builder = SparkSession.builder
+    for name, value in wanted.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     spark.dataSource.register(ExchangeSource)
     return spark
+
+
+def _start_process(conf: SparkConf, log: Path) -> None:
+    """Start Spark's process, unless there is one, with its output in a file.
+
+    The file is handed to that process alone, so what this one prints meanwhile still goes to the terminal. It is opened
+    for appending: whoever keeps it small may cut it while Spark writes.
+    """
+    if SparkContext._gateway is not None:
+        return
+    with log.open("a", encoding="utf-8") as file:
+        before = file.tell()
+        try:
+            gateway = launch_gateway(conf, {"stdout": file, "stderr": file})  # type: ignore[no-untyped-call]
+        except (PySparkRuntimeError, OSError) as error:
+            told = f"Spark did not start: {_last_words(log, before) or error}; all that it said is in {log}"
+            raise HeadgateError("SPARK_DID_NOT_START", told) from None
+    SparkContext._ensure_initialized(gateway=gateway, conf=conf)
+
+
+def _last_words(log: Path, before: int) -> str:
+    said = log.read_bytes()[before:].decode("utf-8", "replace")
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    signs = ("error", "exception", "java_home", "not found", "no such file")
+    telling = [line for line in lines if any(sign in line.lower() for sign in signs)]
+    return (telling or lines or [""])[0][:300]

@@ -3,31 +3,44 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from headgate.errors import InputError
 from headgate.model.task_type import TaskConfig
 from headgate.runtime.plan import RunningTask
+from headgate.runtime.sources import check_kafka
 from headgate.tasks.frames import load_function
 from headgate.tasks.sinks import WriteCall, WriteConsole, WriteFiles, WriteKafka, WriteMemory, WriteTable
 
-__all__ = ["Delivery", "Memory", "deliver", "form_of"]
+__all__ = ["Delivery", "Memory", "check_sink", "deliver", "form_of"]
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """The rows of one epoch of one fragment for one sink, in staged files."""
+    """The rows of one epoch of one fragment for one sink, in staged files.
+
+    An epoch that holds rows of several snapshots makes a delivery for each.
+    """
 
     fragment: str
     epoch: int
+    snapshot: int
     files: Sequence[tuple[str, int]]
+
+    @property
+    def origin(self) -> str:
+        """Where the rows come from; with the epoch it tells deliveries to one sink apart."""
+        return f"{self.fragment}-{self.snapshot}"
 
     @property
     def rows(self) -> int:
@@ -49,7 +62,7 @@ class Memory:
         self._kept: dict[str, dict[tuple[int, str], pa.Table]] = {}
 
     def put(self, name: str, delivery: Delivery) -> None:
-        self._kept.setdefault(name, {})[delivery.epoch, delivery.fragment] = delivery.table()
+        self._kept.setdefault(name, {})[delivery.epoch, delivery.origin] = delivery.table()
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         """The rows kept under a name, in the order of epochs."""
@@ -57,6 +70,22 @@ class Memory:
 
     def epochs(self, name: str) -> dict[tuple[int, str], pa.Table]:
         return dict(self._kept.get(name, {}))
+
+
+def check_sink(options: TaskConfig, spark: SparkSession) -> None:
+    """Raise :class:`InputError` for a sink that can never work as this engine is set up."""
+    if isinstance(options, WriteCall):
+        load_function(options.function)
+    elif isinstance(options, WriteKafka):
+        check_kafka(spark)
+    elif isinstance(options, WriteTable):
+        try:
+            _database(options.url)
+        except ImportError as error:
+            told = f"the database needs the package {error.name}, which is not there; install it"
+            raise InputError("SINK_UNUSABLE", told) from None
+        except Exception as error:  # whatever SQLAlchemy and its dialects have against a URL
+            raise InputError("SINK_UNUSABLE", f"not a database that can be used: {error}") from None
 
 
 def form_of(options: TaskConfig) -> str:
@@ -85,7 +114,7 @@ def _to_files(options: WriteFiles, delivery: Delivery) -> None:
     folder = Path(options.path)
     folder.mkdir(parents=True, exist_ok=True)
     for index, (staged, _) in enumerate(delivery.files):
-        final = folder / f"part-{delivery.epoch:08d}-{delivery.fragment}-{index}{Path(staged).suffix}"
+        final = folder / f"part-{delivery.epoch:08d}-{delivery.origin}-{index}{Path(staged).suffix}"
         _move(Path(staged), final)
 
 
@@ -108,24 +137,28 @@ def _move(staged: Path, final: Path) -> None:
 def _to_table(sink: str, options: WriteTable, delivery: Delivery) -> None:
     import sqlalchemy as sa
 
-    table = delivery.table()
     engine = _database(options.url)
     metadata = sa.MetaData()
     commits = sa.Table(
         "headgate_commits",
         metadata,
         sa.Column("sink", sa.String(64), primary_key=True),
-        sa.Column("fragment", sa.String(64), primary_key=True),
+        sa.Column("origin", sa.String(64), primary_key=True),
         sa.Column("epoch", sa.BigInteger, primary_key=True),
     )
-    target = sa.Table(options.table, metadata, *(sa.Column(f.name, _sql_type(f.type)) for f in table.schema))
-    metadata.create_all(engine, checkfirst=True)
-    key = {"sink": sink, "fragment": delivery.fragment, "epoch": delivery.epoch}
+    commits.create(engine, checkfirst=True)
+    key = {"sink": sink, "origin": delivery.origin, "epoch": delivery.epoch}
+    wanted = sa.select(commits.c.epoch).where(*(commits.c[name] == value for name, value in key.items()))
     with engine.begin() as connection:
-        wanted = sa.select(commits.c.epoch).where(*(commits.c[name] == value for name, value in key.items()))
-        if connection.execute(wanted).first() is None:
-            connection.execute(target.insert(), table.to_pylist())
-            connection.execute(commits.insert(), [key])
+        # What has been taken need not be there any more.
+        if connection.execute(wanted).first() is not None:
+            return
+    table = delivery.table()
+    target = sa.Table(options.table, metadata, *(sa.Column(f.name, _sql_type(f.type)) for f in table.schema))
+    target.create(engine, checkfirst=True)
+    with engine.begin() as connection:
+        connection.execute(commits.insert(), [key])
+        connection.execute(target.insert(), table.to_pylist())
 
 
 _DATABASES: dict[str, Any] = {}
@@ -135,7 +168,8 @@ def _database(url: str) -> Any:
     import sqlalchemy as sa
 
     if url not in _DATABASES:
-        _DATABASES[url] = sa.create_engine(url)
+        # Arrays and structs are stored as JSON; a time or a decimal within one becomes a text.
+        _DATABASES[url] = sa.create_engine(url, json_serializer=partial(json.dumps, default=str))
     return _DATABASES[url]
 
 
@@ -152,7 +186,7 @@ def _sql_type(kind: pa.DataType) -> Any:
         (pa.types.is_binary, sa.LargeBinary()),
         (pa.types.is_string, sa.Text()),
     ]
-    return next((found for test, found in known if test(kind)), sa.JSON())
+    return next((found for test, found in known if test(kind)), sa.JSON(none_as_null=True))
 
 
 def _to_console(task: RunningTask, options: WriteConsole, delivery: Delivery) -> None:

@@ -34,6 +34,9 @@ class Snapshot:
     limits: Mapping[Signature, int] = field(default_factory=dict)
     """The most rows that a source hands over per trigger."""
 
+    since: Mapping[Signature, int] = field(default_factory=dict)
+    """Since which snapshot a keyed task has run without a break: one that comes back starts afresh."""
+
     @property
     def running(self) -> tuple[Dataflow, ...]:
         """The dataflows that are not paused."""
@@ -60,6 +63,7 @@ class Snapshot:
             "active": dict(self.active),
             "partitions": dict(self.partitions),
             "limits": dict(self.limits),
+            "since": dict(self.since),
         }
 
     @classmethod
@@ -75,6 +79,7 @@ class Snapshot:
             active={Signature(key): value for key, value in stored["active"].items()},
             partitions={Signature(key): value for key, value in stored["partitions"].items()},
             limits={Signature(key): value for key, value in stored["limits"].items()},
+            since={Signature(key): value for key, value in stored["since"].items()},
         )
 
 

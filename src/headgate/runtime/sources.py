@@ -8,32 +8,56 @@ from pathlib import Path
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from headgate.errors import InputError
-from headgate.model.task_type import TaskConfig
+from headgate.model.task_type import OUT, Inputs, TaskConfig
 from headgate.runtime.plan import RunningTask
 from headgate.runtime.replay import replayed
+from headgate.tasks.frames import parsed_schema
+from headgate.tasks.rowwise import quoted
 from headgate.tasks.sources import Rate, ReadFiles, ReadKafka, ReadSocket, Replay
 
-__all__ = ["read_source"]
+__all__ = ["check_kafka", "hot_limit", "read_source", "source_schema"]
 
 
-def read_source(spark: SparkSession, task: RunningTask, limit: int | None) -> DataFrame:
-    """The stream of a source task; raises :class:`InputError` when it cannot be read."""
+def read_source(spark: SparkSession, task: RunningTask, limit: int | None, folder: Path) -> DataFrame:
+    """The stream of a source task; raises :class:`InputError` when it cannot be read.
+
+    ``limit`` is the most that it hands over per trigger; ``folder`` is where a source keeps what it needs.
+    """
     try:
-        return _READERS[type(task.options)](spark, task.options, limit)
+        found = _READERS[type(task.options)](spark, task.options, limit, folder)
+        # Spark adds columns for folders such as day=monday; those that were asked for are the stream.
+        return found.select(*(quoted(field.name) for field in source_schema(task.options).fields))
+    except InputError as error:
+        raise InputError(error.condition, f"task '{task.name}': {error.message}") from None
     except PySparkException as error:
         reason = " ".join(str(error).split())[:300]
         raise InputError("SOURCE_UNREADABLE", f"task '{task.name}' cannot read its source: {reason}") from None
 
 
-def _files(spark: SparkSession, options: ReadFiles, limit: int | None) -> DataFrame:
+def source_schema(options: TaskConfig) -> StructType:
+    """The columns of a source, from its options alone."""
+    schema = options.outputs(Inputs({}))[OUT]
+    assert schema is not None
+    return parsed_schema(", ".join(f"{quoted(column.name)} {column.type}" for column in schema.columns))
+
+
+def hot_limit(options: TaskConfig) -> bool:
+    """Whether a source heeds a new limit at its next micro-batch; raises where it can have none."""
+    if isinstance(options, (Rate, ReadSocket)):
+        told = "Spark gives this kind of source no limit: it hands over all that came since the last micro-batch"
+        raise InputError("CANNOT_LIMIT", told)
+    return isinstance(options, Replay)
+
+
+def _files(spark: SparkSession, options: ReadFiles, limit: int | None, folder: Path) -> DataFrame:
+    del folder
     if not glob.glob(options.path):  # noqa: PTH207  (patterns may be absolute)
         told = f"no files at '{options.path}': make the folder, or mend the path"
         raise InputError("SOURCE_NOT_THERE", told)
-    reader = spark.readStream.format(options.format)
-    if options.columns is not None:
-        reader = reader.schema(options.columns)
+    reader = spark.readStream.format(options.format).schema(source_schema(options))
     if options.format == "csv":
         reader = reader.option("header", options.header)
     files = limit if limit is not None else options.files_per_batch
@@ -42,29 +66,50 @@ def _files(spark: SparkSession, options: ReadFiles, limit: int | None) -> DataFr
     return reader.load(options.path)
 
 
-def _rate(spark: SparkSession, options: Rate, limit: int | None) -> DataFrame:
-    del limit
+def _rate(spark: SparkSession, options: Rate, limit: int | None, folder: Path) -> DataFrame:
+    del limit, folder
     return spark.readStream.format("rate").option("rowsPerSecond", options.rows_per_s).load()
 
 
-def _socket(spark: SparkSession, options: ReadSocket, limit: int | None) -> DataFrame:
-    del limit
+def _socket(spark: SparkSession, options: ReadSocket, limit: int | None, folder: Path) -> DataFrame:
+    del limit, folder
     return spark.readStream.format("socket").option("host", options.host).option("port", options.port).load()
 
 
-def _kafka(spark: SparkSession, options: ReadKafka, limit: int | None) -> DataFrame:
+def _kafka(spark: SparkSession, options: ReadKafka, limit: int | None, folder: Path) -> DataFrame:
+    del folder
     reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", options.servers)
     reader = reader.option("subscribe", ",".join(options.topics)).option("startingOffsets", options.start)
     rows = limit if limit is not None else options.rows_per_batch
     if rows is not None:
         reader = reader.option("maxOffsetsPerTrigger", rows)
-    return reader.load().drop("timestampType")
+    check_kafka(spark)
+    return reader.load()
 
 
-def _replay(spark: SparkSession, options: Replay, limit: int | None) -> DataFrame:
-    if not Path(options.path).exists():
+def check_kafka(spark: SparkSession) -> None:
+    """Raise :class:`InputError` when Spark has no connector for Kafka."""
+    reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", "localhost").option("subscribe", "any")
+    try:
+        reader.load()
+    except PySparkException as error:
+        if "kafka" in str(error).lower() and "find data source" in str(error).lower():
+            raise InputError("NO_KAFKA_CONNECTOR", NO_KAFKA_CONNECTOR) from None
+        raise
+
+
+NO_KAFKA_CONNECTOR = (
+    "Kafka needs Spark's connector, which is not there; give Spark its package, for example with "
+    "PYSPARK_SUBMIT_ARGS='--packages org.apache.spark:spark-sql-kafka-0-10_2.13:VERSION pyspark-shell', "
+    "VERSION being Spark's"
+)
+
+
+def _replay(spark: SparkSession, options: Replay, limit: int | None, folder: Path) -> DataFrame:
+    del limit  # the reader looks into its folder
+    if not Path(options.path).is_file():
         raise InputError("SOURCE_NOT_THERE", f"no file at '{options.path}': mend the path")
-    return replayed(spark, options, limit)
+    return replayed(spark, options, source_schema(options), folder)
 
 
 _READERS: dict[type[TaskConfig], Callable[..., DataFrame]] = {

@@ -29,7 +29,7 @@ VERSION = "1"
 
 
 def write_json(path: Path, value: object) -> None:
-    """Write a small file so that it is there whole, and stays there, or not at all."""
+    """Write a small file so that it is there whole or not at all, whenever the process is killed."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     with temporary.open("w", encoding="utf-8") as file:
         json.dump(value, file)
@@ -88,12 +88,13 @@ class StateDirectory:
     def _check_version(self, given: Path) -> None:
         file = self.path / "version"
         if not file.exists():
-            if any(entry.name != "lock" for entry in self.path.iterdir()):
+            # An engine that was killed while it made the directory may have left a beginning of the version file.
+            if any(entry.name != "lock" and not entry.name.startswith(".version") for entry in self.path.iterdir()):
                 told = (
                     f"{given} is neither empty nor a state directory of Headgate; give another directory with --state"
                 )
                 raise InputError("STATE_UNUSABLE", told)
-            file.write_text(VERSION, encoding="utf-8")
+            write_json(file, int(VERSION))
         found = file.read_text(encoding="utf-8").strip()
         if found != VERSION:
             told = f"state directory {given} has version {found[:20]!r} and this Headgate reads version {VERSION}"

@@ -13,8 +13,8 @@ known costs and selectivities (they describe a task, they do not change what it 
 **Loops.** A signature cannot wait for the signatures of a loop it is part of. For the tasks of a loop, feedback parents
 first count as blank; then signatures are computed again with those of the last round standing for the feedback parents,
 until a round tells no more tasks apart than the one before. Equal signatures then mean equal unrolled loops. A round
-costs time linear in the loop, and rounds are few: each but the last two tells at least one more task apart, and what is
-new can only come in by a feedback stream.
+costs time linear in the loop, and there are at most two more rounds than feedback streams in it, since what is new in a
+round can only have come in by one of them.
 """
 
 from __future__ import annotations

@@ -45,15 +45,19 @@ def _sql(options: Sql, frames: Frames) -> DataFrame:
 
 
 def _python(options: Python, frames: Frames) -> DataFrame:
-    frame = frames["in"]
-    schema = options.columns if options.columns is not None else frame.schema
+    if len(frames) > 1:
+        told = f"a python task runs over one stream of rows and has ports {', '.join(frames)}; join them before it"
+        raise InputError("CANNOT_RUN", told)
+    (frame,) = frames.values()
+    schema = frame.schema if options.columns is None else parsed_schema(options.columns)
     apply = {"row": _over_rows, "pandas": _over_pandas, "arrow": _over_arrow}[options.over]
     path, keywords = options.function, dict(options.options)
+    load_function(path)  # here too, so that one which is not there is told of before it runs
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return apply(load_function(path), keywords, batches, target)
 
-    target = to_arrow_schema(schema if isinstance(schema, StructType) else parsed_schema(schema))
+    target = to_arrow_schema(schema, timezone="UTC")
     return frame.mapInArrow(run, schema)
 
 
@@ -84,10 +88,9 @@ def _over_arrow(
 
 
 def parsed_schema(columns: str) -> StructType:
-    """A schema from columns as in SQL's CREATE TABLE."""
+    """A schema from columns as in SQL's CREATE TABLE, or from a single type for one column called ``value``."""
     found = StructType.fromDDL(columns)
-    assert isinstance(found, StructType)
-    return found
+    return found if isinstance(found, StructType) else StructType().add("value", found)
 
 
 def load_function(path: str) -> Callable[..., Any]:

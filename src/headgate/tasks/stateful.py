@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 
+from headgate.errors import BadValue, shorten
 from headgate.model.schema import Column, Schema
 from headgate.model.task_type import IN, OUT, STEP, ColumnName, Expression, Inputs, State, TaskConfig, TaskType, joining
 
@@ -18,7 +19,7 @@ _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|h|d)\Z")
 
 def _checked_span(text: str) -> str:
     if len(text) > 40 or _SPAN.match(text.strip()) is None:
-        raise ValueError(f"{text[:40]!r} is not a span of time, such as 500ms, 10s, 5min, 1h, 1d")
+        raise BadValue(f"{shorten(text)} is not a span of time", "such as 500ms, 10s, 5min, 1h, 1d")
     return text
 
 

@@ -8,6 +8,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
+from headgate.errors import BadValue, shorten
+from headgate.model.expression import check_query
 from headgate.model.schema import Schema
 from headgate.model.task_type import OUT, STEP, Inputs, SchemaText, TaskConfig, TaskType
 
@@ -27,7 +29,7 @@ def is_import_path(text: str) -> bool:
 
 def _checked_path(text: str) -> str:
     if not is_import_path(text):
-        raise ValueError(f"{text[:60]!r} is not an import path, such as package.module.function")
+        raise BadValue(f"{shorten(text)} is not an import path", "such as package.module.function")
     return text
 
 
@@ -57,16 +59,7 @@ class Python(TaskConfig):
 
 
 def _checked_query(text: str) -> str:
-    import sqlglot
-    from sqlglot import exp
-    from sqlglot.errors import SqlglotError
-
-    try:
-        tree = sqlglot.parse_one(text, dialect="spark")
-    except (SqlglotError, RecursionError, ValueError, TypeError, AttributeError, IndexError, KeyError):
-        raise ValueError(f"{text[:60]!r} is not a SQL query") from None
-    if not isinstance(tree, exp.Query):
-        raise ValueError(f"{text[:60]!r} is not a SELECT")
+    check_query(text)
     return text
 
 

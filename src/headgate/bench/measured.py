@@ -1,0 +1,42 @@
+"""What a benchmark hands back, and how CPU time is read."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Measured", "cpu_seconds"]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Figures by name, and every sample behind them."""
+
+    figures: dict[str, float]
+    samples: dict[str, Any]
+
+
+def cpu_seconds() -> float:
+    """CPU seconds that this process and all its descendants have used so far (Linux).
+
+    Descendants that have ended count through the process that waited for them.
+    """
+    parents: dict[int, list[int]] = {}
+    spent: dict[int, float] = {}
+    ticks = os.sysconf("SC_CLK_TCK")
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            parents.setdefault(int(fields[1]), []).append(int(entry.name))
+            spent[int(entry.name)] = sum(int(field) for field in fields[11:15]) / ticks
+    total, waiting = 0.0, [os.getpid()]
+    while waiting:
+        process = waiting.pop()
+        total += spent.get(process, 0.0)
+        waiting += parents.get(process, [])
+    return total

@@ -1,0 +1,360 @@
+"""``headgate bench runtime``: what running dataflows costs beside plain PySpark, and how quick changes are.
+
+Everything is measured in one run, on one Spark, the two sides of each ratio taking turns on the same data:
+
+- ``overhead``: CPU of one dataflow under Headgate over that of the same pipeline written by hand;
+- ``shared``: CPU of 8 dataflows with a common prefix, merged, over that of 8 queries written by hand;
+- ``floor_ms``: median time of a micro-batch with 50 tiny dataflows on one source at 1,000 rows/s;
+- ``hot_merge_s``, ``hot_switch_s``, ``hot_keyed_s``: from the request to the first row under the new plan, p50;
+- ``hot_pause_ms``: how much longer the batch of a change took than the median one;
+- ``keyed_rows_per_s``: throughput of a keyed host with three tasks over 5,000 keys.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from headgate.bench.measured import Measured, cpu_seconds
+from headgate.formats import parse
+from headgate.model.dataflow import Dataflow
+
+__all__ = ["run"]
+
+COLUMNS = "id bigint, sensor string, t double, h double, p double, zone string"
+ROUNDS = 3
+FILES, ROWS = 6, 60_000
+
+Progress = Callable[[str], None]
+
+
+def run(seed: int, progress: Progress) -> Measured:
+    """Run all parts on one Spark."""
+    from headgate.runtime.session import open_session
+
+    folder = Path(tempfile.mkdtemp(prefix="headgate-bench-"))
+    spark = open_session("local[2]", {"spark.driver.memory": "3g"})
+    figures: dict[str, float] = {}
+    samples: dict[str, Any] = {}
+    try:
+        progress("writing data")
+        data = folder / "data"
+        _write_files(data, FILES, ROWS, seed)
+        for part in (_costs, _floor, _hot_keyed, _keyed_throughput):
+            found, raw = part(spark, folder, data, progress)
+            figures |= found
+            samples |= raw
+    finally:
+        spark.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+    return Measured({name: round(value, 4) for name, value in figures.items()}, samples)
+
+
+# data and dataflows
+
+
+def _lines(count: int, draw: random.Random, first: int = 0, sensors: int = 5_000) -> str:
+    rows = (
+        {
+            "id": first + n,
+            "sensor": f"s{draw.randrange(sensors)}",
+            "t": round(draw.uniform(-20, 60), 2),
+            "h": round(draw.uniform(0, 100), 2),
+            "p": round(draw.uniform(900, 1100), 1),
+            "zone": f"z{draw.randrange(20)}",
+        }
+        for n in range(count)
+    )
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def _write_files(folder: Path, files: int, rows: int, seed: int) -> None:
+    folder.mkdir(parents=True)
+    for number in range(files):
+        _drop(folder, number, _lines(rows, random.Random(seed + number), number * rows))
+
+
+def _drop(folder: Path, number: int, text: str) -> None:
+    hidden = folder.parent / f".{folder.name}-{number}"
+    hidden.write_text(text, encoding="utf-8")
+    hidden.rename(folder / f"{number:06d}.json")
+
+
+def _prefix(source: Path, files_per_batch: int | None = 1) -> list[dict[str, Any]]:
+    """Read text, parse and clean: what the dataflows have in common."""
+    config: dict[str, Any] = {"path": str(source), "format": "text"}
+    if files_per_batch is not None:
+        config["files_per_batch"] = files_per_batch
+    return [
+        {"id": "lines", "type": "read_files", "config": config},
+        {"id": "parse", "type": "parse_json", "config": {"columns": COLUMNS}, "inputs": ["lines"]},
+        {"id": "clean", "type": "filter", "config": {"where": CLEAN}, "inputs": ["parse"]},
+    ]
+
+
+CLEAN = "t between -10 and 50 and h between 5 and 95 and sensor is not null"
+
+
+def _tail(number: int) -> tuple[str, dict[str, str], list[str]]:
+    """The part of a dataflow that is its own: filter, new columns, columns kept."""
+    made = {"heat": f"t * {1 + number / 10} + h / {2 + number}", "place": f"upper(concat(zone, '-{number}'))"}
+    return f"t > {number % 40 - 10}", made, ["id", "sensor", "heat", "place"]
+
+
+def _dataflow(name: str, source: Path, number: int, sink: dict[str, Any], files_per_batch: int | None = 1) -> Dataflow:
+    where, made, kept = _tail(number)
+    tasks = [
+        *_prefix(source, files_per_batch),
+        {"id": "mine", "type": "filter", "config": {"where": where}, "inputs": ["clean"]},
+        {"id": "made", "type": "derive", "config": {"columns": made}, "inputs": ["mine"]},
+        {"id": "kept", "type": "select", "config": {"columns": kept}, "inputs": ["made"]},
+        {"id": "out", **sink, "inputs": ["kept"]},
+    ]
+    return parse(json.dumps({"name": name, "tasks": tasks}), "json").dataflow
+
+
+def _parquet(folder: Path) -> dict[str, Any]:
+    return {"type": "write_files", "config": {"path": str(folder), "format": "parquet"}}
+
+
+# what running costs
+
+
+def _costs(spark: Any, folder: Path, data: Path, progress: Progress) -> tuple[dict[str, float], dict[str, Any]]:
+    spent: dict[str, list[float]] = {"hand_1": [], "headgate_1": [], "hand_8": [], "headgate_8": []}
+    for turn in range(ROUNDS + 1):
+        for count in (1, 8):
+            for side, measure in (("hand", _by_hand), ("headgate", _under_headgate)):
+                progress(
+                    f"cost of {count} dataflow(s), {side}, round {turn} of {ROUNDS}"
+                    + (" (warm-up)" if not turn else "")
+                )
+                place = folder / f"{side}-{count}-{turn}"
+                used, rows = measure(spark, place, data, count)
+                if turn:
+                    spent[f"{side}_{count}"].append(used)
+                spent.setdefault(f"rows_{count}", []).append(rows)
+                shutil.rmtree(place, ignore_errors=True)
+    assert len(set(spent["rows_1"])) == 1, "the two sides put out different numbers of rows"
+    assert len(set(spent["rows_8"])) == 1, "the two sides put out different numbers of rows"
+    medians = {name: statistics.median(values) for name, values in spent.items()}
+    million = FILES * ROWS / 1e6
+    return {
+        "overhead": medians["headgate_1"] / medians["hand_1"],
+        "shared": medians["headgate_8"] / medians["hand_8"],
+        "hand_cpu_s_per_million": medians["hand_1"] / million,
+        "headgate_cpu_s_per_million": medians["headgate_1"] / million,
+    }, spent
+
+
+def _by_hand(spark: Any, place: Path, data: Path, count: int) -> tuple[float, float]:
+    """The pipelines as one would write them: a query each."""
+    before = cpu_seconds()
+    queries = []
+    for number in range(count):
+        where, made, kept = _tail(number)
+        rows = spark.readStream.format("text").option("maxFilesPerTrigger", 1).load(str(data))
+        rows = rows.selectExpr(f"from_json(value, '{COLUMNS}') as row").select("row.*").where(CLEAN).where(where)
+        rows = rows.selectExpr("*", *(f"{text} as {name}" for name, text in made.items())).select(*kept)
+        writer = rows.writeStream.format("parquet").option("path", str(place / f"out{number}"))
+        queries.append(
+            writer.option("checkpointLocation", str(place / f"check{number}")).trigger(availableNow=True).start()
+        )
+    for query in queries:
+        query.awaitTermination()
+    return cpu_seconds() - before, _rows_in(place, count)
+
+
+def _under_headgate(spark: Any, place: Path, data: Path, count: int) -> tuple[float, float]:
+    from headgate.runtime.engine import Engine
+
+    before = cpu_seconds()
+    flows = [_dataflow(f"flow{n}", data, n, _parquet(place / f"out{n}")) for n in range(count)]
+    with Engine(place / "state", spark=spark, trigger_s=0.0) as engine:
+        engine.submit(*flows)
+        engine.wait_until_idle()
+    return cpu_seconds() - before, _rows_in(place, count)
+
+
+def _rows_in(place: Path, count: int) -> float:
+    import pyarrow.parquet as pq
+
+    files = [file for n in range(count) for file in (place / f"out{n}").glob("*.parquet")]
+    return float(sum(pq.read_metadata(file).num_rows for file in files))
+
+
+# many tiny dataflows, and changes while they run
+
+
+def _floor(spark: Any, folder: Path, data: Path, progress: Progress) -> tuple[dict[str, float], dict[str, Any]]:
+    """50 tiny dataflows at 1,000 rows/s; then dataflows come and alternates are switched while they run."""
+    from headgate.runtime.engine import Engine
+
+    del data
+    place = folder / "floor"
+    source = place / "in"
+    source.mkdir(parents=True)
+    draw = random.Random(7)
+    _drop(source, 0, _lines(500, draw))
+    flows = [_dataflow(f"tiny{n}", source, n, _parquet(place / f"out{n}"), None) for n in range(50)]
+    with Engine(place / "state", spark=spark, trigger_s=0.5) as engine:
+        engine.submit(*flows, _switchable(source, place / "switched"))
+        progress("50 tiny dataflows at 1,000 rows/s")
+        feeder = _Feeder(source, draw)
+        fragment = next(iter(engine.fragments.values()))
+        steady = _batches(fragment, feeder, warm=15, wanted=40)
+        merges, switches, pauses = [], [], []
+        for turn in range(12):
+            progress(f"hot change {turn + 1} of 12")
+            out = place / f"merged{turn}"
+            flow = _dataflow(f"merged{turn}", source, 60 + turn, _parquet(out), None)
+            merges.append(_first_row(lambda flow=flow: engine.submit(flow), out, feeder))  # type: ignore[misc]
+            pauses.append(fragment.last.seconds * 1000)
+            wanted = "b" if turn % 2 == 0 else "a"
+            marked = place / "switched" / wanted
+            before = len(list(marked.glob("*"))) if marked.exists() else 0
+            switches.append(
+                _first_row(lambda wanted=wanted: engine.switch("switchable", "either", wanted), marked, feeder, before)  # type: ignore[misc]
+            )
+            _batches(fragment, feeder, warm=0, wanted=4)
+        failed = engine.failures()
+        assert not failed, failed
+    figures = {
+        "floor_ms": statistics.median(steady),
+        "hot_merge_s": statistics.median(merges),
+        "hot_switch_s": statistics.median(switches),
+        "hot_pause_ms": statistics.median(pauses) - statistics.median(steady),
+    }
+    return figures, {"floor": steady, "hot_merge": merges, "hot_switch": switches, "hot_batches": pauses}
+
+
+def _switchable(source: Path, out: Path) -> Dataflow:
+    """A dataflow with two alternates, whose rows show which one made them: they go to one of two sinks."""
+    tasks = [
+        *_prefix(source, None),
+        {
+            "id": "either",
+            "inputs": ["clean"],
+            "alternates": [
+                {"name": "a", "type": "derive", "config": {"columns": {"way": "'a'"}}},
+                {"name": "b", "type": "derive", "config": {"columns": {"way": "'b'"}}, "value": 0.5},
+            ],
+        },
+        {"id": "out_a", **_parquet(out / "a"), "inputs": [{"from": "either", "where": "way = 'a'"}]},
+        {"id": "out_b", **_parquet(out / "b"), "inputs": [{"from": "either", "where": "way = 'b'"}]},
+    ]
+    return parse(json.dumps({"name": "switchable", "tasks": tasks}), "json").dataflow
+
+
+class _Feeder:
+    """Drops a file of 100 rows every tenth of a second, when it is asked often enough."""
+
+    def __init__(self, source: Path, draw: random.Random, sensors: int = 5_000) -> None:
+        self.source, self.draw, self.sensors = source, draw, sensors
+        self.number, self.began = 1, time.monotonic()
+
+    def feed(self) -> None:
+        due = int((time.monotonic() - self.began) * 10)
+        for _ in range(min(due - self.number, 20)):
+            _drop(self.source, self.number, _lines(100, self.draw, self.number * 100, self.sensors))
+            self.number += 1
+        time.sleep(0.005)
+
+
+def _batches(fragment: Any, feeder: _Feeder, warm: int, wanted: int) -> list[float]:
+    """Times of micro-batches that had rows, in milliseconds, after some to warm up."""
+    seen: dict[int, float] = {}
+    began = fragment.last.epoch
+    while len(seen) < warm + wanted:
+        feeder.feed()
+        progress = fragment.query.lastProgress
+        if progress and progress["numInputRows"] and progress["batchId"] > began:
+            seen[progress["batchId"]] = float(progress["durationMs"]["triggerExecution"])
+        reason = fragment.failure
+        assert reason is None, reason
+    return list(seen.values())[warm:]
+
+
+def _first_row(change: Callable[[], None], out: Path, feeder: _Feeder, before: int = 0) -> float:
+    """Seconds from a request to the first new file at ``out``; rows keep coming meanwhile."""
+    import threading
+
+    began = time.monotonic()
+    thread = threading.Thread(target=change)
+    thread.start()
+    while not out.exists() or len(list(out.glob("*.parquet"))) <= before:
+        feeder.feed()
+        assert time.monotonic() - began < 60, f"no row at {out}"
+    took = time.monotonic() - began
+    thread.join()
+    return took
+
+
+# keyed tasks
+
+
+def _keyed_tasks(number: int) -> list[dict[str, Any]]:
+    return [
+        {"type": "kalman", "config": {"key": ["sensor"], "column": "t", "sensor_noise": 0.3 + number / 100}},
+        {"type": "moving_average", "config": {"key": ["sensor"], "column": "t", "size": 5 + number}},
+        {"type": "difference", "config": {"key": ["sensor"], "column": "t", "lag": 1 + number}},
+    ]
+
+
+def _keyed_flow(name: str, source: Path, works: list[dict[str, Any]], out: Path, files: int | None) -> Dataflow:
+    tasks = _prefix(source, files)
+    tasks.append({"id": "few", "type": "select", "config": {"columns": ["id", "sensor", "t"]}, "inputs": ["clean"]})
+    for n, work in enumerate(works):
+        tasks.append({"id": f"keyed{n}", **work, "inputs": ["few"]})
+        tasks.append({"id": f"out{n}", **_parquet(out / str(n)), "inputs": [f"keyed{n}"]})
+    return parse(json.dumps({"name": name, "tasks": tasks}), "json").dataflow
+
+
+def _hot_keyed(spark: Any, folder: Path, data: Path, progress: Progress) -> tuple[dict[str, float], dict[str, Any]]:
+    """Keyed tasks that join a running host: from the request to the first row, over both hops."""
+    from headgate.runtime.engine import Engine
+
+    del data
+    place = folder / "keyed"
+    source = place / "in"
+    source.mkdir(parents=True)
+    draw = random.Random(8)
+    _drop(source, 0, _lines(500, draw, sensors=200))
+    took = []
+    with Engine(place / "state", spark=spark, trigger_s=0.5) as engine:
+        engine.submit(_keyed_flow("base", source, _keyed_tasks(0), place / "base", None))
+        feeder = _Feeder(source, draw, sensors=200)
+        host = next(f for f in engine.fragments.values() if f.fragment.kind == "keyed")
+        _batches(host, feeder, warm=10, wanted=1)
+        for turn in range(12):
+            progress(f"hot keyed change {turn + 1} of 12")
+            out = place / f"more{turn}"
+            flow = _keyed_flow(f"more{turn}", source, _keyed_tasks(turn + 1)[turn % 3 : turn % 3 + 1], out, None)
+            took.append(_first_row(lambda flow=flow: engine.submit(flow), out / "0", feeder))  # type: ignore[misc]
+            _batches(host, feeder, warm=0, wanted=2)
+    return {"hot_keyed_s": statistics.median(took)}, {"hot_keyed": took}
+
+
+def _keyed_throughput(
+    spark: Any, folder: Path, data: Path, progress: Progress
+) -> tuple[dict[str, float], dict[str, Any]]:
+    """Rows per second through a host with three tasks and 5,000 keys, warm."""
+    from headgate.runtime.engine import Engine
+
+    place = folder / "throughput"
+    with Engine(place / "state", spark=spark, trigger_s=0.0) as engine:
+        engine.submit(_keyed_flow("keyed", data, _keyed_tasks(0), place / "out", 1))
+        host = next(f for f in engine.fragments.values() if f.fragment.kind == "keyed")
+        progress("keyed host, 5,000 keys, three tasks")
+        engine.wait_until_idle()
+        assert host.query is not None
+        epochs = [p for p in host.query.recentProgress if p["numInputRows"] > 1_000][1:]
+    rates = [p["numInputRows"] / p["durationMs"]["triggerExecution"] * 1000 for p in epochs]
+    return {"keyed_rows_per_s": statistics.median(rates)}, {"keyed_rates": rates}

@@ -1,0 +1,38 @@
+"""Functions that dataflows of the tests name."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+CALLS: dict[int, list[dict[str, Any]]] = {}
+"""What :func:`note` was given, by epoch."""
+
+REFUSE = threading.Event()
+
+
+def note(rows: list[dict[str, Any]], epoch: int) -> None:
+    if REFUSE.is_set():
+        raise ConnectionError("nobody answers")
+    CALLS.setdefault(epoch, []).extend(rows)
+
+
+def twice(row: dict[str, Any], factor: int = 2) -> list[dict[str, Any]] | None:
+    """Drops every third row, and makes two of each other."""
+    return None if row["id"] % 3 == 0 else [{"id": row["id"], "w": row["v"] * n} for n in (1, factor)]
+
+
+def ranked(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.assign(v=frame["v"] * 10)[frame["id"] % 2 == 0]
+
+
+def shouted(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return batch.set_column(1, "k", pc.utf8_upper(batch.column(1)))
+
+
+def broken(row: dict[str, Any]) -> dict[str, Any]:
+    raise ValueError(f"cannot stand {row['id']}")

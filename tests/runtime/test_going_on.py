@@ -1,0 +1,165 @@
+"""An engine goes on where the last one on its directory was, cleanly stopped or killed in the middle of a change."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from pyspark.sql import SparkSession
+
+from headgate.model.dataflow import Dataflow
+from headgate.model.names import Signature
+from headgate.model.registry import default_registry
+from headgate.runtime.engine import Engine
+from headgate.runtime.outbox import SinkOutbox
+from headgate.runtime.plan import Kind, compile_plan
+from headgate.runtime.sinks import Delivery, Memory
+from headgate.runtime.snapshot import Snapshot
+from headgate.runtime.state import read_json, write_json
+from tests.runtime.rig import json_rows, table_rows
+from tests.runtime.small import files, flow, numbered, put
+
+
+def counting(folder: Path, name: str = "counting") -> Dataflow:
+    """A dataflow with a stateless and a keyed sink."""
+    return flow(
+        name,
+        {**files(folder / "in"), "id": "src"},
+        {"type": "write_files", "config": {"path": str(folder / name / "rows")}, "inputs": ["src"]},
+        {"id": "n", "type": "count", "config": {"key": ["k"], "into": "n"}, "inputs": ["src"]},
+        {"type": "write_files", "config": {"path": str(folder / name / "counts")}, "inputs": ["n"]},
+    )
+
+
+def opened(folder: Path, spark: SparkSession) -> Engine:
+    return Engine(folder / "state", spark=spark, trigger_s=0.1)
+
+
+def counts(folder: Path, name: str = "counting") -> list[tuple[str, int]]:
+    return sorted((row["k"], row["n"]) for row in json_rows(folder / name / "counts"))
+
+
+@pytest.mark.spark
+def test_stopped_and_started_again(spark: SparkSession, tmp_path: Path) -> None:
+    put(tmp_path / "in", "0", numbered(0, 30))
+    with opened(tmp_path, spark) as engine:
+        engine.submit(counting(tmp_path))
+        engine.wait_until_idle()
+    put(tmp_path / "in", "1", numbered(30, 30))
+    with opened(tmp_path, spark) as engine:
+        assert engine.snapshot.number == 1
+        engine.wait_until_idle()
+        engine.submit(counting(tmp_path, "other"))
+        assert engine.snapshot.number == 2
+    assert sorted(row["id"] for row in json_rows(tmp_path / "counting" / "rows")) == list(range(60))
+    assert counts(tmp_path) == [(f"k{key}", n) for key in range(3) for n in range(1, 21)]
+    with opened(tmp_path, spark) as engine:
+        assert [flow.name for flow in engine.snapshot.dataflows] == ["counting", "other"]
+
+
+@pytest.mark.spark
+def test_what_comes_back_overwrites_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    put(tmp_path / "in", "0", numbered(0, 30))
+    with opened(tmp_path, spark) as engine:
+        for _ in range(2):
+            engine.submit(counting(tmp_path))
+            engine.wait_until_idle()
+            engine.withdraw("counting")
+            while engine.fragments:
+                engine.housekeep()
+    # The source is read anew by a dataflow that comes to nobody's fragment, and counts begin at 1.
+    assert sorted(row["id"] for row in json_rows(tmp_path / "counting" / "rows")) == sorted([*range(30), *range(30)])
+    assert counts(tmp_path) == sorted([(f"k{key}", n) for key in range(3) for n in range(1, 11)] * 2)
+
+
+@pytest.mark.spark
+def test_killed_in_the_middle_of_a_submission(spark: SparkSession, tmp_path: Path) -> None:
+    put(tmp_path / "in", "0", numbered(0, 30))
+    with opened(tmp_path, spark) as engine:
+        engine.submit(counting(tmp_path))
+        engine.wait_until_idle()
+    state = tmp_path / "state"
+    # Killed after snapshot 1 was prepared and before it was there: nobody has ever run it.
+    (state / "snapshots" / "1.json").unlink()
+    with opened(tmp_path, spark) as engine:
+        assert (engine.snapshot.number, list(engine.fragments)) == (0, [])
+        assert not list((state / "fragments").iterdir())
+        shutil.rmtree(tmp_path / "counting")
+        engine.submit(counting(tmp_path))
+        engine.submit(counting(tmp_path, "other"))
+        engine.wait_until_idle()
+    assert counts(tmp_path) == [(f"k{key}", n) for key in range(3) for n in range(1, 11)]
+
+
+@pytest.mark.spark
+def test_killed_in_the_middle_of_a_removal(spark: SparkSession, tmp_path: Path) -> None:
+    put(tmp_path / "in", "0", numbered(0, 30))
+    with opened(tmp_path, spark) as engine:
+        engine.submit(counting(tmp_path))
+        engine.wait_until_idle()
+        keyed = next(f for f in engine.fragments.values() if f.fragment.kind is Kind.KEYED)
+        engine.pause("counting")  # keeps the source
+    folder = tmp_path / "state" / "fragments" / keyed.fragment.id
+    (folder / "checkpoint" / "offsets").mkdir(parents=True, exist_ok=True)
+    (folder / "fragment.json").unlink(missing_ok=True)
+    with opened(tmp_path, spark) as engine:
+        assert not folder.exists()
+        engine.resume("counting")
+        put(tmp_path / "in", "1", numbered(30, 30))
+        engine.wait_until_idle()
+    assert sorted(row["id"] for row in json_rows(tmp_path / "counting" / "rows")) == list(range(60))
+
+
+@pytest.mark.spark
+def test_a_withdrawn_source_delivers_what_it_committed(spark: SparkSession, tmp_path: Path) -> None:
+    put(tmp_path / "in", "0", numbered(0, 30))
+    with opened(tmp_path, spark) as engine:
+        engine.submit(counting(tmp_path))
+        engine.wait_until_idle()
+        source = next(f for f in engine.fragments.values() if f.fragment.kind is Kind.SOURCE)
+        snapshot = engine.snapshot.next(dataflows=()).as_dict()
+    # Killed after the withdrawal, with an epoch committed and one of its sinks without its rows.
+    commit = read_json(source.folder / "commit.json")
+    target = next(target for target in commit["targets"] if target["kind"] == "sink")
+    for (staged, _), given in zip(target["files"], sorted((tmp_path / "counting" / "rows").iterdir()), strict=True):
+        Path(staged).parent.mkdir(parents=True, exist_ok=True)
+        given.rename(staged)
+    write_json(source.folder / "commit.json", {**commit, "done": False})
+    write_json(tmp_path / "state" / "hosts" / "2.json", {})
+    write_json(tmp_path / "state" / "snapshots" / "2.json", snapshot)
+    with opened(tmp_path, spark) as engine:
+        while engine.fragments:
+            engine.housekeep()
+    assert sorted(row["id"] for row in json_rows(tmp_path / "counting" / "rows")) == list(range(30))
+    assert len(counts(tmp_path)) == 30
+    assert not list((tmp_path / "state" / "fragments").iterdir())
+
+
+def test_offered_again_after_it_was_taken_from_the_pending(tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    table_flow = flow(
+        "table",
+        files(tmp_path),
+        {"type": "write_table", "config": {"url": f"sqlite:///{tmp_path}/no/out.db", "table": "t"}},
+    )
+    plan = compile_plan(Snapshot(number=1, dataflows=(table_flow,)), default_registry())
+    sink = next(signature for signature, task in plan.tasks.items() if task.alternate.type == "write_table")
+    box = SinkOutbox(tmp_path / "pending", cast(Any, None), Memory(), lambda _: plan)
+    (tmp_path / "pending").mkdir()
+    staged = tmp_path / "0-0-0.arrow"
+    rows = pa.table({"id": [1, 2]})
+    with pa.ipc.new_file(str(staged), rows.schema) as writer:
+        writer.write_table(rows)
+    delivery = Delivery("source-1", 0, 1, [(str(staged), 2)])
+    box(1, Signature(sink), delivery)
+    assert "refuses rows" in box.refusals[sink]
+    (tmp_path / "no").mkdir()
+    box.retry()
+    # The engine was killed before it noted that the epoch is delivered: it comes again, its files are gone.
+    box(1, Signature(sink), delivery)
+    assert not box.refusals
+    assert table_rows(tmp_path / "no" / "out.db", "t") == [(1,), (2,)]
+    assert not [kept for kept in (tmp_path / "pending").rglob("*") if kept.is_file()]
