@@ -17,7 +17,7 @@ from headgate.model.registry import default_registry
 from tests.samples import ENDINGS, TEXTS
 
 REGISTRY = default_registry()
-SECONDS_AT_MOST = 2.0
+SECONDS_AT_MOST = 3.0
 
 Path = tuple[str | int, ...]
 

@@ -138,107 +138,98 @@ def _kept(columns: Columns, *added: str, drop: str = "") -> Columns:
 def sources(draw: st.DrawFn) -> Work:
     """A task that brings rows in."""
     files: dict[str, Any] = {"path": draw(filled_texts), "columns": COLUMNS_TEXT}
-    return draw(
-        st.sampled_from(
-            [
-                ({"type": "read_files", "config": files}, BASE),
-                ({"type": "read_files", "config": files | {"format": "csv", "header": True}}, BASE),
-                ({"type": "replay", "config": files | {"time_column": "t", "speed": 2}}, BASE),
-                ({"type": "replay", "config": files | {"rate_per_s": 10.5, "repeat": True}}, BASE),
-                ({"type": "read_files", "config": {"path": "p", "format": "text"}}, frozenset({"value"})),
-                ({"type": "rate", "config": {"rows_per_s": 1000}}, frozenset({"timestamp", "value"})),
-                ({"type": "rate"}, frozenset({"timestamp", "value"})),
-                ({"type": "read_socket", "config": {"port": 9999}}, frozenset({"value"})),
-                (
-                    {"type": "read_kafka", "config": {"servers": "a:1", "topics": ["x", draw(texts)]}},
-                    frozenset({"key", "value", "topic", "partition", "offset", "timestamp"}),
-                ),
-                ({"type": "opaque", "ports": {"outputs": ["out"]}, "config": {"label": draw(texts)}}, UNKNOWN),
-            ]
-        )
-    )
+    choices: list[Work] = [
+        ({"type": "read_files", "config": files}, BASE),
+        ({"type": "read_files", "config": files | {"format": "csv", "header": True}}, BASE),
+        ({"type": "replay", "config": files | {"time_column": "t", "speed": 2}}, BASE),
+        ({"type": "replay", "config": files | {"rate_per_s": 10.5, "repeat": True}}, BASE),
+        ({"type": "read_files", "config": {"path": "p", "format": "text"}}, frozenset({"value"})),
+        ({"type": "rate", "config": {"rows_per_s": 1000}}, frozenset({"timestamp", "value"})),
+        ({"type": "rate"}, frozenset({"timestamp", "value"})),
+        ({"type": "read_socket", "config": {"port": 9999}}, frozenset({"value"})),
+        (
+            {"type": "read_kafka", "config": {"servers": "a:1", "topics": ["x", draw(texts)]}},
+            frozenset({"key", "value", "topic", "partition", "offset", "timestamp"}),
+        ),
+        ({"type": "opaque", "ports": {"outputs": ["out"]}, "config": {"label": draw(texts)}}, UNKNOWN),
+    ]
+    return draw(st.sampled_from(choices))
 
 
 @st.composite
 def steps(draw: st.DrawFn, columns: Columns) -> Work:
     """A task that works on rows of these columns."""
+    union: Work = ({"type": "union"}, columns)
     if columns is not None and not columns >= BASE:
-        return draw(st.one_of(st.just(({"type": "union"}, columns)), user_defined(columns)))
-    return draw(st.one_of(_row_by_row(columns), _stateful(columns), user_defined(columns)))
+        chosen: Work = draw(st.one_of(st.just(union), user_defined(columns)))
+    else:
+        chosen = draw(st.one_of(_row_by_row(columns), _stateful(columns), user_defined(columns)))
+    return chosen
 
 
 @st.composite
 def _row_by_row(draw: st.DrawFn, columns: Columns) -> Work:
     into = draw(st.sampled_from(["extra", "Ünï code", "v"]))
-    return draw(
-        st.sampled_from(
-            [
-                ({"type": "filter", "config": {"where": draw(predicates)}}, columns),
-                ({"type": "range_filter", "config": {"ranges": {"v": [-1, 2.5]}}}, columns),
-                ({"type": "select", "config": {"columns": ["v", "id"]}}, frozenset({"v", "id"})),
-                ({"type": "drop", "config": {"columns": ["text"]}}, _kept(columns, drop="text")),
-                ({"type": "derive", "config": {"columns": {into: draw(expressions)}}}, _kept(columns, into)),
-                ({"type": "rename", "config": {"columns": {"v": "w"}}}, _kept(columns, "w", drop="v")),
-                ({"type": "cast", "config": {"columns": {"v": "Decimal(10, 2)"}}}, columns),
-                ({"type": "explode", "config": {"column": "xs", "into": "x"}}, _kept(columns, "x", drop="xs")),
-                (
-                    {"type": "tokenise", "config": {"column": "text", "pattern": draw(filled_texts)}},
-                    _kept(columns, "word"),
-                ),
-                ({"type": "sample", "config": {"share": 0.25, "seed": 7}}, columns),
-                ({"type": "union"}, columns),
-                (
-                    {"type": "parse_json", "config": {"column": "text", "columns": "`the city` string"}},
-                    frozenset({"the city"}),
-                ),
-                (
-                    {"type": "parse_csv", "config": {"column": "text", "columns": "a int", "separator": ";"}},
-                    frozenset({"a"}),
-                ),
-            ]
-        )
-    )
+    choices: list[Work] = [
+        ({"type": "filter", "config": {"where": draw(predicates)}}, columns),
+        ({"type": "range_filter", "config": {"ranges": {"v": [-1, 2.5]}}}, columns),
+        ({"type": "select", "config": {"columns": ["v", "id"]}}, frozenset({"v", "id"})),
+        ({"type": "drop", "config": {"columns": ["text"]}}, _kept(columns, drop="text")),
+        ({"type": "derive", "config": {"columns": {into: draw(expressions)}}}, _kept(columns, into)),
+        ({"type": "rename", "config": {"columns": {"v": "w"}}}, _kept(columns, "w", drop="v")),
+        ({"type": "cast", "config": {"columns": {"v": "Decimal(10, 2)"}}}, columns),
+        ({"type": "explode", "config": {"column": "xs", "into": "x"}}, _kept(columns, "x", drop="xs")),
+        (
+            {"type": "tokenise", "config": {"column": "text", "pattern": draw(filled_texts)}},
+            _kept(columns, "word"),
+        ),
+        ({"type": "sample", "config": {"share": 0.25, "seed": 7}}, columns),
+        ({"type": "union"}, columns),
+        (
+            {"type": "parse_json", "config": {"column": "text", "columns": "`the city` string"}},
+            frozenset({"the city"}),
+        ),
+        (
+            {"type": "parse_csv", "config": {"column": "text", "columns": "a int", "separator": ";"}},
+            frozenset({"a"}),
+        ),
+    ]
+    return draw(st.sampled_from(choices))
 
 
 @st.composite
 def _stateful(draw: st.DrawFn, columns: Columns) -> Work:
     key: dict[str, Any] = {"key": ["id"]}
     window = {"time": "t", "size": draw(spans), "columns": {"n": "count(*)"}, "late_by": draw(spans)}
-    return draw(
-        st.sampled_from(
-            [
-                ({"type": "count", "config": key}, _kept(columns, "count")),
-                ({"type": "moving_average", "config": key | {"column": "v", "size": 5}}, _kept(columns, "average")),
-                ({"type": "difference", "config": key | {"column": "v", "lag": 2}}, _kept(columns, "difference")),
-                (
-                    {"type": "kalman", "config": key | {"column": "v", "first_error": draw(positive)}},
-                    _kept(columns, "smoothed"),
-                ),
-                ({"type": "dedup", "config": key}, columns),
-                ({"type": "window", "config": window | key}, frozenset({"n", "id", "window_start", "window_end"})),
-                (
-                    {"type": "window", "config": window | {"kind": "sliding", "slide": "1min"}},
-                    frozenset({"n", "window_start", "window_end"}),
-                ),
-            ]
-        )
-    )
+    choices: list[Work] = [
+        ({"type": "count", "config": key}, _kept(columns, "count")),
+        ({"type": "moving_average", "config": key | {"column": "v", "size": 5}}, _kept(columns, "average")),
+        ({"type": "difference", "config": key | {"column": "v", "lag": 2}}, _kept(columns, "difference")),
+        (
+            {"type": "kalman", "config": key | {"column": "v", "first_error": draw(positive)}},
+            _kept(columns, "smoothed"),
+        ),
+        ({"type": "dedup", "config": key}, columns),
+        ({"type": "window", "config": window | key}, frozenset({"n", "id", "window_start", "window_end"})),
+        (
+            {"type": "window", "config": window | {"kind": "sliding", "slide": "1min"}},
+            frozenset({"n", "window_start", "window_end"}),
+        ),
+    ]
+    return draw(st.sampled_from(choices))
 
 
 @st.composite
 def user_defined(draw: st.DrawFn, columns: Columns) -> Work:
     """A task whose work is the author's."""
     options = draw(st.dictionaries(texts, json_values, max_size=2))
-    return draw(
-        st.sampled_from(
-            [
-                ({"type": "python", "config": {"function": draw(functions), "options": options}}, columns),
-                ({"type": "python", "config": {"function": "f.g", "over": "arrow", "columns": COLUMNS_TEXT}}, BASE),
-                ({"type": "sql", "config": {"query": "select *\nfrom `in` where v > 1"}}, UNKNOWN),
-                ({"type": "opaque", "config": {"label": draw(texts), "options": options}}, UNKNOWN),
-            ]
-        )
-    )
+    choices: list[Work] = [
+        ({"type": "python", "config": {"function": draw(functions), "options": options}}, columns),
+        ({"type": "python", "config": {"function": "f.g", "over": "arrow", "columns": COLUMNS_TEXT}}, BASE),
+        ({"type": "sql", "config": {"query": "select *\nfrom `in` where v > 1"}}, UNKNOWN),
+        ({"type": "opaque", "config": {"label": draw(texts), "options": options}}, UNKNOWN),
+    ]
+    return draw(st.sampled_from(choices))
 
 
 sinks = st.one_of(

@@ -172,7 +172,7 @@ def nearest(name: str, valid: Iterable[str]) -> str | None:
 class NameFinder:
     """Finds the nearest names within one file, and gives up once a file full of slips would take seconds."""
 
-    def __init__(self, comparisons: int = 100_000) -> None:
+    def __init__(self, comparisons: int = 30_000) -> None:
         self.comparisons = comparisons
 
     def nearest(self, name: str, valid: Collection[str]) -> str | None:

@@ -15,16 +15,17 @@ from hypothesis import strategies as st
 
 from headgate.errors import InvalidDataflow
 from headgate.formats import FORMATS, parse
+from headgate.model.config import Config
 from tests.hostile import check_holds, check_told, damaged, deep_list, places, ran, rearranged, with_value
 from tests.samples import DATAFLOW, DOCUMENT, TEXTS
 from tests.strategies import ODD_TEXTS, documents
 
-RANDOM_BYTES, RANDOM_TEXTS, DAMAGED, REARRANGED, WRONG_GRAPHS = 100, 100, 500, 250, 250
+RANDOM_BYTES, RANDOM_TEXTS, DAMAGED, REARRANGED, WRONG_GRAPHS = 100, 100, 400, 200, 150
 
 WRONG_VALUES: list[Any] = [
-    *(None, True, False, 0, -1, 1.5, 1e308, 10**30, 10**4100, "", "x", "a:b", "\x00", "\x1b[2J\n", "ü" * 300),
-    *([], {}, [[]], [None], ["x", "x"], {"a": {}}, {"": 0}, {"id": "x"}, {"from": "read"}, {"type": "rate"}),
-    *(deep_list(70), {"function-before[x]": 1, "nullable": 2, "[key]": 3}),
+    *(None, True, -1, 1.5, 10**30, 10**4100, "", "read", "\x1b[2J\n", "ü" * 300, "\x00", "\ud800"),
+    *([], {}, [[None]], {"": 0}, {"\ud800\x00": {}}, {"from": "read"}, deep_list(70)),
+    {"function-before[x]": 1, "nullable": 2, "[key]": 3},
 ]
 PLACES = list(places(DOCUMENT))
 EVERYWHERE = len(PLACES) * len(WRONG_VALUES)
@@ -63,8 +64,7 @@ def test_a_wrong_value_at_every_place() -> None:
     checked = 0
     for place in PLACES:
         for value in WRONG_VALUES:
-            text = json.dumps(with_value(DOCUMENT, place, value))
-            check_told(text, "json")
+            check_told(json.dumps(with_value(DOCUMENT, place, value)), "json")
             checked += 1
     assert checked == EVERYWHERE
 
@@ -110,17 +110,17 @@ def test_graphs_that_do_not_fit(form: str) -> None:
     assert ran(WRONG_GRAPHS, wrong_graphs(), check) >= WRONG_GRAPHS
 
 
-@pytest.mark.parametrize("place", [place for place in PLACES if place and isinstance(place[-1], str)], ids=str)
-def test_odd_texts_at_every_place_and_as_every_key(place: tuple[str | int, ...]) -> None:
-    for text in [*ODD_TEXTS, "\ud800", "a\udfffb"]:
-        check_told(json.dumps(with_value(DOCUMENT, place, text)), "json")
-        if not any("\ud800" <= c <= "\udfff" for c in text):
-            check_told(yaml.safe_dump(with_value(DOCUMENT, place, text)), "yaml")
-        above = place[:-1]
-        holder: Any = DOCUMENT
-        for step in above:
-            holder = holder[step]
-        check_told(json.dumps(with_value(DOCUMENT, above, holder | {text: 1})), "json")
+@pytest.mark.parametrize("text", ODD_TEXTS, ids=range(len(ODD_TEXTS)))
+def test_odd_texts_as_values_and_keys(text: str) -> None:
+    for place in [("name",), ("description",), ("tasks", 0, "config", "path"), ("tasks", 2, "inputs", 0, "where")]:
+        changed = with_value(DOCUMENT, place, text)
+        check_holds(json.dumps(changed), "json")
+        check_told(yaml.safe_dump(changed, allow_unicode=True), "yaml")
+    options = {"label": text, "options": {text: text}}
+    check_holds(json.dumps({text: 1, "tasks": [{"id": "a", "type": "opaque", "config": options}]}), "json")
+    flow = parse(json.dumps({"tasks": [{"id": "a", "type": "opaque", "config": options}]}), "json").dataflow
+    assert flow.tasks[0].config["options"] == Config({text: text})
+    check_holds(json.dumps({"tasks": [{"id": "a", "type": "rate", text: 1, "config": {text: text}}]}), "json")
 
 
 def _nested(count: int) -> dict[str, dict[str, str]]:
@@ -169,25 +169,15 @@ def test_deep_nesting(form: str, count: int) -> None:
         check_holds(text, form)
 
 
-DIGITS = [
-    "9" * 4_300,
-    "9" * 4_301,
-    "9" * 100_000,
-    "-" + "9" * 5_000,
-    "1e999",
-    "-1e999",
-    "1e-999",
-    "1" + "0" * 400 + ".5",
-]
+DIGITS = ["9" * 4_300, "9" * 4_301, "9" * 100_000, "-" + "9" * 5_000, "0x" + "f" * 6_000, "1" + "0" * 400 + ".5"]
+STRANGE = ["1e999", "-1e999", "1e-999", ".nan", ".inf", "-.INF", "NaN", "Infinity", "nan", "inf"]
 
 
-@pytest.mark.parametrize(
-    "number", [*DIGITS, "0x" + "f" * 6_000, ".nan", ".inf", "-.INF", "NaN", "Infinity", "nan", "inf"]
-)
+@pytest.mark.parametrize("number", [*DIGITS, *STRANGE], ids=lambda number: number[:12])
 def test_huge_and_strange_numbers(number: str) -> None:
     for place in ("cost_s: {}", "selectivity: {}", "config: {{options: {{x: {}}}}}", "id: {}", "config: {{label: {}}}"):
-        check_holds("tasks: [{id: b, type: opaque, %s}]" % place.format(number), "yaml")
-        check_holds("tasks: [{id: b, type: opaque, alternates: [{type: opaque, value: %s}]}]" % number, "yaml")
+        check_holds(f"tasks: [{{id: b, type: opaque, {place.format(number)}}}]", "yaml")
+    check_holds(f"tasks: [{{id: b, alternates: [{{type: opaque, value: {number}}}]}}]", "yaml")
     for name in DOCUMENT["service_level"]:
         check_holds(f"service_level: {{{name}: {number}}}\ntasks: [{{id: a, type: rate}}]", "yaml")
         check_holds(f'{{"service_level": {{"{name}": {number}}}, "tasks": [{{"id": "a", "type": "rate"}}]}}', "json")
@@ -216,7 +206,7 @@ def _bombs() -> dict[str, str]:
     return {
         "billion laughs": f"a0: &a0 [lol]\n{doubling}tasks: *a9",
         "in a config": f"a0: &a0 [lol]\n{doubling}tasks: [{{id: a, type: opaque, config: {{options: {{x: *a9}}}}}}]",
-        "long texts": f"a: &a {'x' * 50_000}\ntasks: [{{id: a, type: opaque, config: {{options: [{'*a, ' * 9_000}]}}}}]",
+        "long texts": f"a: &a {'x' * 50_000}\ntasks: [{{id: a, type: opaque, config: {{x: [{'*a, ' * 9_000}]}}}}]",
         "many tasks": f"a: &a {{id: 1}}\ntasks: [{'*a, ' * 9_000}]",
         "self": "a: &a [*a]",
         "self in a mapping": "&a {tasks: *a}",
@@ -286,18 +276,7 @@ def test_entities_are_neither_expanded_nor_fetched(bomb: str) -> None:
     assert [fault.condition for fault in told.value.faults] == ["DOCTYPE"]
 
 
-ENCODINGS = [
-    "latin-1",
-    "cp500",
-    "utf-7",
-    "utf-16",
-    "utf-16-le",
-    "utf-16-be",
-    "utf-32",
-    "utf-8-sig",
-    "shift-jis",
-    "gb18030",
-]
+ENCODINGS = ["latin-1", "cp500", "utf-7", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-8-sig", "shift-jis"]
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -338,7 +317,7 @@ def test_faults_in_files_of_other_encodings_tell_the_right_line() -> None:
 
 
 def test_files_full_of_slips_take_no_longer_than_others() -> None:
-    many = 3_000
+    many = 1_000
     slips = [{"id": f"task{n}", "type": "union", "inputs": [f"tsak{n}"]} for n in range(many)]
     check_told(json.dumps({"tasks": slips}), "json")
     edges = "".join(f'<edge source="a" sink="tsak{n}"/>' for n in range(many))
@@ -357,22 +336,8 @@ def test_files_full_of_slips_take_no_longer_than_others() -> None:
 
 
 SLOW_SQL = ["(" * 4_990, "date(" * 2_000, "date[" * 1_900, "struct<" * 30 + "1" + ">" * 30, "int array " * 900]
-SLOW_SQL += [
-    "case when " * 900,
-    "not " * 2_400,
-    "interval + int array " * 400,
-    "- IF " * 900,
-    "f(x -> " * 900,
-    "a." * 4_900,
-]
-SLOW_SQL += [
-    "array<" * 900 + "int" + ">" * 900,
-    "'" * 9_999,
-    "/*" * 4_900,
-    "a[" * 4_000,
-    "{" * 9_000,
-    "1+" * 4_900 + "1",
-]
+SLOW_SQL += ["case when " * 900, "not " * 2_400, "interval + int array " * 400, "- IF " * 900, "f(x -> " * 900]
+SLOW_SQL += ["array<" * 900 + "int" + ">" * 900, "'" * 9_999, "/*" * 4_900, "a[" * 4_000, "{" * 9_000, "1+" * 4_900]
 
 
 @pytest.mark.parametrize("sql", SLOW_SQL, ids=lambda sql: sql[:12])

@@ -21,7 +21,7 @@ REGISTRY = default_registry()
 
 
 @pytest.mark.parametrize("form", FORMATS)
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(dataflow=dataflows)
 def test_what_is_written_reads_back_as_the_same_value(form: str, dataflow: Dataflow) -> None:
     text = write(dataflow, form, REGISTRY)
@@ -31,7 +31,7 @@ def test_what_is_written_reads_back_as_the_same_value(form: str, dataflow: Dataf
     assert parse(text.encode("utf-8"), form, REGISTRY).dataflow == dataflow
 
 
-@settings(max_examples=50)
+@settings(max_examples=40)
 @given(dataflow=dataflows, chain=st.sampled_from(list(permutations(FORMATS))))
 def test_a_dataflow_survives_a_journey_through_all_formats(dataflow: Dataflow, chain: tuple[str, ...]) -> None:
     travelled = dataflow
@@ -100,7 +100,7 @@ def _written_out(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _task_written_out(task: dict[str, Any]) -> dict[str, Any]:
-    short = {"config": {}, "cost_s": None, "selectivity": None, "alternates": None}
+    short: dict[str, Any] = {"config": {}, "cost_s": None, "selectivity": None, "alternates": None}
     feeds = [feed if isinstance(feed, dict) else {"from": feed} for feed in task.get("inputs", [])]
     whole: dict[str, Any] = {"ports": None} | ({} if "alternates" in task else short) | task
     whole["inputs"] = [{"to": None, "where": None, "key": None, "feedback": False} | feed for feed in feeds]

@@ -36,8 +36,17 @@ class Rig:
         self.rows: list[dict[str, Any]] = []
         self.side: list[dict[str, Any]] = []
         self.files = 0
-        self.kills = 0
         self.starts = 0
+        self.kills = 0
+        self.hits = 0
+        """Kills at the very moment that was aimed at."""
+        self.after_work = 0
+        """Kills of engines that had done at least one epoch since their start."""
+        self.interrupted = 0
+        """Epochs that Spark had begun and not finished when the engine was killed."""
+        self.committed = 0
+        """Those of them whose outputs were committed: they must be delivered, and not be made again."""
+        self._epochs_before = 0
         self._processes: list[subprocess.Popen[bytes]] = []
         for name in ("in", "side", "out"):
             (folder / name).mkdir()
@@ -79,6 +88,7 @@ class Rig:
         if aim is not None:
             environment["HEADGATE_TEST_AIM"] = aim
         self.starts += 1
+        self._epochs_before = self.epochs()
         command = [sys.executable, "-m", "tests.runtime.killed_engine", str(self.folder), str(self.starts)]
         with (self.folder / "log").open("ab") as log:
             log.write(f"--- start {self.starts}, aim {aim}\n".encode())
@@ -119,7 +129,7 @@ class Rig:
         else:
             self.end()
         assert process.wait(30) == -signal.SIGKILL, self.log()
-        self.kills += 1
+        self._note_kill()
 
     def end(self) -> None:
         """Leave nothing behind, whatever happened."""
@@ -135,18 +145,22 @@ class Rig:
 
     # one life of the engine
 
-    def killed_at_random(self, within_s: float = 4.0, only_driver: bool = False) -> None:
-        """Start, feed, and kill at a random moment, most often after it is ready."""
+    def killed_at_random(self, only_driver: bool = False) -> None:
+        """Start, feed, and kill at a random moment, most often after it has done some epochs.
+
+        Time alone would not do: on a busy machine the kill would come before the first epoch.
+        """
         self.start()
-        if self.rnd.random() < 0.85:
-            assert self.wait(self.is_ready, 1.0), self.log()
-            moment = time.monotonic() + self.rnd.uniform(0.0, within_s)
+        if self.rnd.random() < 0.9:
+            enough = self.epochs() + self.rnd.randrange(1, 8)
+            assert self.wait(lambda: self.is_ready() and self.epochs() >= enough, 0.3), self.log()
+            moment = time.monotonic() + self.rnd.uniform(0.0, 2.0)
         else:
             moment = time.monotonic() + self.rnd.uniform(2.0, 15.0)
-        assert self.wait(lambda: time.monotonic() >= moment, 0.15), self.log()
+        assert self.wait(lambda: time.monotonic() >= moment, 0.3), self.log()
         self.kill(only_driver)
 
-    def killed_at(self, aim: str, within_s: float = 25.0) -> bool:
+    def killed_at(self, aim: str, within_s: float = 60.0) -> bool:
         """Start and feed until it kills itself at a moment; says whether that moment came."""
         process = self.start(aim)
         if self.wait(self.is_ready, 1.0):
@@ -157,8 +171,28 @@ class Rig:
             return False
         self.end()
         assert process.returncode == -signal.SIGKILL, self.log()
-        self.kills += 1
+        self._note_kill()
+        self.hits += 1
         return True
+
+    def epochs(self) -> int:
+        """How many epochs Spark has committed, in all fragments there are."""
+        return sum(_last(folder / "checkpoint" / "commits") + 1 for folder in self._fragments())
+
+    def _fragments(self) -> list[Path]:
+        return list((self.folder / "state").glob("fragments/*"))
+
+    def _note_kill(self) -> None:
+        """Count a kill, and what it interrupted."""
+        self.kills += 1
+        self.after_work += self.epochs() > self._epochs_before
+        for folder in self._fragments():
+            begun = _last(folder / "checkpoint" / "offsets")
+            if begun > _last(folder / "checkpoint" / "commits"):
+                self.interrupted += 1
+                commit = folder / "commit.json"
+                found = json.loads(commit.read_text(encoding="utf-8")) if commit.exists() else {"epoch": -1}
+                self.committed += found["epoch"] == begun
 
     def finish(self) -> None:
         """Let it read everything, go idle and stop."""
@@ -171,6 +205,12 @@ class Rig:
         self.wait(lambda: process.poll() is not None)
         self.end()
         assert process.returncode == 0, self.log()
+
+
+def _last(folder: Path) -> int:
+    """The last number of a log of Spark's."""
+    names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
+    return max((int(name) for name in names if name.isdigit()), default=-1)
 
 
 @contextmanager
@@ -291,7 +331,17 @@ def compare(rig: Rig) -> dict[str, int]:
     order = _keyed(rig, clean, story)
     _window(rig, clean)
     guests = _guests(rig, clean, story, order)
-    return {"rows": len(clean), "snapshots": max(story.snapshots), "guests": guests, "kills": rig.kills}
+    return {
+        "rows": len(clean),
+        "epochs": len(set(story.epoch_of.values())),
+        "snapshots": max(story.snapshots),
+        "guests": guests,
+        "kills": rig.kills,
+        "kills aimed": rig.hits,
+        "kills after work": rig.after_work,
+        "epochs interrupted": rig.interrupted,
+        "of them committed": rig.committed,
+    }
 
 
 def _keyed(rig: Rig, clean: dict[int, dict[str, Any]], story: Story) -> dict[str, list[int]]:

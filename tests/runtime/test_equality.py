@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from headgate.errors import InputError
 from headgate.model.dataflow import Dataflow
-from headgate.model.names import Signature
+from headgate.model.names import Signature, TaskId
 from headgate.model.registry import default_registry
 from headgate.model.task import Alternate
 from headgate.runtime.engine import Engine
@@ -61,8 +61,8 @@ class History:
             self.since = {**self.since, task.id: life}
 
         def active(task_id: str) -> Alternate:
-            task = self.expected.graph.tasks[task_id]
-            chosen = snapshot.active.get(self.signatures[task_id])
+            task = self.expected.graph.tasks[TaskId(task_id)]
+            chosen = snapshot.active.get(self.signatures[task.id])
             best = max(task.alternates, key=lambda way: way.value)
             return next((way for way in task.alternates if alternate_key(way) == chosen), best)
 

@@ -93,8 +93,9 @@ def test_until_idle_then_again_and_again(run: Run, tmp_path: Path) -> None:
     refused = run(changed, "--until-idle")
     assert isinstance(refused.exception, InputError)
     assert refused.exception.condition == "DATAFLOW_CHANGED"
+    assert run(changed, "--replace", "--until-idle").exit_code == 0
     put(tmp_path / "in", "3", numbered(0, 3))
-    told = last_line(run(changed, "--replace", "--until-idle", "--json").stdout)
+    told = last_line(run(changed, "--until-idle", "--json").stdout)
     assert {f["name"]: f["rows_out"] for f in told["dataflows"]} == {"all": 3, "few": 2}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import replace
+from itertools import pairwise
 
 import networkx as nx
 from hypothesis import assume, event, given, settings
@@ -55,7 +56,7 @@ def without_duplicates(dataflow: Dataflow) -> Dataflow:
     feeds: dict[str, list[Stream]] = {task.id: [] for task in dataflow.tasks}
     for stream in dataflow.streams:
         feeds[stream.target].append(stream)
-    labels = {task.id: node_label(task) for task in dataflow.tasks}
+    labels: dict[str, Hashable] = {task.id: node_label(task) for task in dataflow.tasks}
 
     def tree(task: str) -> Hashable:
         return labels[task], tuple(sorted(repr((edge_label(s), tree(s.source))) for s in feeds[task]))
@@ -70,7 +71,7 @@ def without_duplicates(dataflow: Dataflow) -> Dataflow:
     )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(dataflows(), dataflows())
 def test_equal_signatures_mean_isomorphic_ancestor_graphs_and_the_other_way_round(one: Dataflow, two: Dataflow) -> None:
     one, two = without_duplicates(one), without_duplicates(two)
@@ -104,7 +105,9 @@ def test_deduplicating_agrees_with_the_slow_way_and_keeps_signatures(dataflow: D
 
 def colours(one: Dataflow, two: Dataflow) -> dict[tuple[int, str], int]:
     """Refine colours of both graphs together until nothing changes: equal colours, equal unrolled ancestors."""
-    nodes = {(n, task.id): node_label(task) for n, flow in enumerate((one, two)) for task in flow.tasks}
+    nodes: dict[tuple[int, str], Hashable] = {
+        (n, task.id): node_label(task) for n, flow in enumerate((one, two)) for task in flow.tasks
+    }
     feeds: dict[tuple[int, str], list[Stream]] = {node: [] for node in nodes}
     for n, flow in enumerate((one, two)):
         for stream in flow.streams:
@@ -126,7 +129,7 @@ def shuffled(dataflow: Dataflow, order: list[int]) -> Dataflow:
     return replace(dataflow, tasks=tuple(tasks), streams=tuple(streams))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(dataflows(loops=True, most=5), dataflows(loops=True, most=5))
 def test_equal_signatures_of_tasks_in_loops_mean_equal_unrolled_loops(one: Dataflow, two: Dataflow) -> None:
     signed = {(n, task): s for n, flow in enumerate((one, two)) for task, s in sign(flow).items()}
@@ -137,7 +140,7 @@ def test_equal_signatures_of_tasks_in_loops_mean_equal_unrolled_loops(one: Dataf
                 assert colour[a] == colour[b]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(dataflows(loops=True), st.randoms(use_true_random=False))
 def test_names_and_order_do_not_matter_loops_included(dataflow: Dataflow, random: object) -> None:
     order = list(range(len(dataflow.tasks)))
@@ -148,7 +151,9 @@ def test_names_and_order_do_not_matter_loops_included(dataflow: Dataflow, random
 
 @settings(max_examples=200, deadline=None)
 @given(dataflows(loops=True), st.data())
-def test_a_change_anywhere_changes_the_signatures_of_just_what_comes_after(dataflow: Dataflow, data: st.DataObject) -> None:
+def test_a_change_anywhere_changes_the_signatures_of_just_what_comes_after(
+    dataflow: Dataflow, data: st.DataObject
+) -> None:
     changed = data.draw(st.sampled_from(dataflow.tasks))
     other = replace(dataflow, tasks=tuple(opaque(t.id, "new") if t is changed else t for t in dataflow.tasks))
     graph = nx.DiGraph([(s.source, s.target) for s in dataflow.streams])
@@ -163,6 +168,11 @@ def flow(*tasks: Task, streams: tuple[Stream, ...] = ()) -> Dataflow:
     return Dataflow(DataflowName("f"), tasks, streams)
 
 
+def only(dataflow: Dataflow) -> str:
+    (signature,) = sign(dataflow).values()
+    return signature
+
+
 def test_values_count_by_their_ratio_and_known_costs_do_not_count() -> None:
     def dynamic(scale: float, cost: float | None, first: str = "a") -> Dataflow:
         ways = (
@@ -171,11 +181,11 @@ def test_values_count_by_their_ratio_and_known_costs_do_not_count() -> None:
         )
         return flow(Task(TaskId("t"), ways))
 
-    plain = sign(dynamic(1, None))["t"]
-    assert sign(dynamic(3, 0.2, "other name"))["t"] == plain
-    assert sign(flow(Task(TaskId("t"), tuple(reversed(dynamic(1, None).tasks[0].alternates)))))["t"] == plain
+    plain = only(dynamic(1, None))
+    assert only(dynamic(3, 0.2, "other name")) == plain
+    assert only(flow(Task(TaskId("t"), tuple(reversed(dynamic(1, None).tasks[0].alternates))))) == plain
     uneven = replace(dynamic(1, None).tasks[0].alternates[0], value=0.4)
-    assert sign(flow(Task(TaskId("t"), (uneven, dynamic(1, None).tasks[0].alternates[1]))))["t"] != plain
+    assert only(flow(Task(TaskId("t"), (uneven, dynamic(1, None).tasks[0].alternates[1])))) != plain
 
 
 def test_the_dataflows_name_owner_and_service_level_do_not_count() -> None:
@@ -194,7 +204,7 @@ def test_numbers_key_order_and_defaults_do_not_count_but_sides_do() -> None:
         - {{id: m, type: moving_average, config: {config}, inputs: [j]}}
         - {{id: n, type: moving_average, config: {config}, inputs: [u]}}"""
         found = sign(parse(text, "yaml").dataflow)
-        return f"{found['m']} {found['n']}"
+        return f"{found[TaskId('m')]} {found[TaskId('n')]}"
 
     plain = signed("{key: [k], column: x, size: 5}")
     assert signed("{column: x, size: 5.0, key: [k]}") == plain
@@ -207,7 +217,7 @@ def test_numbers_key_order_and_defaults_do_not_count_but_sides_do() -> None:
 
 def test_a_long_chain_with_a_loop_around_it_is_signed_quickly() -> None:
     names = [TaskId(f"t{n}") for n in range(20_000)]
-    chain = [Stream(a, PortName("out"), b, PortName("in")) for a, b in zip(names, names[1:], strict=False)]
+    chain = [Stream(a, PortName("out"), b, PortName("in")) for a, b in pairwise(names)]
     back = Stream(names[-1], PortName("out"), names[0], PortName("in"), feedback=True)
     signed = sign(flow(*(opaque(name, "same") for name in names), streams=(*chain, back)))
     assert len(set(signed.values())) == len(names)
@@ -218,4 +228,4 @@ def test_interleaving_a_stream_with_its_double_still_doubles_it() -> None:
     into = [Stream(task.id, PortName("out"), c.id, PortName("in")) for task in (a, b)]
     done = deduplicate(flow(a, b, c, streams=tuple(into))).dataflow
     assert [str(stream) for stream in done.streams] == ["a:out -> c:in", "a:out -> c:in"]
-    assert sign(done)["c"] != sign(flow(a, c, streams=(into[0],)))["c"]
+    assert sign(done)[c.id] != sign(flow(a, c, streams=(into[0],)))[c.id]

@@ -79,9 +79,24 @@ def _fault(
         return Fault("BAD_VALUE", f"{name}: {reason}" if name else str(reason), place, task, expected, near)
     if kind in _WANTED:
         return Fault("BAD_VALUE", f"{name or 'this'} is {shorten(given)}", place, task, _WANTED[kind])
+    return Fault("BAD_VALUE", f"{name or 'this'} is {shorten(given)}", place, task, _limit(detail))
+
+
+def _limit(detail: ErrorDetails) -> str:
+    """The bound that a value has not kept to.
+
+    >>> _limit({"type": "too_short", "loc": (), "msg": "", "input": [], "ctx": {"min_length": 1}})
+    'at least 1 item'
+    """
+    context = detail.get("ctx", {})
+    for key, told in (("min_length", "at least"), ("max_length", "at most")):
+        if key in context:
+            noun = "character" if detail["type"].startswith("string") else "item"
+            return f"{told} {context[key]:,} {noun}{'' if context[key] == 1 else 's'}"
     wanted = detail["msg"][:1].lower() + detail["msg"][1:]
-    wanted = wanted.removeprefix("input should be ").removeprefix("string should ").removeprefix("value should ")
-    return Fault("BAD_VALUE", f"{name or 'this'} is {shorten(given)}", place, task, wanted)
+    for words in ("input should be ", "input should have ", "decimal input should have ", "string should "):
+        wanted = wanted.removeprefix(words)
+    return wanted
 
 
 def _is_internal(step: str | int) -> bool:
@@ -95,7 +110,7 @@ def _readable(path: list[str | int]) -> str:
     >>> _readable(["tasks", 3, "config", "ranges", "light", 0])
     'config.ranges.light[0]'
     """
-    inner = path[2:] if path[:1] == ["tasks"] else path
+    inner = path[2:] if len(path) > 1 and path[0] == "tasks" else path
     text = ""
     for step in inner:
         text += f"[{step}]" if isinstance(step, int) else f"{'.' if text else ''}{step}"

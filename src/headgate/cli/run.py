@@ -27,7 +27,8 @@ from headgate.service.load import load
 from headgate.service.submission import plan_submission
 
 if TYPE_CHECKING:
-    from headgate.runtime.engine import DataflowStatus, Engine, FragmentStatus
+    from headgate.runtime.engine import Engine
+    from headgate.runtime.status import DataflowStatus, FragmentStatus
 
 __all__ = ["run"]
 

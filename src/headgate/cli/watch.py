@@ -19,7 +19,7 @@ from rich.text import Text
 from headgate.errors import printable
 
 if TYPE_CHECKING:
-    from headgate.runtime.engine import DataflowStatus, FragmentStatus
+    from headgate.runtime.status import DataflowStatus, FragmentStatus
 
 __all__ = ["Watch", "watching"]
 

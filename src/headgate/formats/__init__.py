@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import codecs
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from headgate.checking import Checked, check
 from headgate.collector import paused
 from headgate.errors import Fault, InputError, InvalidDataflow, Place, nearest
 from headgate.formats import json_form, xml_form, yaml_form
@@ -24,7 +24,10 @@ from headgate.model.names import is_name
 from headgate.model.registry import Registry, default_registry
 from headgate.model.task import Ports, Task
 
-__all__ = ["FORMATS", "Checked", "form_of", "parse", "read", "write"]
+if TYPE_CHECKING:
+    from headgate.checking import Checked
+
+__all__ = ["FORMATS", "form_of", "parse", "read", "write"]
 
 FORMATS = {"yaml": (".yaml", ".yml"), "json": (".json",), "xml": (".xml",), "python": (".py",)}
 """The formats and how their files' names end."""
@@ -73,6 +76,9 @@ def read(path: Path | str, registry: Registry | None = None) -> Checked:
 
 def parse(data: bytes | str, form: str, registry: Registry | None = None, file: str | None = None) -> Checked:
     """Parse and check a dataflow given as text; ``form`` is one of :data:`FORMATS`."""
+    # What checks a document stands above the formats' modules, which know its shape; this function stands above both.
+    from headgate.checking import check
+
     registry = registry if registry is not None else default_registry()
     stem = Path(file).stem if file else "dataflow"
     with paused():

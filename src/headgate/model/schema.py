@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from headgate.errors import BadValue
 from headgate.model.sql_type import columns_of_type, quoted, sql_type
 
 __all__ = ["Column", "Schema"]
+
+_NAMED = re.compile(r"\s*(\w+|`[^`]*`)(\s+\w|\s*[:,])")
+"""How a text begins that was meant to name columns, rather than to be a type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,7 @@ class Schema:
             try:
                 columns = (("value", sql_type(text)),)
             except BadValue as no_type:
-                raise (no_type if " " not in text.strip() and no_type.nearest else no_columns) from None
+                raise (no_columns if _NAMED.match(text) else no_type) from None
         schema = cls(tuple(Column(name, kind) for name, kind in columns))
         seen: set[str] = set()
         for column in schema.columns:

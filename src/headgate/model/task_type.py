@@ -14,6 +14,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from headgate.errors import nearest
+from headgate.model.config import Config
 from headgate.model.expression import columns_of
 from headgate.model.names import PortName
 from headgate.model.schema import Schema
@@ -28,6 +29,7 @@ __all__ = [
     "ColumnName",
     "Expression",
     "Inputs",
+    "JsonObject",
     "Role",
     "SchemaText",
     "State",
@@ -80,6 +82,15 @@ Expression = Annotated[str, AfterValidator(_checked_expression)]
 SchemaText = Annotated[str, AfterValidator(_checked_schema)]
 """Columns as in SQL's CREATE TABLE: ``id string, v double``."""
 
+
+def _checked_json(value: dict[str, Any]) -> dict[str, Any]:
+    Config(value)
+    return value
+
+
+JsonObject = Annotated[dict[str, Any], AfterValidator(_checked_json)]
+"""A mapping of anything that JSON can carry."""
+
 ColumnName = Annotated[str, Field(min_length=1, max_length=256)]
 
 
@@ -126,7 +137,13 @@ class TaskConfig(BaseModel):
     comes in for a task with one input, and knows nothing otherwise.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, validate_default=False)
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        allow_inf_nan=False,
+        ser_json_inf_nan="constants",  # or infinity would become null before anybody could complain
+        validate_default=False,
+    )
 
     example: ClassVar[Mapping[str, Any]] = {}
     """Options that make a valid task, shown by ``headgate tasks NAME``."""

@@ -7,28 +7,25 @@ needs are stopped once they have read what was still on its way to them.
 
 from __future__ import annotations
 
-import math
 import os
 import shutil
 import threading
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from headgate.errors import HeadgateError, InputError, nearest
 from headgate.model.dataflow import Dataflow
-from headgate.model.names import DataflowName, Signature
+from headgate.model.names import Signature
 from headgate.model.registry import Registry, default_registry
 from headgate.model.task import Task
 from headgate.model.task_type import Role, State
+from headgate.runtime.draining import is_drained
 from headgate.runtime.exchange import FileExchange
 from headgate.runtime.fragment import RunningFragment, Surroundings
 from headgate.runtime.limits import set_limit
@@ -40,45 +37,16 @@ from headgate.runtime.sinks import Memory
 from headgate.runtime.snapshot import Snapshot, alternate_key
 from headgate.runtime.sources import hot_limit
 from headgate.runtime.state import StateDirectory, read_json, write_json
+from headgate.runtime.status import DataflowStatus, FragmentStatus, dataflow_status, fragment_status
 from headgate.sharing.deduplicate import deduplicate
 
-__all__ = ["DataflowStatus", "Engine", "FragmentStatus"]
+__all__ = ["Engine"]
 
 WORKERS_LATE = ("Python worker failed to connect back", "CANNOT_OPEN_SOCKET")
 """What Spark says when a Python worker is not up within ten seconds, on a machine that has too much to do."""
 
 LOG_BYTES = 8_000_000
 """How much of what Spark prints is kept, and as much again of what it printed before."""
-
-
-@dataclass(frozen=True, slots=True)
-class FragmentStatus:
-    """How a fragment is doing."""
-
-    id: str
-    kind: str
-    tasks: int
-    epoch: int
-    snapshot: int
-    rows_in: int
-    rows_out: int
-    batch_s: float
-    behind: int
-    failure: str | None
-    rate_per_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class DataflowStatus:
-    """How a dataflow is doing: running, paused, or degraded with the reason."""
-
-    name: str
-    owner: str
-    state: str
-    reason: str
-    tasks: int
-    shared: int
-    rows_out: int
 
 
 class Engine:
@@ -284,8 +252,9 @@ class Engine:
         needed = {*self.plan.fragments, *self._resting()}
         for fragment_id in [known for known in self.fragments if known not in needed]:
             fragment = self.fragments[fragment_id]
-            drained = fragment.fragment.kind is Kind.SOURCE or self._is_drained(fragment)
-            if drained or fragment.failure is not None:
+            last = self._last_plan_with(fragment.fragment)
+            drained = fragment.fragment.kind is Kind.SOURCE or is_drained(fragment, last, self.fragments, self.exchange)
+            if drained or (fragment.failure is not None and fragment not in self._without_workers()):
                 fragment.stop()
                 fragment.finish()
                 del self.fragments[fragment_id]
@@ -301,12 +270,6 @@ class Engine:
         kept = [f for f in every.fragments.values() if f.kind is Kind.SOURCE and f.id not in self.plan.fragments]
         return {fragment.id: (fragment, every) for fragment in kept}
 
-    def _is_drained(self, fragment: RunningFragment) -> bool:
-        """Whether a fragment that left the plan has read all that was on its way to it then."""
-        last = self._last_plan_with(fragment.fragment)
-        quiet = self._is_quiet(fragment.fragment.id, last, set())
-        return quiet and all(self.exchange.position(t) >= self.exchange.head(t) for t in fragment.fragment.reads)
-
     def _last_plan_with(self, fragment: Fragment) -> Plan:
         """The last plan that had a fragment."""
         if fragment.id not in self._left:
@@ -315,21 +278,6 @@ class Engine:
                 number -= 1
             self._left[fragment.id] = self._plan(number)
         return self._left[fragment.id]
-
-    def _is_quiet(self, reader: str, last: Plan, seen: set[str]) -> bool:
-        """Whether no fragment before a reader still has work of its last plan, or of one before that, to do."""
-        seen.add(reader)
-        for writer in last.fragments.values():
-            running = self.fragments.get(writer.id)
-            if running is None or writer.id in seen or all(topic.reader != reader for topic in writer.writes):
-                continue
-            if writer.kind in (Kind.SOURCE, Kind.NATIVE):
-                done = running.is_past(last.number + 1)
-            else:
-                done = all(self.exchange.is_past(topic, last.number + 1) for topic in writer.reads)
-            if not done or not self._is_quiet(writer.id, last, seen):
-                return False
-        return True
 
     # plans
 
@@ -467,26 +415,12 @@ class Engine:
     def status(self) -> tuple[list[DataflowStatus], list[FragmentStatus]]:
         """How dataflows and fragments are doing."""
         with self._lock:
-            fragments = [_fragment_status(fragment) for fragment in self.fragments.values()]
-            dataflows = [
-                self._dataflow_status(dataflow.name, str(dataflow.owner)) for dataflow in self.snapshot.dataflows
+            running = list(self.fragments.values())
+            flows = [
+                dataflow_status(flow, self.snapshot, self.plan, running, self.outbox)
+                for flow in self.snapshot.dataflows
             ]
-        return dataflows, fragments
-
-    def _dataflow_status(self, name: DataflowName, owner: str) -> DataflowStatus:
-        mine = [task for task in self.plan.tasks.values() if name in task.users]
-        signatures = {task.signature for task in mine}
-        failed = self.failures()
-        reasons = [self.outbox.refusals[signature] for signature in signatures if signature in self.outbox.refusals]
-        reasons += [
-            reason
-            for fragment_id, reason in failed.items()
-            if signatures & {*self.fragments[fragment_id].fragment.tasks, *self.fragments[fragment_id].fragment.roots}
-        ]
-        state = "paused" if name in self.snapshot.paused else "degraded" if reasons else "running"
-        rows = sum(self.outbox.delivered.get(signature, 0) for signature in signatures)
-        shared = sum(len(task.users) > 1 for task in mine)
-        return DataflowStatus(name, owner, state, "; ".join(reasons), len(mine), shared, rows)
+            return flows, [fragment_status(fragment) for fragment in running]
 
     def stop(self) -> None:
         """Stop every fragment after the epoch under way, and let go of the state directory."""
@@ -510,33 +444,3 @@ def _remove(folder: Path) -> None:
     """Remove a fragment's folder. Without its description it is nobody's, however far the removal gets."""
     (folder / "fragment.json").unlink(missing_ok=True)
     shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def running(state: Path | str, dataflows: Iterable[Dataflow], **options: Any) -> Iterator[Engine]:
-    """An engine that runs some dataflows and is stopped afterwards."""
-    with Engine(state, **options) as engine:
-        engine.submit(*dataflows)
-        yield engine
-
-
-def _fragment_status(fragment: RunningFragment) -> FragmentStatus:
-    progress = fragment.query.lastProgress if fragment.query is not None else None
-    last = fragment.last
-    return FragmentStatus(
-        fragment.fragment.id,
-        fragment.fragment.kind.value,
-        len(fragment.fragment.tasks),
-        last.epoch,
-        last.snapshot,
-        int(progress["numInputRows"]) if progress else 0,
-        last.rows_out,
-        last.seconds,
-        fragment.behind(),
-        fragment.failure,
-        _rate(progress["inputRowsPerSecond"]) if progress else 0.0,
-    )
-
-
-def _rate(told: float | None) -> float:
-    return told if told is not None and math.isfinite(told) else 0.0

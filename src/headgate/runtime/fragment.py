@@ -151,7 +151,7 @@ class RunningFragment:
     def prepare(self, plan: Plan) -> DataFrame:
         """The fragment's stream, up to where its epochs begin; raises before anything has been started."""
         self._topics.clear()
-        root = plan.tasks[self.fragment.roots[0]]
+        root = plan.tasks[plan.fragments[self.fragment.id].roots[0]]
         if self.fragment.kind is Kind.SOURCE:
             return read_source(self.around.spark, root, self.around.limit(root.signature), self.folder)
         if self.fragment.kind is Kind.NATIVE:

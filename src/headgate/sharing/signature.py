@@ -94,7 +94,8 @@ def _sign_loop(
             labels[task] = _digest(contents[task], feeds)
         kinds = sorted(set(labels.values()))
         if len(kinds) == told_apart:
-            return {task: _digest(label, kinds) for task, label in labels.items()}
+            whole = _digest("loop", kinds)
+            return {task: _digest(label, [whole]) for task, label in labels.items()}
         told_apart, last = len(kinds), labels
 
 

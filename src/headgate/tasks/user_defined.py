@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field
 from headgate.errors import BadValue, shorten
 from headgate.model.expression import check_query
 from headgate.model.schema import Schema
-from headgate.model.task_type import OUT, STEP, Inputs, SchemaText, TaskConfig, TaskType
+from headgate.model.task_type import OUT, STEP, Inputs, JsonObject, SchemaText, TaskConfig, TaskType
 
 __all__ = ["TYPES", "ImportPath", "Opaque", "Python", "Sql", "is_import_path"]
 
@@ -52,7 +52,7 @@ class Python(TaskConfig):
     function: ImportPath = Field(description="Import path of the function.")
     over: Literal["row", "pandas", "arrow"] = Field("row", description="What the function is given at a time.")
     columns: SchemaText | None = Field(None, description="The columns it returns; those it was given if left out.")
-    options: dict[str, Any] = Field(default_factory=dict, description="Handed to the function as keyword arguments.")
+    options: JsonObject = Field(default_factory=dict, description="Handed to the function as keyword arguments.")
 
     def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
         return {OUT: inputs.rows() if self.columns is None else Schema.parse(self.columns)}
@@ -87,7 +87,7 @@ class Opaque(TaskConfig):
     example: ClassVar[Mapping[str, Any]] = {"label": "congestion estimation"}
 
     label: str = Field("", max_length=512, description="What the step stands for; steps of equal label are equal.")
-    options: dict[str, Any] = Field(default_factory=dict, description="Anything else that tells two steps apart.")
+    options: JsonObject = Field(default_factory=dict, description="Anything else that tells two steps apart.")
 
     def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
         del inputs
