@@ -62,4 +62,6 @@ def test_ten_thousand_tasks_are_validated_and_signed_within_two_seconds() -> Non
         started = time.process_time()
         deduplicate(parse(text, "json").dataflow)
         took.append(time.process_time() - started)
-    assert min(took) < 2.0
+        if took[-1] < 2.0:
+            return
+    pytest.fail(f"took {min(took):.2f} s")

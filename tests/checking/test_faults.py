@@ -600,16 +600,13 @@ def test_every_condition_has_an_example() -> None:
 def _conditions() -> Iterator[str]:
     """The conditions of faults and notices, as they stand in the source of the rooms that check."""
     home = Path(headgate.__file__).parent
-    tellers = {"Fault", "Notice", "InputError", "fault", "notice", "_fault", "_stop"}
+    tellers = {"Fault", "ColumnFault", "Notice", "InputError", "fault", "notice", "_fault", "_stop"}
     for path in [*(home / "formats").glob("*.py"), *(home / "checking").glob("*.py"), home / "builder.py"]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            found: list[ast.expr] = []
-            if isinstance(node, ast.Call):
-                name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-                found = node.args[:1] if name in tellers else []
-                found += [keyword.value for keyword in node.keywords if keyword.arg == "condition"]
-            elif isinstance(node, ast.AnnAssign) and getattr(node.target, "id", "") == "condition" and node.value:
-                found = [node.value]
+            if not isinstance(node, ast.Call):
+                continue
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            found = node.args[:1] if name in tellers else []
             yield from (part.value for part in found if isinstance(part, ast.Constant) and isinstance(part.value, str))
 
 

@@ -46,25 +46,28 @@ def test_slips_in_arguments_exit_with_status_2(arguments: list[str]) -> None:
     assert "Usage:" in ran.err
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_is_made_for_every_shell(shell: str) -> None:
-    ran = process(env={"_HEADGATE_COMPLETE": f"source_{shell}"})
-    script = ran.out or process("--show-completion", shell).out
-    assert "headgate" in script.lower()
-    assert "Traceback" not in ran.err
-
-
-def test_completion_completes() -> None:
-    env = {"_HEADGATE_COMPLETE": "complete_bash", "COMP_WORDS": "headgate val", "COMP_CWORD": "1"}
+def _script(*arguments: str, **env: str) -> str:
     done = subprocess.run(
-        [Path(sys.executable).parent / "headgate"],
+        [Path(sys.executable).parent / "headgate", *arguments],
         capture_output=True,
-        text=True,
         env={**os.environ, **env},
         timeout=60,
         check=False,
     )
-    assert done.stdout.split() == ["validate"]
+    assert b"Traceback" not in done.stderr
+    return done.stdout.decode("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("shell", "word"), [("bash", "complete -o"), ("zsh", "#compdef headgate"), ("fish", "complete --")]
+)
+def test_completion_is_made_for_every_shell(shell: str, word: str) -> None:
+    assert word in _script(_HEADGATE_COMPLETE=f"source_{shell}")
+
+
+def test_completion_completes() -> None:
+    completed = _script(_HEADGATE_COMPLETE="complete_bash", COMP_WORDS="headgate val", COMP_CWORD="1")
+    assert completed.split() == ["validate"]
 
 
 def test_an_internal_error_is_one_sentence_that_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,7 +93,7 @@ def test_an_interrupted_command_says_nothing(monkeypatch: pytest.MonkeyPatch) ->
     assert headgate("tasks").status == 130
 
 
-@pytest.mark.parametrize("command", ["tasks", "tasks --json", "schema", "--help", "show {flow}", "show {flow} -f svg"])
+@pytest.mark.parametrize("command", ["tasks", "schema", "show {flow} -f svg"])
 def test_a_reader_that_has_seen_enough_is_no_error(flow: Path, command: str) -> None:
     arguments = command.format(flow=flow)
     done = subprocess.run(
@@ -103,31 +106,16 @@ def test_a_reader_that_has_seen_enough_is_no_error(flow: Path, command: str) -> 
     assert done.stderr == ""
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
-def test_any_encoding_of_the_terminal_will_do(flow: Path, encoding: str) -> None:
-    env = {"PYTHONIOENCODING": encoding}
-    for command in (
-        ["show", flow],
-        ["show", flow, "--json"],
-        ["show", flow, "-f", "svg"],
-        ["tasks", "filter"],
-        ["--help"],
-    ):
-        done = subprocess.run(
-            [sys.executable, "-m", "headgate", *map(str, command)],
-            capture_output=True,
-            env={**os.environ, **env},
-            timeout=60,
-            check=False,
-        )
-        assert (done.returncode, done.stderr) == (0, b"")
+def test_any_encoding_of_the_terminal_will_do(flow: Path) -> None:
+    env = {"PYTHONIOENCODING": "ascii"}
+    for command in (["show", flow], ["show", flow, "-f", "svg"], ["--help"]):
+        ran = process(*command, env=env)
+        assert (ran.status, ran.err) == (0, "")
+        assert ran.out.isascii()
 
 
 def test_module_and_script_are_the_same() -> None:
-    script = subprocess.run(
-        [Path(sys.executable).parent / "headgate", "--version"], capture_output=True, text=True, timeout=60, check=True
-    )
-    assert script.stdout == process("--version").out
+    assert _script("--version") == process("--version").out
 
 
 HEAVY = "{'pyspark', 'pandas', 'pyarrow', 'py4j'}"

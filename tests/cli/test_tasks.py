@@ -109,7 +109,6 @@ def test_the_types_of_a_package_are_found(tmp_path: Path) -> None:
     assert [facts["name"] for facts in listed.json][-1] == "shout"
     shown = process("tasks", "shout", env=env).out
     assert "Write a column in [capital] letters.\n\nIt adds ! where there is none.\n" in shown
-    assert "[capital]" in process("tasks", env=env).out
     path = tmp_path / "f.yaml"
     path.write_text(
         "tasks:\n- {id: a, type: rate}\n- {id: b, type: shout, config: {column: value}, inputs: [a]}", encoding="utf-8"
@@ -123,7 +122,7 @@ def test_broken_packages_are_left_out_each_with_a_sentence(tmp_path: Path) -> No
     for module, source in BROKEN.items():
         env = _install(tmp_path, module, source)
     _install(tmp_path, "shouting", PLUGIN)
-    for command in (["tasks", "--json"], ["tasks", "filter", "--json"], ["schema"]):
+    for command in (["tasks", "--json"], ["schema"]):
         ran = process(*command, env=env)
         assert ran.status == 0
         assert ran.json
@@ -132,5 +131,5 @@ def test_broken_packages_are_left_out_each_with_a_sentence(tmp_path: Path) -> No
         assert all(line.startswith("headgate: task types of '") and "are left out: " in line for line in lines)
         for module in BROKEN:
             assert sum(f"'{module}:TYPES'" in line for line in lines) == 1
-    names = [facts["name"] for facts in process("tasks", "--json", env=env).json]
-    assert names == [*(kind.name for kind in BUILT_IN), "shout"]
+        named = [facts["name"] for facts in ran.json] if command[0] == "tasks" else []
+        assert not named or named == [*(kind.name for kind in BUILT_IN), "shout"]

@@ -23,8 +23,8 @@ from tests.strategies import ODD_TEXTS, documents
 RANDOM_BYTES, RANDOM_TEXTS, DAMAGED, REARRANGED, WRONG_GRAPHS = 100, 100, 400, 200, 150
 
 WRONG_VALUES: list[Any] = [
-    *(None, True, -1, 1.5, 10**30, 10**4100, "", "read", "\x1b[2J\n", "ü" * 300, "\x00", "\ud800"),
-    *([], {}, [[None]], {"": 0}, {"\ud800\x00": {}}, {"from": "read"}, deep_list(70)),
+    *(None, True, -1.5, 10**30, 10**4100, "", "read", "\x1b[2J\n", "\ud800\x00"),
+    *([], [[None]], {"\ud800\x00": {}}, {"from": "read"}, deep_list(70)),
     {"function-before[x]": 1, "nullable": 2, "[key]": 3},
 ]
 PLACES = list(places(DOCUMENT))

@@ -23,12 +23,12 @@ __all__ = ["check_columns"]
 class ColumnFault(NamedTuple):
     """A fault to be reported; ``wanted`` is a column and the names among which it was looked for."""
 
+    condition: str
     path: Path
     task: TaskId
     told: str
     expected: str | None = None
     wanted: tuple[str, Sequence[str]] | None = None
-    condition: str = "COLUMNS_DO_NOT_FIT"
 
 
 Known = dict[tuple[TaskId, PortName], Schema | None]
@@ -83,7 +83,9 @@ def _entering(task: TaskInCheck, port: Port, entering: list[Schema | None]) -> I
                 told = (
                     f"the streams that interleave in port '{port.name}' have other columns: ({some[0]}) and ({other})"
                 )
-                yield ColumnFault([*task.path, "inputs"], task.id, told, "the same columns in each")
+                yield ColumnFault(
+                    "COLUMNS_DO_NOT_FIT", [*task.path, "inputs"], task.id, told, "the same columns in each"
+                )
                 break
     for schema in some if port.schema else ():
         for wanted in port.schema.columns if port.schema else ():
@@ -93,7 +95,7 @@ def _entering(task: TaskInCheck, port: Port, entering: list[Schema | None]) -> I
                 yield _unknown(path, task.id, f"port '{port.name}'", wanted.name, schema)
             elif wanted.type and found.type and wanted.type != found.type:
                 told = f"port '{port.name}' wants column '{wanted.name}' as {wanted.type}, and it comes as {found.type}"
-                yield ColumnFault(path, task.id, told, "the same type at both ends")
+                yield ColumnFault("COLUMNS_DO_NOT_FIT", path, task.id, told, "the same type at both ends")
 
 
 def _work(task: TaskInCheck, schemas: Mapping[str, list[Schema | None]], known: Known) -> Iterator[ColumnFault]:
@@ -105,7 +107,7 @@ def _work(task: TaskInCheck, schemas: Mapping[str, list[Schema | None]], known: 
             outputs = dict(options.outputs(inputs))
         except Exception as error:
             told = failed(task.alternates[position].type, error)
-            yield ColumnFault(base, task.id, told, "a word to its author", condition="TASK_TYPE_FAILED")
+            yield ColumnFault("TASK_TYPE_FAILED", base, task.id, told, "a word to its author")
             continue
         for unknown in inputs.unknown:
             yield _unknown([*base, unknown.option], task.id, unknown.option, unknown.column, unknown.schema)
@@ -118,14 +120,15 @@ def _work(task: TaskInCheck, schemas: Mapping[str, list[Schema | None]], known: 
             if missing:
                 told = f"alternate '{task.alternates[position].name}' does not make {_listed(missing)}"
                 told += f", which '{task.alternates[0].name}' makes"
-                yield ColumnFault(base, task.id, told, "the same columns from every alternate")
+                yield ColumnFault("COLUMNS_DO_NOT_FIT", base, task.id, told, "the same columns from every alternate")
     for out in task.ports.outputs if task.ports else ():
         known[task.id, out.name] = out.schema or (first or {}).get(out.name)
 
 
 def _unknown(path: Path, task: TaskId, what: str, column: str, schema: Schema) -> ColumnFault:
     told = f"{what} reads column {shorten(column)}, which is not there"
-    return ColumnFault(path, task, told, f"one of {_listed(schema.names)}", (column, schema.names))
+    expected = f"one of {_listed(schema.names)}"
+    return ColumnFault("COLUMNS_DO_NOT_FIT", path, task, told, expected, (column, schema.names))
 
 
 def _listed(names: Sequence[str], most: int = 20) -> str:

@@ -143,7 +143,7 @@ def _check_depth(text: str) -> None:
         forks += before == "INTERVAL" and token.token_type.name not in ("STRING", "NUMBER")
         joins += token.token_type.name.endswith(("JOIN", "APPLY"))
         before, after_type = token.text.upper(), is_type
-        if False:
+        if len(opened) > MAX_DEPTH or max(nested, forks, joins // 2) > MAX_FORKS:
             raise _TooDeep
 
 
