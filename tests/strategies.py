@@ -331,11 +331,9 @@ def _add_step(draw: st.DrawFn, name: str, tasks: list[dict[str, Any]], made: lis
     else:
         tasks.append({"id": name} | _known_cost(draw, work) | {"inputs": feeds})
     made.append((name, after))
-    if columns is UNKNOWN and draw(st.integers(0, 3)) == 0:
-        # A loop: whoever feeds the source from here on closes it.
-        back = next((t for t in tasks if t["id"] == source and t.get("inputs") and t.get("type") != "join"), None)
-        if back is not None:
-            back["inputs"] = [*back["inputs"], {"from": name, "feedback": True}]
+    fed = next((task for task in tasks if task["id"] == source and task.get("inputs")), None)
+    if fed is not None and fed.get("type") != "join" and draw(st.booleans()):
+        fed["inputs"] = [*fed["inputs"], {"from": name, "feedback": True}]
 
 
 def _add_join(draw: st.DrawFn, name: str, tasks: list[dict[str, Any]], made: list[tuple[str, Columns]]) -> None:

@@ -59,4 +59,4 @@ def process(*arguments: str | Path, env: dict[str, str] | None = None, cwd: Path
         cwd=cwd,
         env={**os.environ, "PYTHONWARNINGS": "error", **(env or {})},
     )
-    return Ran(done.returncode, done.stdout.decode("utf-8"), done.stderr.decode("utf-8"))
+    return Ran(done.returncode, done.stdout.decode("utf-8", errors="replace"), done.stderr.decode("utf-8"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import tempfile
 import threading
 from pathlib import Path
 
@@ -77,6 +78,18 @@ def test_places_that_cannot_be_written(flow: Path, tmp_path: Path) -> None:
     assert "is there already" in headgate("convert", flow, tmp_path / "folder.json").err
     assert "cannot write" in headgate("convert", flow, tmp_path / "folder.json", "--force").err
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".headgate")] == []
+
+
+def test_what_the_system_does_not_permit_is_told(flow: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(tempfile, "mkstemp", refuse)
+    ran = headgate("convert", flow, tmp_path / "out.json")
+    assert (ran.status, ran.err) == (2, f"headgate: cannot write {tmp_path / 'out.json'}: permission denied\n")
+    monkeypatch.setattr(Path, "open", refuse)
+    ran = headgate("convert", flow, "--to", "json")
+    assert (ran.status, ran.err) == (2, f"fault  {flow}: cannot read this file: permission denied\n")
 
 
 @pytest.mark.skipif(AS_ROOT, reason="root may write and read everything")

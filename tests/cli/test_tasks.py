@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -48,7 +49,7 @@ def _install(folder: Path, module: str, source: str) -> dict[str, str]:
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n", encoding="utf-8")
     (info / "entry_points.txt").write_text(f"[headgate.task_types]\n{module} = {module}:TYPES\n", encoding="utf-8")
-    return {"PYTHONPATH": str(folder), "COLUMNS": "100"}
+    return {"PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]), "COLUMNS": "100"}
 
 
 def test_every_type_is_listed_with_its_summary() -> None:

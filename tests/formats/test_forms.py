@@ -215,6 +215,21 @@ def test_python_is_written_for_people() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("form", "text", "place"),
+    [
+        ("yaml", "a: 1\n b: 2", "f:2:3"),
+        ("json", '{"a":\n  x}', "f:2:3"),
+        ("xml", "<a>\n  <b></a>", "f:2:8"),
+        ("python", "x = 1\ny = = 2", "f:2:5"),
+    ],
+)
+def test_what_cannot_be_parsed_is_told_with_line_and_column(form: str, text: str, place: str) -> None:
+    with pytest.raises(InvalidDataflow) as told:
+        parse(text, form, file="f")
+    assert [str(fault.place) for fault in told.value.faults] == [place]
+
+
 def test_every_value_has_its_line_and_column() -> None:
     yaml_text = "name: a\ntasks:\n  - id: b\n    config: {x: [1,\n      2]}\n"
     located = yaml_form.read(yaml_text, "f")

@@ -409,7 +409,10 @@ class Engine:
                 fragment.query.processAllAvailable()
         except PySparkException as error:
             reason = fragment.failure or str(error)
-            if not despite_failures:
+            if fragment in self._without_workers():
+                with self._lock:
+                    self._restart(fragment)
+            elif not despite_failures:
                 raise HeadgateError("FRAGMENT_FAILED", f"fragment {fragment.fragment.id} failed: {reason}") from None
 
     def status(self) -> tuple[list[DataflowStatus], list[FragmentStatus]]:

@@ -110,8 +110,9 @@ class _Frame:
         columns = [
             _expression(f"{_formed(column, output.form)} as o{number}") for number, output, column in self.outputs
         ]
-        any_row = " or ".join(f"o{number} is not null" for number, *_ in self.outputs)
-        return frame.select(*columns).where(_expression(any_row))
+        # No filter for rows that no output wants: Spark would push it down through every projection, and with it copies
+        # of all that the outputs are made of. The stager drops nulls anyway.
+        return frame.select(*columns)
 
 
 def _as_column(work: _Work) -> str:
