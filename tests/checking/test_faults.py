@@ -68,6 +68,7 @@ CASES = [
         "NOT_JSON",
         "json",
         '{"tasks": [{"id": "a", "type": "rate",\n"cost_s": NaN}]}<<<',
+        "a",
         says="NaN is not a number",
         expected="a finite number",
     ),
@@ -97,8 +98,10 @@ CASES = [
     Case("TOO_DEEP", "yaml", "name: x\ntasks: " + "[" * 120 + "<<<", says="nested deeper than 100 levels"),
     Case("TOO_DEEP", "json", '{"tasks":\n' + "[" * 9_000 + "<<<", says="nested deeper than 100 levels"),
     Case("TOO_DEEP", "xml", "<dataflow>\n" + "<PE>" * 120 + "<<<", says="nested deeper than 100 levels"),
-    Case("HUGE_NUMBER", "yaml", f"tasks: [{{id: a, type: rate,\ncost_s: {'9' * 5_000}}}] <<<", says="of 5,000 digits"),
-    Case("HUGE_NUMBER", "json", f'{{"tasks": [{{"id": "a", "type": "rate",\n"cost_s": {"9" * 5_000}}}]}}<<<'),
+    Case(
+        "HUGE_NUMBER", "yaml", f"tasks: [{{id: a, type: rate,\ncost_s: {'9' * 5_000}}}] <<<", "a", says="5,000 digits"
+    ),
+    Case("HUGE_NUMBER", "json", f'{{"tasks": [{{"id": "a", "type": "rate",\n"cost_s": {"9" * 5_000}}}]}}<<<', "a"),
     Case("DUPLICATE_KEY", "yaml", "name: a\nname: b <<<\ntasks: [{id: a, type: rate}]", says="first on line 1"),
     Case("DUPLICATE_KEY", "json", '{"name": "a",\n"name": "b", <<<\n"tasks": [{"id": "a", "type": "rate"}]}'),
     Case(
@@ -588,6 +591,29 @@ def test_a_fault_is_told_with_its_line_task_and_nearest_name(case: Case) -> None
     if case.expected is not None:
         assert fault.expected == case.expected
     assert str(fault).startswith(f"{file}:{line}:")
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "tasks"),
+    [
+        (
+            "yaml",
+            "name: a\nname: b\ntasks:\n- {id: a, type: rate, type: rate}\n- {id: b, type: !x rate}\nowner: !x o\n",
+            "-ab-",
+        ),
+        (
+            "json",
+            '{"name": 1, "name": "b", "tasks": [{"id": "a", "type": "rate", "type": "rate"}, 7,\n'
+            '{"id": "b", "cost_s": NaN, "type": "rate"}], "owner": "o", "owner": "o"}',
+            "-aNb-",
+        ),
+    ],
+)
+def test_faults_of_the_text_are_told_with_the_task_in_which_they_stand(form: str, text: str, tasks: str) -> None:
+    with pytest.raises(InvalidDataflow) as told:
+        parse(text, form)
+    expected = [None if name in "-N" else name for name in tasks]
+    assert [fault.task for fault in told.value.faults] == expected
 
 
 def test_every_condition_has_an_example() -> None:

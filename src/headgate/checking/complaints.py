@@ -67,11 +67,7 @@ def _fault(
         )
     if kind in ("literal_error", "enum"):
         choices = str(context.get("expected", ""))
-        near = (
-            nearest(given, choices.replace("'", "").replace(" or ", ", ").split(", "))
-            if isinstance(given, str)
-            else None
-        )
+        near = nearest(given, re.findall(r"'([^']+)'", choices)) if isinstance(given, str) else None
         return Fault("BAD_VALUE", f"{name} is {shorten(given)}", place, task, choices, near)
     if kind == "value_error":
         reason = context.get("error", detail["msg"])

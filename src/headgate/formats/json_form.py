@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from headgate.errors import Fault, InvalidDataflow, Place, shorten
-from headgate.formats.located import Located, Mark, MarkedDict, MarkedList
+from headgate.formats.located import Located, Mark, MarkedDict, MarkedList, with_tasks
 
 __all__ = ["read", "write"]
 
@@ -65,7 +65,10 @@ def read(text: str, file: str | None = None) -> Located:
         raise InvalidDataflow([Fault("TOO_DEEP", told, _too_deep(text, file), expected=expected)]) from None
 
     marked = lru_cache(maxsize=1)(lambda: _marked(text, file)[0])
-    return Located(value, file, marked, _marked(text, file)[1] if odd else ())
+    if not odd:
+        return Located(value, file, marked)
+    tree, faults = _marked(text, file)
+    return Located(value, file, marked, with_tasks(faults, tree, value))
 
 
 def _too_deep(text: str, file: str | None) -> Place:

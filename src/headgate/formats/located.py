@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
 
 from headgate.errors import Fault, Place
 
-__all__ = ["Located", "Mark", "MarkedDict", "MarkedList", "Path", "find_mark"]
+__all__ = ["Located", "Mark", "MarkedDict", "MarkedList", "Path", "find_mark", "with_tasks"]
 
 Mark = tuple[int, int | None]
 """Line and column, from 1."""
@@ -77,3 +79,26 @@ def find_mark(tree: object, path: Path) -> Mark | None:
         else:
             break
     return mark
+
+
+def with_tasks(faults: Iterable[Fault], tree: object, value: Any) -> tuple[Fault, ...]:
+    """Faults of the text, each with the id of the task in which it stands, if it stands in one.
+
+    ``tree`` has the marks of the document, ``value`` its content.
+    """
+    if not isinstance(tree, MarkedDict) or not isinstance(tree.get("tasks"), MarkedList):
+        return tuple(faults)
+    begin = tree.marks["tasks"]
+    end = min((mark for mark in tree.marks.values() if mark > begin), default=(inf, 0))
+    marks = tree["tasks"].marks
+
+    def told(fault: Fault) -> Fault:
+        here = (fault.place.line or 0, fault.place.column or 0)
+        position = bisect_right(marks, here) - 1
+        if not begin <= here < end or position < 0:
+            return fault
+        task = value["tasks"][position]
+        name = task.get("id") if isinstance(task, dict) else None
+        return replace(fault, task=name) if isinstance(name, str) else fault
+
+    return tuple(map(told, faults))

@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from headgate.errors import Fault, InvalidDataflow, Place, shorten
-from headgate.formats.located import Located, Mark, MarkedDict, MarkedList
+from headgate.formats.located import Located, Mark, MarkedDict, MarkedList, with_tasks
 
 __all__ = ["read", "write"]
 
@@ -58,7 +58,7 @@ def read(text: str, file: str | None = None) -> Located:
         raise InvalidDataflow([*builder.faults, Fault("NOT_YAML", told, Place(file, line))]) from None
     except yaml.YAMLError:
         raise InvalidDataflow([*builder.faults, Fault("NOT_YAML", "this is not YAML", Place(file, 1))]) from None
-    return Located(value, file, lambda: value, tuple(builder.faults))
+    return Located(value, file, lambda: value, with_tasks(builder.faults, value, value))
 
 
 class _Stop(Exception):
