@@ -12,7 +12,7 @@ from headgate.formats.document import InputDocument
 from headgate.formats.located import Path
 from headgate.model.graph import cycles, loops
 from headgate.model.names import PortName, TaskId
-from headgate.model.stream import ByKey, ByPredicate, Duplicate, Routing, Stream
+from headgate.model.stream import DUPLICATE, ByKey, ByPredicate, Routing, Stream
 from headgate.model.task import Gather, Port
 
 __all__ = ["check_loops", "connect", "tell_unread_outputs"]
@@ -97,7 +97,7 @@ def _chosen(
 def _routing(feed: InputDocument) -> Routing:
     if feed.where is not None:
         return ByPredicate(feed.where)
-    return ByKey(feed.key) if feed.key is not None else Duplicate()
+    return ByKey(feed.key) if feed.key is not None else DUPLICATE
 
 
 def _number_sides(task: TaskInCheck) -> None:

@@ -33,28 +33,28 @@ class Config(Mapping[str, Json]):
     False
     """
 
-    __slots__ = ("_items", "text")
+    __slots__ = ("text",)
 
     text: str
-    _items: dict[str, Json]
+    """The canonical text, which is all that a Config keeps: with many tasks, memory is what costs time."""
 
     def __init__(self, items: Mapping[str, Json] | None = None) -> None:
-        normal = _normal(items or {}, 0)
-        assert isinstance(normal, dict)
-        object.__setattr__(self, "text", _encode(normal))
-        object.__setattr__(self, "_items", normal)
+        object.__setattr__(self, "text", canonical_text(items or {}))
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Config is immutable; cannot set {name!r}")
 
     def __getitem__(self, key: str) -> Json:
-        return _frozen(self._items[key])
+        return _frozen(self.as_dict()[key])
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._items)
+        return iter(self.as_dict())
 
     def __len__(self) -> int:
-        return len(self._items)
+        return len(self.as_dict())
+
+    def __bool__(self) -> bool:
+        return self.text != "{}"
 
     def __eq__(self, other: object) -> bool:
         return self.text == other.text if isinstance(other, Config) else NotImplemented
@@ -66,7 +66,7 @@ class Config(Mapping[str, Json]):
         return f"Config({self.text})"
 
     def __reduce__(self) -> tuple[type[Config], tuple[dict[str, Json]]]:
-        return Config, (self._items,)
+        return Config, (self.as_dict(),)
 
     def as_dict(self) -> dict[str, Json]:
         """A fresh, mutable copy in plain Python."""

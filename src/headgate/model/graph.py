@@ -47,17 +47,30 @@ def _parents(feeds: Iterable[Stream]) -> list[TaskId]:
 
 
 def topological_order(parents: Mapping[TaskId, Iterable[TaskId]]) -> list[TaskId]:
-    """Order tasks so that each comes after its parents.
+    """Order tasks so that each comes after its parents; those that are listed in such an order stay in it.
 
     Raises ``ValueError`` when there is a cycle.
 
     >>> topological_order({"c": ["a", "b"], "b": ["a"], "a": []})
     ['a', 'b', 'c']
     """
+    if _in_order(parents):
+        return list(parents)
     try:
         return list(TopologicalSorter(parents).static_order())
     except CycleError as error:
         raise ValueError("a cycle: " + " -> ".join(error.args[1])) from None
+
+
+def _in_order(parents: Mapping[TaskId, Iterable[TaskId]]) -> bool:
+    """Whether each task is listed after its parents, as most authors list them; far cheaper to tell than to sort."""
+    seen: set[TaskId] = set()
+    for task, sources in parents.items():
+        for source in sources:
+            if source not in seen:
+                return False
+        seen.add(task)
+    return True
 
 
 def cycles(parents: Mapping[TaskId, Iterable[TaskId]]) -> list[list[TaskId]]:
@@ -66,6 +79,8 @@ def cycles(parents: Mapping[TaskId, Iterable[TaskId]]) -> list[list[TaskId]]:
     >>> cycles({"a": ["c"], "b": ["a"], "c": ["b"], "d": ["c", "d"]})
     [['a', 'b', 'c', 'a'], ['d', 'd']]
     """
+    if _in_order(parents):
+        return []
     try:
         TopologicalSorter(parents).prepare()
     except CycleError:

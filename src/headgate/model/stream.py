@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from headgate.model.names import PortName, TaskId
 
-__all__ = ["ByKey", "ByPredicate", "Duplicate", "Routing", "Stream"]
+__all__ = ["DUPLICATE", "ByKey", "ByPredicate", "Duplicate", "Routing", "Stream"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,8 @@ class ByKey:
 
 Routing = Duplicate | ByPredicate | ByKey
 
+DUPLICATE = Duplicate()
+
 
 @dataclass(frozen=True, slots=True)
 class Stream:
@@ -43,7 +45,7 @@ class Stream:
     source_port: PortName
     target: TaskId
     target_port: PortName
-    routing: Routing = field(default_factory=Duplicate)
+    routing: Routing = DUPLICATE
     side: int | None = None
     feedback: bool = False
 
