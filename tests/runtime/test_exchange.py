@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from pyspark.sql.types import LongType, StructType
 
-from headgate.runtime.exchange import ORDER, SNAPSHOT, ExchangeReader, FileExchange
+from headgate.runtime.exchange import ORDER, SNAPSHOT, ExchangeReader, FileExchange, Patience
 
 SCHEMA = StructType().add("id", LongType()).add(SNAPSHOT, LongType()).add(ORDER, LongType())
 
@@ -99,3 +101,50 @@ def test_past_a_snapshot(exchange: FileExchange) -> None:
     assert not exchange.is_past("t", 5)
     exchange.done("t", 0)
     assert exchange.is_past("t", 5)
+
+
+def waited(exchange: FileExchange, starts: dict[str, int], wait_s: float, last: float = -1000.0) -> float:
+    """How long a reader of these topics waits that got its last rows at ``last`` of its clock, which begins at 0."""
+    began = time.monotonic()
+    topics = {str(exchange.folder(topic)): start for topic, start in starts.items()}
+    patience = Patience(topics, wait_s, lambda: time.monotonic() - began)
+    patience.last = last
+    patience.wait()
+    return time.monotonic() - began
+
+
+def test_a_reader_waits_for_rows_of_any_topic_and_no_longer(exchange: FileExchange) -> None:
+    topics = {"a": -1, "b": -1}
+    assert waited(exchange, topics, 0.3) >= 0.3
+    publish(exchange, "b", 0)
+    assert waited(exchange, topics, 30) < 5
+    exchange.done("b", 0)
+    assert waited(exchange, topics, 0.3) >= 0.3
+
+
+def test_what_was_there_before_a_reader_began_does_not_count(exchange: FileExchange) -> None:
+    publish(exchange, "a", 0)
+    assert waited(exchange, {"a": 0}, 0.3) >= 0.3
+
+
+def test_rows_that_come_too_soon_after_the_last_ones_wait(exchange: FileExchange) -> None:
+    publish(exchange, "a", 0)
+    assert 0.8 * 0.5 <= waited(exchange, {"a": -1}, 0.5, last=0.0) < 5
+
+
+def test_rows_that_come_while_a_reader_waits_are_read_at_once(exchange: FileExchange) -> None:
+    timer = threading.Timer(0.2, publish, (exchange, "a", 0))
+    timer.start()
+    assert 0.2 <= waited(exchange, {"a": -1}, 30) < 10
+    timer.join()
+
+
+def test_the_oldest_snapshot_of_a_topic(exchange: FileExchange) -> None:
+    assert exchange.oldest_snapshot("t") is None
+    for number in range(20):
+        publish(exchange, "t", number, snapshot=number // 5)
+    assert exchange.oldest_snapshot("t") == 0
+    exchange.done("t", 11)
+    exchange.done("t", 12)
+    publish(exchange, "t", 20, snapshot=4)
+    assert exchange.oldest_snapshot("t") == 2

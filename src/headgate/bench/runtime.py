@@ -6,7 +6,8 @@ Everything is measured in one run, on one Spark, the two sides of each ratio tak
 - ``shared``: CPU of 8 dataflows with a common prefix, merged, over that of 8 queries written by hand;
 - ``floor_ms``: median time of a micro-batch with 50 tiny dataflows on one source at 1,000 rows/s;
 - ``hot_merge_s``, ``hot_switch_s``, ``hot_keyed_s``: from the request to the first row under the new plan, p50;
-- ``hot_pause_ms``: how much longer the batch of a change took than the median one;
+- ``hot_pause_ms``, ``hot_pause_worst_ms``: how much longer the first batch under a new plan took than the median of the
+  batches before it, p50 and the worst; ``jitter_worst_ms`` is the same of batches under which nothing changed;
 - ``keyed_rows_per_s``: throughput of a keyed host with three tasks over 5,000 keys.
 """
 
@@ -18,7 +19,8 @@ import shutil
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -198,44 +200,53 @@ def _rows_in(place: Path, count: int) -> float:
 
 def _floor(spark: Any, folder: Path, data: Path, progress: Progress) -> tuple[dict[str, float], dict[str, Any]]:
     """50 tiny dataflows at 1,000 rows/s; then dataflows come and alternates are switched while they run."""
-    from headgate.runtime.engine import Engine
-
     del data
     place = folder / "floor"
-    source = place / "in"
-    source.mkdir(parents=True)
-    draw = random.Random(7)
-    _drop(source, 0, _lines(500, draw))
-    flows = [_dataflow(f"tiny{n}", source, n, _parquet(place / f"out{n}"), None) for n in range(50)]
-    with Engine(place / "state", spark=spark, trigger_s=0.5) as engine:
-        engine.submit(*flows, _switchable(source, place / "switched"))
+    with _fed(spark, place, 7) as (engine, feeder):
+        source = feeder.source
         progress("50 tiny dataflows at 1,000 rows/s")
-        feeder = _Feeder(source, draw)
+        flows = [_dataflow(f"tiny{n}", source, n, _parquet(place / f"out{n}"), None) for n in range(50)]
+        engine.submit(*flows, _switchable(source, place / "switched"))
         fragment = next(iter(engine.fragments.values()))
-        steady = _batches(fragment, feeder, warm=15, wanted=40)
+        batches = _batches(fragment, feeder, warm=15, wanted=40)
+        steady = list(batches.values())
         merges, switches, pauses = [], [], []
         for turn in range(12):
             progress(f"hot change {turn + 1} of 12")
             out = place / f"merged{turn}"
             flow = _dataflow(f"merged{turn}", source, 60 + turn, _parquet(out), None)
             merges.append(_first_row(lambda flow=flow: engine.submit(flow), out, feeder))  # type: ignore[misc]
-            pauses.append(fragment.last.seconds * 1000)
+            pauses.append(_pause(fragment, feeder, engine.plan.number))
             wanted = "b" if turn % 2 == 0 else "a"
             marked = place / "switched" / wanted
             before = len(list(marked.glob("*"))) if marked.exists() else 0
             switches.append(
                 _first_row(lambda wanted=wanted: engine.switch("switchable", "either", wanted), marked, feeder, before)  # type: ignore[misc]
             )
-            _batches(fragment, feeder, warm=0, wanted=4)
+            pauses.append(_pause(fragment, feeder, engine.plan.number))
         failed = engine.failures()
         assert not failed, failed
+    jitter = [now - statistics.median(steady[at - BEFORE : at]) for at, now in enumerate(steady) if at >= BEFORE]
     figures = {
         "floor_ms": statistics.median(steady),
         "hot_merge_s": statistics.median(merges),
         "hot_switch_s": statistics.median(switches),
-        "hot_pause_ms": statistics.median(pauses) - statistics.median(steady),
+        "hot_pause_ms": statistics.median(pauses),
+        "hot_pause_worst_ms": max(pauses),
+        "jitter_worst_ms": max(jitter),
     }
-    return figures, {"floor": steady, "hot_merge": merges, "hot_switch": switches, "hot_batches": pauses}
+    return figures, {"floor": steady, "hot_merge": merges, "hot_switch": switches, "hot_pauses": pauses}
+
+
+@contextmanager
+def _fed(spark: Any, place: Path, seed: int, sensors: int = 5_000) -> Iterator[tuple[Any, _Feeder]]:
+    """An engine with a trigger of 500 ms, and a feeder of a folder for its dataflows to read."""
+    from headgate.runtime.engine import Engine
+
+    source = place / "in"
+    source.mkdir(parents=True)
+    with Engine(place / "state", spark=spark, trigger_s=0.5) as engine:
+        yield engine, _Feeder(source, random.Random(seed), sensors)
 
 
 def _switchable(source: Path, out: Path) -> Dataflow:
@@ -257,22 +268,26 @@ def _switchable(source: Path, out: Path) -> Dataflow:
 
 
 class _Feeder:
-    """Drops a file of 100 rows every tenth of a second, when it is asked often enough."""
+    """Drops a file of 100 rows every tenth of a second, when it is asked often enough; the first file at once."""
 
-    def __init__(self, source: Path, draw: random.Random, sensors: int = 5_000) -> None:
+    def __init__(self, source: Path, draw: random.Random, sensors: int) -> None:
         self.source, self.draw, self.sensors = source, draw, sensors
-        self.number, self.began = 1, time.monotonic()
+        self.number, self.began = 0, time.monotonic()
+        self._drop()
 
     def feed(self) -> None:
         due = int((time.monotonic() - self.began) * 10)
         for _ in range(min(due - self.number, 20)):
-            _drop(self.source, self.number, _lines(100, self.draw, self.number * 100, self.sensors))
-            self.number += 1
+            self._drop()
         time.sleep(0.005)
 
+    def _drop(self) -> None:
+        _drop(self.source, self.number, _lines(100, self.draw, self.number * 100, self.sensors))
+        self.number += 1
 
-def _batches(fragment: Any, feeder: _Feeder, warm: int, wanted: int) -> list[float]:
-    """Times of micro-batches that had rows, in milliseconds, after some to warm up."""
+
+def _batches(fragment: Any, feeder: _Feeder, warm: int, wanted: int) -> dict[int, float]:
+    """Times of the next micro-batches that have rows, by number, in milliseconds; some pass first to warm up."""
     seen: dict[int, float] = {}
     began = fragment.last.epoch
     while len(seen) < warm + wanted:
@@ -282,7 +297,19 @@ def _batches(fragment: Any, feeder: _Feeder, warm: int, wanted: int) -> list[flo
             seen[progress["batchId"]] = float(progress["durationMs"]["triggerExecution"])
         reason = fragment.failure
         assert reason is None, reason
-    return list(seen.values())[warm:]
+    return dict(list(seen.items())[warm:])
+
+
+BEFORE = 5
+
+
+def _pause(fragment: Any, feeder: _Feeder, number: int) -> float:
+    """How much longer the first batch under a plan took than the median of those before it, in milliseconds."""
+    _batches(fragment, feeder, warm=0, wanted=BEFORE + 1)
+    recent = [p for p in fragment.query.recentProgress if p["numInputRows"]]
+    took = {p["batchId"]: float(p["durationMs"]["triggerExecution"]) for p in recent}
+    first = min(batch for batch in took if fragment.log.at(batch) == number)
+    return took[first] - statistics.median([ms for batch, ms in took.items() if batch < first][-BEFORE:])
 
 
 def _first_row(change: Callable[[], None], out: Path, feeder: _Feeder, before: int = 0) -> float:
@@ -322,24 +349,18 @@ def _keyed_flow(name: str, source: Path, works: list[dict[str, Any]], out: Path,
 
 def _hot_keyed(spark: Any, folder: Path, data: Path, progress: Progress) -> tuple[dict[str, float], dict[str, Any]]:
     """Keyed tasks that join a running host: from the request to the first row, over both hops."""
-    from headgate.runtime.engine import Engine
-
     del data
     place = folder / "keyed"
-    source = place / "in"
-    source.mkdir(parents=True)
-    draw = random.Random(8)
-    _drop(source, 0, _lines(500, draw, sensors=200))
     took = []
-    with Engine(place / "state", spark=spark, trigger_s=0.5) as engine:
-        engine.submit(_keyed_flow("base", source, _keyed_tasks(0), place / "base", None))
-        feeder = _Feeder(source, draw, sensors=200)
+    with _fed(spark, place, 8, sensors=200) as (engine, feeder):
+        engine.submit(_keyed_flow("base", feeder.source, _keyed_tasks(0), place / "base", None))
         host = next(f for f in engine.fragments.values() if f.fragment.kind == "keyed")
         _batches(host, feeder, warm=10, wanted=1)
         for turn in range(12):
             progress(f"hot keyed change {turn + 1} of 12")
             out = place / f"more{turn}"
-            flow = _keyed_flow(f"more{turn}", source, _keyed_tasks(turn + 1)[turn % 3 : turn % 3 + 1], out, None)
+            work = _keyed_tasks(turn + 1)[turn % 3]
+            flow = _keyed_flow(f"more{turn}", feeder.source, [work], out, None)
             took.append(_first_row(lambda flow=flow: engine.submit(flow), out / "0", feeder))  # type: ignore[misc]
             _batches(host, feeder, warm=0, wanted=2)
     return {"hot_keyed_s": statistics.median(took)}, {"hot_keyed": took}

@@ -25,6 +25,7 @@ from headgate.model.names import Signature
 from headgate.model.registry import Registry, default_registry
 from headgate.model.task import Task
 from headgate.model.task_type import Role, State
+from headgate.runtime.compaction import HISTORY_BYTES, oldest_under_way, remove_snapshots
 from headgate.runtime.draining import is_drained
 from headgate.runtime.exchange import FileExchange
 from headgate.runtime.fragment import RunningFragment, Surroundings
@@ -47,6 +48,9 @@ WORKERS_LATE = ("Python worker failed to connect back", "CANNOT_OPEN_SOCKET")
 
 LOG_BYTES = 8_000_000
 """How much of what Spark prints is kept, and as much again of what it printed before."""
+
+SNAPSHOTS_BETWEEN = 50
+"""How many new snapshots there are between two compactions."""
 
 
 class Engine:
@@ -89,6 +93,7 @@ class Engine:
                 trigger_s,
             )
             self.fragments: dict[str, RunningFragment] = {}
+            self._compacted = 0
             self._left: dict[str, Plan] = {}
             """The last plan of fragments that run on without being in the current one."""
 
@@ -351,7 +356,19 @@ class Engine:
             for fragment in self._without_workers()[:1]:  # one at a time: they failed because many started at once
                 self._restart(fragment)
             self._retire()
+            self._compact()
             self._trim_log()
+
+    def _compact(self) -> None:
+        """Remove plan snapshots that nothing needs, now and then."""
+        if self.snapshot.number < self._compacted + SNAPSHOTS_BETWEEN:
+            return
+        self._compacted = self.snapshot.number
+        running = list(self.fragments.values())
+        last = [self._last_plan_with(f.fragment) for f in running if f.fragment.id not in self.plan.fragments]
+        oldest = oldest_under_way(running, last, self.exchange, self.state.path / "pending", self.snapshot.number)
+        folders = [self.state.path / name for name in ("snapshots", "hosts")]
+        remove_snapshots(folders, oldest, {fragment.begun for fragment in running}, HISTORY_BYTES)
 
     def mendable(self) -> bool:
         """Whether something that failed is tried again by itself: a source that may come, workers that were slow."""

@@ -6,12 +6,15 @@ same however much there was before; a reader's position is kept beside it, and w
 may be run again after a failure, is removed.
 
 Readers are a Spark data source written in Python. One micro-batch of a reader never holds rows of two snapshots of one
-topic.
+topic. Asked for what is new, a reader waits for it, so that rows are read as soon as they are there, and a reader that
+has none costs next to nothing (:class:`Patience`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,6 +24,7 @@ from pyspark.sql.types import StructType
 
 from headgate.runtime.limits import limit_of
 from headgate.runtime.state import read_json, write_json
+from headgate.runtime.worker import settle
 
 __all__ = ["ORDER", "SNAPSHOT", "Exchange", "ExchangeSource", "FileExchange", "topic_batches"]
 
@@ -52,6 +56,9 @@ class Exchange(Protocol):
     def snapshot_of(self, topic: str, number: int) -> int | None:
         """The plan snapshot to which the rows of a batch belong."""
 
+    def oldest_snapshot(self, topic: str) -> int | None:
+        """The plan snapshot of the oldest batch that is still there, if there is one."""
+
     def is_past(self, topic: str, snapshot: int) -> bool:
         """Whether the topic's reader is done with all rows of snapshots before that one."""
 
@@ -77,8 +84,7 @@ class FileExchange:
         return _head(self.folder(topic))
 
     def position(self, topic: str) -> int:
-        found = read_json(self.folder(topic) / "position.json")
-        return BEGIN if found is None else int(found["number"])
+        return _position(self.folder(topic))
 
     def done(self, topic: str, number: int) -> None:
         before = self.position(topic)
@@ -88,6 +94,10 @@ class FileExchange:
     def snapshot_of(self, topic: str, number: int) -> int | None:
         found = read_json(_described(self.folder(topic), number))
         return None if found is None else int(found["snapshot"])
+
+    def oldest_snapshot(self, topic: str) -> int | None:
+        kept = read_json(self.folder(topic) / "first.json") or {"number": 0}
+        return self.snapshot_of(topic, int(kept["number"]))
 
     def is_past(self, topic: str, snapshot: int) -> bool:
         waiting = self.snapshot_of(topic, self.position(topic) + 1)
@@ -142,6 +152,11 @@ def _head(folder: Path) -> int:
     return BEGIN if found is None else int(found["number"])
 
 
+def _position(folder: Path) -> int:
+    found = read_json(folder / "position.json")
+    return BEGIN if found is None else int(found["number"])
+
+
 def _described(folder: Path, number: int) -> Path:
     return folder / f"{number:010d}.json"
 
@@ -155,6 +170,35 @@ class _Batches(InputPartition):
         self.first = first
 
 
+class Patience:
+    """Waits for rows in any topic of a fragment: at most ``wait_s``, and not less than most of it since the last ones.
+
+    A fragment asks all its topics at each micro-batch, one after the other, and only the first has patience. Epochs of
+    a fragment therefore follow its writer's at once, and those of several writers come together.
+
+    ``topics`` holds the topics' folders, and from which number on each is read.
+    """
+
+    POLL_S = 0.01
+    PACE = 0.8
+    """A writer's epochs do not come on the dot: one that comes early after a late one is not kept waiting."""
+
+    def __init__(self, topics: Mapping[str, int], wait_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self.topics = {Path(folder): start for folder, start in topics.items()}
+        self.wait_s = wait_s
+        self.clock = clock
+        self.last = -wait_s
+
+    def wait(self) -> None:
+        until = self.clock() + self.wait_s
+        while self.clock() < until and not (self.clock() >= self.last + self.PACE * self.wait_s and self._rows_wait()):
+            time.sleep(self.POLL_S)
+        self.last = self.clock()
+
+    def _rows_wait(self) -> bool:
+        return any(_head(folder) > max(_position(folder), start) for folder, start in self.topics.items())
+
+
 class ExchangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads a topic from a given number on."""
 
@@ -165,6 +209,7 @@ class ExchangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.rows_per_batch = int(options["rows_per_batch"])
         self.limits = options["limits"]
         self.until: int | None = None
+        self.patience = Patience(json.loads(options.get("topics", "{}")), float(options.get("wait_s", 0)))
 
     def initialOffset(self) -> dict[str, int]:
         return {"number": self.start}
@@ -177,6 +222,8 @@ class ExchangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
         del limit
+        if self.until is None:
+            self.patience.wait()
         head = _head(self.folder) if self.until is None else self.until
         most = limit_of(self.limits, self.rows_per_batch)
         last, rows, snapshot = start["number"], 0, None
@@ -224,6 +271,7 @@ def topic_batches(path: str, schema: StructType, snapshot: int, first: int) -> I
             arrays = [pa.array(c).cast(f.type) for c, f in zip(columns, target, strict=True)]
             yield pa.RecordBatch.from_arrays(arrays, schema=target)
             first += count
+    settle()
 
 
 class ExchangeSource(DataSource):

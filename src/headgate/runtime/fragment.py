@@ -32,7 +32,7 @@ from headgate.model.names import Signature
 from headgate.model.task_type import Role
 from headgate.runtime.exchange import ORDER, SNAPSHOT, FileExchange
 from headgate.runtime.fusion import Fusion, Output
-from headgate.runtime.host import host
+from headgate.runtime.host import groups_for, host
 from headgate.runtime.native import native_stream
 from headgate.runtime.plan import Feed, Fragment, Kind, Plan
 from headgate.runtime.plan_log import PlanLog
@@ -105,11 +105,16 @@ class RunningFragment:
         file = self.folder / "fragment.json"
         if not file.exists():
             start = {topic: self.around.exchange.head(topic) for topic in self.fragment.reads}
-            write_json(file, {"snapshot": number, "start": start, "run": uuid.uuid4().hex[:8]})
+            groups = groups_for(int(self.around.spark.conf.get("spark.sql.shuffle.partitions", "2") or 2))
+            write_json(file, {"snapshot": number, "start": start, "run": uuid.uuid4().hex[:8], "groups": groups})
         begun = read_json(file)
+        self.begun: int = begun["snapshot"]
+        """The snapshot with which it came; where it is described should it have left the plan at a restart."""
+
         self._start: Mapping[str, int] = begun["start"]
         # Epochs count from 0 again when a fragment comes back after it was gone: sinks must not take them for old ones.
         self._run_id: str = begun["run"]
+        self._groups: int = begun["groups"]
 
     def _clear_false_start(self) -> None:
         """Remove what Spark left when it was killed before its first epoch: it would not start over that."""
@@ -138,6 +143,12 @@ class RunningFragment:
         finally:
             self._at_work.release()
 
+    def snapshots_under_way(self) -> list[int]:
+        """The snapshots that its epoch under way, or one that may be run again, names."""
+        commit = read_json(self.folder / "commit.json") or {"targets": []}
+        committed = [target["snapshot"] for target in commit["targets"]]
+        return [*committed, *(number for _, number in self.log.entries[-2:])]
+
     def finish(self) -> None:
         """Deliver what was committed and not yet delivered; for a fragment that is not started again."""
         with self._at_work:
@@ -165,7 +176,7 @@ class RunningFragment:
             DataFrame.unionByName, [self._topic(plan, topic, self.fragment.feeds[0]) for topic in self.fragment.reads]
         )
         if self.fragment.kind is Kind.KEYED:
-            return host(rows, self.fragment.key, self.fragment.id, self.around.state.path / "hosts")
+            return host(rows, self.fragment.key, self.fragment.id, self.around.state.path / "hosts", self._groups)
         return rows
 
     def _topics_of(self, plan: Plan, feeds: Sequence[Feed]) -> list[str]:
@@ -179,6 +190,9 @@ class RunningFragment:
         reader = self.around.spark.readStream.format("headgate_exchange").option("columns", columns)
         reader = reader.option("folder", str(self.around.exchange.folder(topic)))
         reader = reader.option("rank", len(self._topics)).option("limits", str(self.folder))
+        if len(self._topics) == 1:
+            started = {str(self.around.exchange.folder(name)): self._start[name] for name in self.fragment.reads}
+            reader = reader.option("topics", json.dumps(started)).option("wait_s", self.around.trigger_s)
         return reader.option("start", self._start[topic]).option("rows_per_batch", ROWS_PER_BATCH).load()
 
     def start(self, stream: DataFrame) -> None:
@@ -186,7 +200,9 @@ class RunningFragment:
         self.around.spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.fragment.id)
         writer = stream.writeStream.queryName(self.fragment.id).foreachBatch(self._epoch)
         writer = writer.option("checkpointLocation", str(self.folder / "checkpoint"))
-        self.query = writer.trigger(processingTime=f"{round(self.around.trigger_s * 1000)} milliseconds").start()
+        # Readers of topics wait by themselves, for rows and not for the clock.
+        every_s = self.around.trigger_s if self.fragment.kind is Kind.SOURCE else 0
+        self.query = writer.trigger(processingTime=f"{round(every_s * 1000)} milliseconds").start()
 
     def end(self) -> None:
         """Let the epoch under way be the last."""
@@ -198,7 +214,7 @@ class RunningFragment:
         if self.query is None:
             return
         until = time.monotonic() + patience_s
-        while self.query.isActive and self.query.status["isTriggerActive"] and time.monotonic() < until:
+        while self.query.isActive and self._epoch_to_replay() is not None and time.monotonic() < until:
             time.sleep(0.01)
         self.query.stop()
 

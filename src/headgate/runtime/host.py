@@ -3,14 +3,18 @@
 All that the hosted tasks remember of a key is one value in Spark's state store, with an entry for each task. A row says
 by its snapshot number which tasks there are, so the set changes between two rows, without a restart. The host passes
 each row on with the results of all tasks as one array, in the order in which the plan lists them.
+
+To Spark, keys come in groups, by their hash; a group's state is a map by key. What Spark's Python worker does once per
+group and micro-batch (three calls to the state store, an Arrow batch of results) is so done once for many keys.
 """
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -19,22 +23,37 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from pyspark.sql.types import ArrayType, DoubleType, StructType
 
 from headgate.runtime.exchange import ORDER, SNAPSHOT
+from headgate.runtime.pipelined import PipelinedMap
 from headgate.runtime.state import read_json
+from headgate.runtime.worker import settle
 from headgate.tasks.keyed import Step, step_of
 from headgate.tasks.rowwise import quoted
 
-__all__ = ["RESULTS", "host"]
+__all__ = ["RESULTS", "groups_for", "host"]
 
-RESULTS = "__results"
+RESULTS, GROUP = "__results", "__group"
+
+KEYS = 1_000
+"""Keys whose state is fetched and put back together."""
 
 
-def host(rows: DataFrame, key: tuple[str, ...], host_id: str, plans: Path) -> DataFrame:
+def groups_for(partitions: int) -> int:
+    """Into how many groups keys fall, for a number of shuffle partitions.
+
+    Enough that partitions get about as many each, and that the rows of one group, which the worker holds in memory,
+    are a small part of a micro-batch. State is found by its group: a host keeps the number it began with.
+    """
+    return max(32, 8 * partitions)
+
+
+def host(rows: DataFrame, key: tuple[str, ...], host_id: str, plans: Path, groups: int) -> DataFrame:
     """Run a keyed host over the rows of its topics; ``plans`` is the folder of :meth:`Plan.hosts` files."""
-    rows = rows.select(*(quoted(name) for name in rows.columns if name != ORDER), ORDER)
-    schema = StructType(rows.schema.fields[:-1]).add(RESULTS, ArrayType(DoubleType()))
-    processor = _Host(host_id, str(plans), rows.columns)
-    grouped = rows.groupBy(*(quoted(name) for name in key))
-    return grouped.transformWithState(processor, schema, "append", "none")
+    names = [name for name in rows.columns if name != ORDER]
+    group = f"pmod(xxhash64({', '.join(map(quoted, key))}), {groups})"
+    rows = rows.selectExpr(*map(quoted, names), ORDER, f"{group} as {GROUP}")
+    schema = StructType(rows.schema.fields[:-2]).add(RESULTS, ArrayType(DoubleType()))
+    processor = _Host(host_id, str(plans), rows.columns, key)
+    return rows.groupBy(GROUP).transformWithState(processor, schema, "append", "none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,26 +90,42 @@ class _Result(dict[str, Any]):
 
 
 class _Host(StatefulProcessor):
-    def __init__(self, host_id: str, plans: str, names: list[str]) -> None:
+    def __init__(self, host_id: str, plans: str, names: list[str], key: tuple[str, ...]) -> None:
         self.host_id = host_id
         self.plans = plans
         self.names = tuple(names)
         self.order = names.index(ORDER)
         self.snapshot = names.index(SNAPSHOT)
         self.visible = self.names[: self.order]
+        folded = [name.casefold() for name in names]
+        self.key = tuple(folded.index(name.casefold()) for name in key)
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        self.state = handle.getValueState("tasks", "entries binary")
+        self.state = PipelinedMap(handle.getMapState("tasks", "key string", "entries binary"))
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Row]:
         del key, timerValues
-        stored = self.state.get()
-        lives: dict[str, dict[str, Any]] = pickle.loads(stored[0]) if stored is not None else {}
+        by_key: dict[str, list[Row]] = {}
+        for row in rows:
+            by_key.setdefault(key_text([row[at] for at in self.key]), []).append(row)
+        keys = list(by_key)
+        for first in range(0, len(keys), KEYS):
+            some = keys[first : first + KEYS]
+            put = []
+            for text, stored in zip(some, self.state.get(some), strict=True):
+                kept, results = self._stepped(stored, by_key.pop(text))
+                put.append((text, kept))
+                yield from results
+            self.state.put(put)
+
+    def _stepped(self, stored: bytes | None, rows: list[Row]) -> tuple[bytes, list[Any]]:
+        """What is remembered of a key after its rows, and the rows with their results."""
+        lives: dict[str, dict[str, Any]] = pickle.loads(stored) if stored is not None else {}
         hosted: tuple[_Hosted, ...] = ()
         last = None
         results: list[Any] = []
         # Rows of one key come in any order out of a shuffle, and what a task remembers depends on their order.
-        for row in sorted(rows, key=self._place):
+        for row in sorted(rows, key=itemgetter(self.order)):
             number = row[self.snapshot]
             if number != last:
                 last, hosted = number, _hosted(self.plans, number, self.host_id, self.names)
@@ -104,11 +139,16 @@ class _Host(StatefulProcessor):
             out = _Result(zip(self.visible, row, strict=False))
             out[RESULTS] = made
             results.append(out)
-        self.state.update((pickle.dumps(lives, 5),))
-        return iter(results)
-
-    def _place(self, row: Row) -> int:
-        return int(row[self.order])
+        return pickle.dumps(lives, 5), results
 
     def close(self) -> None:
-        pass
+        settle()
+
+
+def key_text(values: Sequence[Any]) -> str:
+    """A text for each key, the same for keys that Spark takes for equal: the two zeros, and what is not a number.
+
+    >>> key_text(["a", 1]), key_text([-0.0]) == key_text([0.0]), key_text([float("nan")])
+    ("['a', 1]", True, '[nan]')
+    """
+    return repr([value + 0.0 if isinstance(value, float) else value for value in values])

@@ -1,7 +1,7 @@
 """The plan log: which snapshot each epoch of a fragment ran, durable before the epoch runs.
 
-Only changes are written: an entry ``[epoch, snapshot]`` holds from its epoch on. That is all the log needs to say, and
-it stays small.
+Only changes are written: an entry ``[epoch, snapshot]`` holds from its epoch on. Only the last few entries are needed
+to go on after a failure; the others are history, and the oldest are dropped.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from pathlib import Path
 from headgate.runtime.state import read_json, write_json
 
 __all__ = ["PlanLog"]
+
+ENTRIES = 10_000
 
 
 class PlanLog:
@@ -41,5 +43,5 @@ class PlanLog:
         """Make durable that an epoch runs a snapshot."""
         if self.at(epoch) != number:
             kept = [entry for entry in self._entries if entry[0] < epoch]
-            self._entries = [*kept, (epoch, number)]
+            self._entries = [*kept, (epoch, number)][-ENTRIES:]
             write_json(self._path, self._entries)

@@ -5,6 +5,8 @@ This is also how a task that Spark will not accept is found before anything chan
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
@@ -35,6 +37,8 @@ class Schemas:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self._known: dict[tuple[Signature, str], StructType] = {}
+        # Many tasks have inputs of the same columns, and a frame costs Spark more than trying a task on it.
+        self._without_rows = lru_cache(maxsize=1_000)(lambda schema: spark.createDataFrame([], schema))
 
     def check(self, plan: Plan) -> None:
         """Work out every schema of a plan; raises :class:`InputError` naming the task that Spark does not accept."""
@@ -85,7 +89,7 @@ class Schemas:
             if feed.feedback:
                 continue
             name = feed.target_port if feed.side is None else f"{feed.target_port}.{feed.side}"
-            frame = self._spark.createDataFrame([], self.of(plan, plan.tasks[feed.source]))
+            frame = self._without_rows(self.of(plan, plan.tasks[feed.source]))
             try:
                 if feed.where is not None:
                     frame = frame.where(feed.where)

@@ -10,6 +10,8 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from headgate.runtime.worker import settle
+
 __all__ = ["ENDINGS", "Staged", "stage"]
 
 ENDINGS = {"parquet": ".parquet", "json": ".json", "csv": ".csv", "arrow": ".arrow"}
@@ -56,6 +58,7 @@ def _write(batches: Iterator[pa.RecordBatch], forms: Sequence[str], folder: str)
                     writers[number] = _Writer(path, forms[number])
                 writers[number].write(rows)
     made = [(number, partition, writer.path, writer.close()) for number, writer in writers.items()]
+    settle()
     if made:
         columns = [pa.array(column) for column in zip(*made, strict=True)]
         types = [pa.int32(), pa.int32(), pa.string(), pa.int64()]
