@@ -50,6 +50,7 @@ def test_an_engine_goes_on_without_the_snapshots_it_removed(
         {"type": "write_files", "config": {"path": str(tmp_path / "out")}},
     )
     state = tmp_path / "state"
+    (tmp_path / "in").mkdir()
     for start in range(2):
         with Engine(state, spark=spark, trigger_s=0.05) as engine:
             if not start:

@@ -64,8 +64,8 @@ def test_numbers_as_keys(engine: Engine, tmp_path: Path) -> None:
 
 @pytest.mark.spark
 def test_state_greater_than_what_a_socket_holds(engine: Engine, tmp_path: Path) -> None:
-    """Each of many keys remembers thousands of values, so that answers come while requests are still being sent."""
-    keys, values, size = 60, 6_000, 5_000
+    """Each of many keys remembers a thousand values, so that answers come while requests are still being sent."""
+    keys, values, size = 60, 1_200, 1_000
     rows = [(key, float(key * n % 97)) for n in range(values) for key in range(keys)]
     for number in range(2):
         half = rows[number * len(rows) // 2 : (number + 1) * len(rows) // 2]
