@@ -31,7 +31,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from headgate.model.names import Signature
 from headgate.model.task_type import Role
 from headgate.runtime.exchange import ORDER, SNAPSHOT, FileExchange
-from headgate.runtime.fusion import Fusion, Output
+from headgate.runtime.fusion import Fusion, Output, union
 from headgate.runtime.host import groups_for, host
 from headgate.runtime.native import native_stream
 from headgate.runtime.plan import Feed, Fragment, Kind, Plan
@@ -40,7 +40,7 @@ from headgate.runtime.replay import is_played
 from headgate.runtime.schemas import Schemas, ddl
 from headgate.runtime.sinks import Delivery, form_of
 from headgate.runtime.sources import read_source
-from headgate.runtime.staging import stage
+from headgate.runtime.staging import pack, stage
 from headgate.runtime.state import StateDirectory, read_json, write_json
 
 __all__ = ["Outbox", "RunningFragment", "Surroundings"]
@@ -318,7 +318,7 @@ class RunningFragment:
             fusion = Fusion(plan, plan.fragments[self.fragment.id], first_output=len(targets))
             targets += [(kind, name, plan) for kind, name in self._fuse(fusion, here)]
             fusions.append(fusion)
-            part = fusion.result()
+            part = fusion.result(packed=len(plans) == 1)
             if part is not None:
                 parts.append(part)
         try:
@@ -326,8 +326,7 @@ class RunningFragment:
                 self._remember(rows)
                 return {"epoch": epoch, "done": True, "targets": []}
             forms = [output.form for fusion in fusions for output in fusion.outputs]
-            frame = reduce(lambda one, two: one.unionByName(two, allowMissingColumns=True), parts)
-            staged = stage(frame, forms, staging)
+            staged = stage(parts[0] if len(plans) == 1 else pack(union(parts)), forms, staging)
         finally:
             for fusion in fusions:
                 for stored in fusion.stored:

@@ -10,7 +10,9 @@ Tasks that make several rows of one, take several streams, or are user-defined s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 
@@ -22,12 +24,16 @@ from headgate.model.expression import spliced
 from headgate.model.task_type import Role
 from headgate.runtime.host import RESULTS
 from headgate.runtime.plan import Feed, Fragment, Plan, RunningTask
+from headgate.runtime.staging import OUTPUTS, pack
 from headgate.tasks.frames import FRAMES
 from headgate.tasks.keyed import added_column
 from headgate.tasks.rowwise import ROW_WISE, RowWise, quoted
 from headgate.tasks.stateful import KeyedConfig
 
-__all__ = ["Fusion", "Output", "starts_frame"]
+__all__ = ["Fusion", "Output", "starts_frame", "union"]
+
+LONGEST = 20_000
+"""Characters of SQL up to which tasks in a row become one expression."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +56,13 @@ class _Rows:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """A row-wise task as a column over another one."""
+    """A row-wise task, or several in a row, as a column over another one."""
 
     parent: str
-    condition: str | None
+    tests: tuple[str, ...]
+    """A row passes if all of these hold; those that come after one that does not are not looked at."""
+
     does: RowWise
-    depth: int
 
 
 class _Frame:
@@ -67,17 +74,16 @@ class _Frame:
         self.outputs: list[tuple[int, Output, str]] = []
 
     def add(self, parent: str, condition: str | None, does: RowWise) -> str:
-        depth = self.works[parent].depth + 1 if parent in self.works else 1
         column = f"r{len(self.works) + 1}"
-        self.works[column] = _Work(parent, condition, does, depth)
+        self.works[column] = _Work(parent, tuple(c for c in (condition, does.condition) if c is not None), does)
         return column
 
-    def result(self) -> DataFrame:
-        """One frame with a column for each output."""
+    def result(self, packed: bool) -> DataFrame:
+        """One frame with a column for each output, or with all of them as one struct column."""
         if len(self.outputs) == 1:
             number, output, column = self.outputs[0]
-            return self.rows(column).select(_expression(f"{_formed('struct(*)', output.form)} as o{number}"))
-        return self._wide()
+            return _selected(self.rows(column), {f"o{number}": _formed("struct(*)", output.form)}, packed)
+        return self._wide(packed)
 
     def rows(self, column: str) -> DataFrame:
         """The rows of one task as a frame of their own, by ordinary filters and projections."""
@@ -87,46 +93,130 @@ class _Frame:
             column = self.works[column].parent
         frame = self.base
         for work in reversed(path):
-            for condition in (work.condition, work.does.condition):
-                if condition is not None:
-                    frame = frame.where(_expression(condition))
+            for test in work.tests:
+                frame = frame.where(_expression(test))
             if work.does.row is not None:
                 frame = frame.select(_expression(f"{work.does.row} as row")).select("row.*")
             elif work.does.columns is not None:
                 frame = frame.select(*(_expression(f"{e} as {quoted(n)}") for n, e in work.does.columns))
         return frame
 
-    def _wide(self) -> DataFrame:
-        deepest = max((work.depth for work in self.works.values()), default=0)
-        needed_until = {column: deepest + 1 for _, _, column in self.outputs}
-        for work in self.works.values():
-            needed_until[work.parent] = max(needed_until.get(work.parent, 0), work.depth)
-        frame = self.base.select(F.struct(*(F.col(quoted(name)) for name in self.base.columns)).alias("r0"))
+    def _wide(self, packed: bool) -> DataFrame:
+        """All outputs, level by level; what only an output reads is computed where the outputs are put together.
+
+        Every level is a projection that Spark analyses anew in each micro-batch: with many outputs that takes longer
+        than the rows do, so there are as few levels as can be.
+        """
+        ends = Counter(column for _, _, column in self.outputs)
+        works = _folded(self.works, list(ends.elements()))
+        read = {work.parent for work in works.values()}
+        at_end = {column for column in works if ends[column] == 1 and column not in read}
+        depths = {"r0": 0}
+        for column, work in works.items():
+            if column not in at_end:
+                depths[column] = depths[work.parent] + 1
+        deepest = max(depths.values())
+        needed_until = {works[c].parent if c in at_end else c: deepest + 1 for c in ends}
+        for column in depths.keys() & works.keys():
+            parent = works[column].parent
+            needed_until[parent] = max(needed_until.get(parent, 0), depths[column])
+        # Before the first level, the columns of a row are columns of the frame.
+        whole = f"struct({', '.join(map(quoted, self.base.columns))})"
+        frame = self.base
+        raw: str | None = whole
         for depth in range(1, deepest + 1):
-            kept = ["r0"] if needed_until.get("r0", 0) >= depth else []
-            kept += [c for c, w in self.works.items() if w.depth < depth and needed_until.get(c, 0) >= depth]
-            made = [f"{_as_column(w)} as {c}" for c, w in self.works.items() if w.depth == depth and c in needed_until]
-            frame = frame.select(*map(_expression, [*kept, *made]))
-        columns = [
-            _expression(f"{_formed(column, output.form)} as o{number}") for number, output, column in self.outputs
-        ]
+            kept = [c for c in depths if depths[c] < depth and needed_until.get(c, 0) >= depth + (c == "r0")]
+            texts = {c: raw if c == "r0" and raw is not None else c for c in kept}
+            texts |= {c: _as_column(works[c], raw) for c in depths if depths[c] == depth}
+            frame, raw = _selected(frame, texts), None
+        texts = {}
+        for number, output, column in self.outputs:
+            made = _as_column(works[column], raw) if column in at_end else column
+            texts[f"o{number}"] = _formed(raw if column == "r0" and raw is not None else made, output.form)
         # No filter for rows that no output wants: Spark would push it down through every projection, and with it copies
         # of all that the outputs are made of. The stager drops nulls anyway.
-        return frame.select(*columns)
+        return _selected(frame, texts, packed)
 
 
-def _as_column(work: _Work) -> str:
-    parent = work.parent
-    tests = [] if parent == "r0" else [f"{parent} is not null"]
-    tests += [f"({_within(c, parent)})" for c in (work.condition, work.does.condition) if c is not None]
+def _selected(frame: DataFrame, texts: Mapping[str, str], packed: bool = False) -> DataFrame:
+    columns = [_expression(f"{text} as {name}") for name, text in texts.items()]
+    return frame.select(F.struct(*columns).alias(OUTPUTS) if packed else columns)
+
+
+def _folded(works: Mapping[str, _Work], outputs: Sequence[str]) -> dict[str, _Work]:
+    """The works that outputs need; one that has a single reader becomes part of that reader, where that costs nothing.
+
+    Spark analyses every projection anew in each micro-batch: the fewer columns and levels, the shorter the batch.
+    """
+    readers: Counter[str] = Counter(outputs)
+    for column, work in reversed(list(works.items())):
+        if readers[column]:
+            readers[work.parent] += 1
+    made: dict[str, _Work] = {}
+    for column, work in works.items():
+        if readers[column]:
+            before = made.get(work.parent)
+            joined = _joined(before, work) if before is not None and readers[work.parent] == 1 else None
+            if joined is not None:
+                del made[work.parent]
+            made[column] = joined or work
+    return made
+
+
+@lru_cache(maxsize=100_000)
+def _joined(before: _Work, after: _Work) -> _Work | None:
+    """Two works as one; ``None`` if something would be computed twice, or the text become too long."""
+    if before.does.row is not None:
+        return None
+    columns = before.does.columns
+    made = {name.casefold(): text for name, text in columns or ()}
+    read: Counter[str] = Counter()
+
+    def put_in(text: str) -> str:
+        def replaced(name: str) -> str:
+            plain = _unquoted(name).casefold()
+            read[plain] += 1
+            return made[plain] if columns is not None else name
+
+        return spliced(text, replaced)
+
+    tests = [put_in(test) for test in after.tests]
+    row = None if after.does.row is None else put_in(after.does.row)
+    new = columns if after.does.columns is None else tuple((name, put_in(text)) for name, text in after.does.columns)
+    texts = [*tests, row or "", *(text for _, text in new or ())]
+    if sum(map(len, texts)) > LONGEST or any(read[name] > 1 and not _is_name(text) for name, text in made.items()):
+        return None
+    return _Work(
+        before.parent, (*before.tests, *tests), RowWise(after.does.names, None, new if row is None else None, row)
+    )
+
+
+def _is_name(text: str) -> bool:
+    return bool(re.fullmatch(r"`(?:[^`]|``)*`|[A-Za-z_]\w*", text))
+
+
+def _unquoted(name: str) -> str:
+    return name[1:-1].replace("``", "`") if name.startswith("`") else name
+
+
+@lru_cache(maxsize=100_000)
+def _as_column(work: _Work, raw: str | None) -> str:
+    """A work as an expression over the column it reads; or, where ``raw`` is the whole row, over the row's columns."""
+    whole = work.parent if raw is None else raw
+
+    def placed(text: str) -> str:
+        return _within(text, work.parent) if raw is None else text
+
     if work.does.row is not None:
-        value = _within(work.does.row, parent)
+        value = placed(work.does.row)
     elif work.does.columns is not None:
-        fields = (f"{_literal(name)}, {_within(expression, parent)}" for name, expression in work.does.columns)
+        fields = (f"{_literal(name)}, {placed(expression)}" for name, expression in work.does.columns)
         value = f"named_struct({', '.join(fields)})"
     else:
-        value = parent
-    return f"case when {' and '.join(tests)} then {value} end" if tests else value
+        value = whole
+    for test in reversed(work.tests):
+        value = f"case when ({placed(test)}) then {value} end"
+    return value if work.parent == "r0" else f"case when {work.parent} is not null then {value} end"
 
 
 @lru_cache(maxsize=100_000)
@@ -206,12 +296,16 @@ class Fusion:
                 rows.frame.outputs.append((number, output, column))
                 self.outputs.append(output)
 
-    def result(self) -> DataFrame | None:
-        """One frame with a column for each output, ``o0``, ``o1`` and so on; null where an output has no row."""
-        parts = [frame.result() for frame in self._frames if frame.outputs]
-        if not parts:
-            return None
-        return reduce(lambda one, two: one.unionByName(two, allowMissingColumns=True), parts)
+    def result(self, packed: bool) -> DataFrame | None:
+        """One frame with a column for each output, ``o0``, ``o1`` and so on; null where an output has no row.
+
+        If ``packed``, they are fields of one column, as :func:`~headgate.runtime.staging.stage` wants it.
+        """
+        frames = [frame for frame in self._frames if frame.outputs]
+        if len(frames) < 2:
+            return frames[0].result(packed) if frames else None
+        joined = union(frame.result(packed=False) for frame in frames)
+        return pack(joined) if packed else joined
 
     def _run(self, task: RunningTask, entering: Mapping[str, list[tuple[_Rows, str | None]]]) -> None:
         row_wise = ROW_WISE.get(type(task.options))
@@ -251,6 +345,11 @@ class Fusion:
         frame = _Frame(base)
         self._frames.append(frame)
         return _Rows(frame, "r0", tuple(names))
+
+
+def union(parts: Iterable[DataFrame]) -> DataFrame:
+    """Frames with other outputs each as one."""
+    return reduce(lambda one, two: one.unionByName(two, allowMissingColumns=True), parts)
 
 
 def starts_frame(task: RunningTask) -> bool:

@@ -9,10 +9,16 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from headgate.runtime.worker import settle
 
-__all__ = ["ENDINGS", "Staged", "stage"]
+__all__ = ["ENDINGS", "OUTPUTS", "Staged", "pack", "stage"]
+
+OUTPUTS = "outputs"
+
+STAGED = StructType().add("output", "integer").add("partition", "integer").add("path", "string").add("rows", "long")
 
 ENDINGS = {"parquet": ".parquet", "json": ".json", "csv": ".csv", "arrow": ".arrow"}
 
@@ -27,15 +33,25 @@ class Staged:
 
 
 def stage(frame: DataFrame, forms: Sequence[str], folder: Path) -> list[Staged]:
-    """Run the epoch's job: write each output's rows into files of ``folder`` and return them, in order."""
+    """Run the epoch's job: write each output's rows into files of ``folder`` and return them, in order.
+
+    The frame's only column, :data:`OUTPUTS`, has a field for each output: ``o0``, ``o1`` and so on.
+    """
     target, wanted = str(folder), list(forms)
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return _write(batches, wanted, target)
 
-    found = frame.mapInArrow(write, "output int, partition int, path string, rows bigint").collect()
+    # Only the column's name is asked for. With many outputs, PySpark takes as long to fetch their types as all else.
+    frame.__dict__["schema"] = StructType().add(OUTPUTS, StructType())
+    found = frame.mapInArrow(write, STAGED).collect()
     ordered = sorted(found, key=lambda row: (row["output"], row["partition"]))
     return [Staged(row["output"], row["path"], row["rows"]) for row in ordered]
+
+
+def pack(frame: DataFrame) -> DataFrame:
+    """A frame with a column for each output as one that can be staged."""
+    return frame.select(F.struct(F.col("*")).alias(OUTPUTS))
 
 
 def _write(batches: Iterator[pa.RecordBatch], forms: Sequence[str], folder: str) -> Iterator[pa.RecordBatch]:
@@ -46,9 +62,9 @@ def _write(batches: Iterator[pa.RecordBatch], forms: Sequence[str], folder: str)
     attempt = context.taskAttemptId() if context else 0
     writers: dict[int, _Writer] = {}
     for batch in batches:
-        for position, name in enumerate(batch.schema.names):
-            number = int(name[1:])
-            rows = batch.column(position)
+        outputs = batch.column(0)
+        for field, rows in zip(outputs.type, outputs.flatten(), strict=True):
+            number = int(field.name[1:])
             if rows.null_count:
                 rows = rows.drop_null()
             if len(rows):
