@@ -28,7 +28,7 @@ from headgate.model.task_type import Role, State
 from headgate.runtime.compaction import HISTORY_BYTES, oldest_under_way, remove_snapshots
 from headgate.runtime.draining import is_drained
 from headgate.runtime.exchange import FileExchange
-from headgate.runtime.fragment import RunningFragment, Surroundings
+from headgate.runtime.fragment import WORKERS_LATE, RunningFragment, Surroundings
 from headgate.runtime.limits import set_limit
 from headgate.runtime.outbox import SinkOutbox
 from headgate.runtime.plan import Fragment, Kind, Plan, compile_plan
@@ -42,9 +42,6 @@ from headgate.runtime.status import DataflowStatus, FragmentStatus, dataflow_sta
 from headgate.sharing.deduplicate import deduplicate
 
 __all__ = ["Engine"]
-
-WORKERS_LATE = ("Python worker failed to connect back", "CANNOT_OPEN_SOCKET")
-"""What Spark says when a Python worker is not up within ten seconds, on a machine that has too much to do."""
 
 LOG_BYTES = 8_000_000
 """How much of what Spark prints is kept, and as much again of what it printed before."""

@@ -5,7 +5,8 @@ An epoch, step by step:
 1. if it was committed before a failure, its deliveries are finished and nothing is run;
 2. its snapshot is found: for rows from a source, the current one, made durable in the plan log first; for rows from the
    exchange, the one that they carry;
-3. the fragment's tasks are fused into one Spark job, which stages all outputs;
+3. the fragment's tasks are fused into one Spark job, which stages all outputs; tasks that make it fail are found out
+   and left out, with all that is behind them (:mod:`headgate.runtime.isolation`);
 4. the commit is made durable: from here on the epoch is never run again;
 5. sinks and topics get their files. What a sink refuses is kept and offered again later; the others go on.
 """
@@ -25,6 +26,8 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -33,6 +36,7 @@ from headgate.model.task_type import Role
 from headgate.runtime.exchange import ORDER, SNAPSHOT, FileExchange
 from headgate.runtime.fusion import Fusion, Output, union
 from headgate.runtime.host import groups_for, host
+from headgate.runtime.isolation import Quarantine, behind, find_culprits
 from headgate.runtime.native import native_stream
 from headgate.runtime.plan import Feed, Fragment, Kind, Plan
 from headgate.runtime.plan_log import PlanLog
@@ -43,7 +47,10 @@ from headgate.runtime.sources import read_source
 from headgate.runtime.staging import pack, stage
 from headgate.runtime.state import StateDirectory, read_json, write_json
 
-__all__ = ["Outbox", "RunningFragment", "Surroundings"]
+__all__ = ["WORKERS_LATE", "Outbox", "RunningFragment", "Surroundings"]
+
+WORKERS_LATE = ("Python worker failed to connect back", "CANNOT_OPEN_SOCKET")
+"""What Spark says when a Python worker is not up within ten seconds, on a machine that has too much to do."""
 
 ROWS_PER_BATCH = 500_000
 """The most rows that a fragment takes from a topic at once, whole batches of the topic aside."""
@@ -91,6 +98,7 @@ class RunningFragment:
         self.refusal: str | None = None
         """Why it could not be started, if it could not."""
 
+        self.quarantine = Quarantine()
         self._ending = False
         self._at_work = threading.Lock()
         self._topics: list[str] = []
@@ -301,6 +309,56 @@ class RunningFragment:
             rows.write.format("noop").mode("append").save()
 
     def _run(self, rows: DataFrame, epoch: int, plans: Sequence[Plan]) -> dict[str, Any]:
+        if len(plans) > 1:
+            rows = rows.persist()
+        try:
+            return self._run_without(self.quarantine.resting(), rows, epoch, plans)
+        except (PySparkException, Py4JJavaError) as error:
+            if self._ending:
+                raise
+            # Rows that come out of a stateful operator must not be asked of it again and again.
+            rows = rows.persist()
+            culprits = self._culprits(rows, plans)
+            if not culprits and any(sign in str(error) for sign in WORKERS_LATE):
+                raise
+            for task, reason in culprits.items():
+                self.quarantine.put(task, reason)
+            return self._run_without(self.quarantine.resting(), rows, epoch, plans)
+        finally:
+            if rows.is_cached:
+                rows.unpersist()
+
+    def _culprits(self, rows: DataFrame, plans: Sequence[Plan]) -> dict[str, str]:
+        """The tasks and topics that raise for these rows, with the reasons."""
+        culprits: dict[str, str] = {}
+        for plan in plans:
+            if self.fragment.id not in plan.fragments:
+                continue
+            here = rows.where(f"{SNAPSHOT} = {plan.number}") if len(plans) > 1 else rows
+            feeds = _feeds_of_items(plan, plan.fragments[self.fragment.id])
+
+            def trial(items: Sequence[str], plan: Plan = plan, here: DataFrame = here) -> str | None:
+                return self._tried(plan, here, set(items))
+
+            culprits |= find_culprits(feeds, trial)
+        return culprits
+
+    def _tried(self, plan: Plan, rows: DataFrame, wanted: set[str]) -> str | None:
+        """Why some tasks and topics fail for these rows, if they do; nothing is put out."""
+        fusion = Fusion(plan, plan.fragments[self.fragment.id])
+        try:
+            self._fuse(fusion, rows, lambda item: item in wanted, all_outputs=True)
+            frame = fusion.result(packed=False)
+            (rows if frame is None else frame).write.format("noop").mode("append").save()
+        except (PySparkException, Py4JJavaError) as error:
+            return _reason(str(error))
+        finally:
+            for stored in fusion.stored:
+                stored.unpersist()
+        return None
+
+    def _run_without(self, resting: set[str], rows: DataFrame, epoch: int, plans: Sequence[Plan]) -> dict[str, Any]:
+        """Run an epoch without some tasks and what is behind them, and stage what the others put out."""
         staging = self.around.state.path / "staging" / self.fragment.id
         shutil.rmtree(staging, ignore_errors=True)
         # A worker that outlives a killed engine for a moment must not write into what the next engine stages.
@@ -309,14 +367,17 @@ class RunningFragment:
         fusions: list[Fusion] = []
         targets: list[tuple[str, str, Plan]] = []
         parts = []
-        if len(plans) > 1:
-            rows = rows.persist()
+        ran: set[str] = set()
         for plan in plans:
             if self.fragment.id not in plan.fragments:
                 continue  # those who want its rows have paused or are gone: the rows pass by
             here = rows.where(f"{SNAPSHOT} = {plan.number}") if len(plans) > 1 else rows
             fusion = Fusion(plan, plan.fragments[self.fragment.id], first_output=len(targets))
-            targets += [(kind, name, plan) for kind, name in self._fuse(fusion, here)]
+            feeds = _feeds_of_items(plan, fusion.fragment)
+            left_out = behind(resting & feeds.keys(), feeds)
+            ran |= feeds.keys() - left_out
+            found = self._fuse(fusion, here, lambda item, left_out=left_out: item not in left_out)  # type: ignore[misc]
+            targets += [(kind, name, plan) for kind, name in found]
             fusions.append(fusion)
             part = fusion.result(packed=len(plans) == 1)
             if part is not None:
@@ -331,8 +392,7 @@ class RunningFragment:
             for fusion in fusions:
                 for stored in fusion.stored:
                     stored.unpersist()
-            if len(plans) > 1:
-                rows.unpersist()
+        self.quarantine.passed(ran)
         files: dict[tuple[str, str, int], list[tuple[str, int]]] = {}
         for item in staged:
             kind, name, plan = targets[item.output]
@@ -351,18 +411,23 @@ class RunningFragment:
             found.append(target)
         return found
 
-    def _fuse(self, fusion: Fusion, rows: DataFrame) -> list[tuple[str, str]]:
-        """Put the fragment's tasks and outputs into a fusion; returns where each output goes."""
+    def _fuse(
+        self, fusion: Fusion, rows: DataFrame, runs: Callable[[str], bool], *, all_outputs: bool = False
+    ) -> list[tuple[str, str]]:
+        """Put those of the fragment's tasks and topics that are to run into a fusion; returns where each output goes.
+
+        With ``all_outputs`` the rows of every task are an output, so that each task has work to do.
+        """
         plan, fragment = fusion.plan, fusion.fragment
         if fragment.kind is Kind.KEYED:
             fusion.hosted([plan.tasks[signature] for signature in fragment.roots], rows)
         elif fragment.kind is Kind.FEEDBACK:
-            if fragment.roots[0] in plan.tasks:
+            if fragment.roots[0] in plan.tasks and runs(fragment.roots[0]):
                 fusion.feedback(plan.tasks[fragment.roots[0]], rows)
         else:
             fusion.source(fragment.roots[0], rows)
         targets: list[tuple[str, str]] = []
-        for signature in fragment.tasks:
+        for signature in filter(runs, fragment.tasks):
             task = plan.tasks.get(signature)
             if task is None or (fragment.kind is Kind.FEEDBACK and signature == fragment.roots[0]):
                 continue
@@ -371,11 +436,14 @@ class RunningFragment:
                 targets += [("sink", signature)] * (len(fusion.outputs) - len(targets))
             else:
                 fusion.run(task)
+            if all_outputs:
+                fusion.put([Feed(signature, port.name, "in", None, None, False) for port in task.ports.outputs], TRIED)
         for topic in fragment.writes:
-            schema = self.around.schemas.of(plan, plan.tasks[topic.feeds[0].source])
-            names = [field.name for field in schema.fields]
-            fusion.put(topic.feeds, Output(topic.id, "arrow"), names)
-            targets += [("topic", topic.id)] * (len(fusion.outputs) - len(targets))
+            if runs(topic.id):
+                schema = self.around.schemas.of(plan, plan.tasks[topic.feeds[0].source])
+                names = [field.name for field in schema.fields]
+                fusion.put(topic.feeds, Output(topic.id, "arrow"), names)
+                targets += [("topic", topic.id)] * (len(fusion.outputs) - len(targets))
         return targets
 
     def _deliver(self, commit: Mapping[str, Any]) -> None:
@@ -386,6 +454,16 @@ class RunningFragment:
             else:
                 delivery = Delivery(f"{self.fragment.id}-{self._run_id}", commit["epoch"], target["snapshot"], files)
                 self.around.outbox(target["snapshot"], Signature(target["name"]), delivery)
+
+
+TRIED = Output("tried", "arrow")
+
+
+def _feeds_of_items(plan: Plan, fragment: Fragment) -> dict[str, list[str]]:
+    """The tasks of a fragment, sinks among them, and its topics, with what feeds each; those that feed others first."""
+    tasks = [plan.tasks[signature] for signature in fragment.tasks if signature in plan.tasks]
+    items: dict[str, list[str]] = {t.signature: [f.source for f in t.feeds if not f.feedback] for t in tasks}
+    return items | {topic.id: [feed.source for feed in topic.feeds] for topic in fragment.writes}
 
 
 def _last_number(folder: Path) -> int | None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from headgate.model.dataflow import Dataflow
+from headgate.model.names import Signature
 from headgate.runtime.fragment import RunningFragment
 from headgate.runtime.outbox import SinkOutbox
 from headgate.runtime.plan import Plan
@@ -48,17 +49,32 @@ class DataflowStatus:
 def dataflow_status(
     dataflow: Dataflow, snapshot: Snapshot, plan: Plan, running: Sequence[RunningFragment], outbox: SinkOutbox
 ) -> DataflowStatus:
-    """How a dataflow is doing: it is degraded where a sink of its refuses rows or a fragment that runs it failed."""
+    """How a dataflow is doing.
+
+    It is degraded where a sink of its refuses rows, a task of its raises, or a fragment that runs it has failed.
+    """
     mine = [task for task in plan.tasks.values() if dataflow.name in task.users]
     signatures = {task.signature for task in mine}
     reasons = [outbox.refusals[signature] for signature in signatures if signature in outbox.refusals]
     mine_run = [f for f in running if signatures & {*f.fragment.tasks, *f.fragment.roots}]
     reasons += [reason for fragment in mine_run if (reason := fragment.failure) is not None]
+    reasons += [reason for fragment in mine_run for reason in _raised(fragment, plan, signatures)]
     state = "paused" if dataflow.name in snapshot.paused else "degraded" if reasons else "running"
     rows = sum(outbox.delivered.get(signature, 0) for signature in signatures)
     shared = sum(len(task.users) > 1 for task in mine)
     owner = str(dataflow.owner)
     return DataflowStatus(dataflow.name, owner, state, "; ".join(reasons), len(mine), shared, rows)
+
+
+def _raised(fragment: RunningFragment, plan: Plan, signatures: Collection[str]) -> Iterator[str]:
+    """What tasks of a dataflow raised, or the streams into its stateful tasks, and so are left out for a while."""
+    read_by_mine = {topic.id for topic in fragment.fragment.writes if {f.source for f in topic.feeds} & set(signatures)}
+    for item, reason in fragment.quarantine.reasons.items():
+        task = plan.tasks.get(Signature(item))
+        if task is not None and item in signatures:
+            yield f"task '{task.name}' raised {reason}; it is left out and tried again later"
+        elif item in read_by_mine:
+            yield f"a stream into a stateful task raised {reason}; it is left out and tried again later"
 
 
 def fragment_status(fragment: RunningFragment) -> FragmentStatus:
