@@ -5,7 +5,13 @@ from __future__ import annotations
 import random
 from typing import Any
 
-__all__ = ["layered_document"]
+from headgate.model.config import Config
+from headgate.model.dataflow import Dataflow
+from headgate.model.names import DataflowName, PortName, TaskId
+from headgate.model.stream import Stream
+from headgate.model.task import Alternate, Task
+
+__all__ = ["chain", "layered_document"]
 
 
 def layered_document(tasks: int, seed: int) -> dict[str, Any]:
@@ -58,3 +64,16 @@ def _work(draw: random.Random) -> dict[str, Any]:
         first, second = draw.sample(works[:3], 2)
         return {"alternates": [{**first, "value": 0.7}, second]}
     return draw.choice(works)
+
+
+def chain(name: str, draw: random.Random, sources: int) -> Dataflow:
+    """A dataflow of seven tasks in a row, of which about half are likely to run already for others.
+
+    A source of so many, its parser, two steps of twenty kinds each, and three tasks that no other dataflow has.
+    """
+    shared = [f"source{draw.randrange(sources)}", "parse", f"clean{draw.randrange(20)}", f"shape{draw.randrange(20)}"]
+    labels = [*shared, f"look-{name}", f"warn-{name}", f"store-{name}"]
+    tasks = (Task(TaskId(f"t{n}"), (Alternate("opaque", "opaque", Config({"label": x})),)) for n, x in enumerate(labels))
+    ends = ((TaskId(f"t{n}"), TaskId(f"t{n + 1}")) for n in range(len(labels) - 1))
+    streams = (Stream(source, PortName("out"), target, PortName("in")) for source, target in ends)
+    return Dataflow(DataflowName(name), tuple(tasks), tuple(streams))
