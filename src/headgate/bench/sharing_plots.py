@@ -38,9 +38,9 @@ def plot(measured: Measured, folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     pictures: dict[str, tuple[str, Callable[[Any, Series], None]]] = {
         "tasks": ("Tasks at work after each step (as Fig. 7)", _tasks),
-        "workers": ("Workers allocated after each step (as Fig. 10)", _workers),
+        "workers": ("Workers allocated after each step (as Fig. 10; hot lies on replace-prune)", _workers),
         "operations": ("Time of an operation, mean marked (as Fig. 12)", _operations),
-        "costs": ("Cost of a minute, US cents; dashed: per submitted task, thousandths (as Fig. 13)", _costs),
+        "costs": ("Cost of a minute, US cents; dotted: per submitted task, thousandths (as Fig. 13; hot lies on replace-prune)", _costs),
     }
     return [_picture(measured, folder / f"sharing-{name}.png", *told) for name, told in pictures.items()]
 

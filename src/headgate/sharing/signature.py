@@ -30,7 +30,7 @@ from headgate.model.names import Signature, TaskId
 from headgate.model.stream import ByKey, ByPredicate, Duplicate, Stream
 from headgate.model.task import Port, Ports, Task
 
-__all__ = ["sign"]
+__all__ = ["sign", "sign_task"]
 
 DIGEST_BYTES = 20
 
@@ -57,6 +57,11 @@ def sign(dataflow: Dataflow) -> Mapping[TaskId, Signature]:
         else:
             signatures[task] = _digest(contents[task], [_feed(s, signatures[s.source]) for s in graph.feeds[task]])
     return signatures
+
+
+def sign_task(task: Task, scope: str, feeds: Iterable[tuple[Stream, Signature]]) -> Signature:
+    """The signature of one task that is in no loop, given those of the tasks that feed it."""
+    return _digest(_content(task, scope), [_feed(stream, parent) for stream, parent in feeds])
 
 
 def _groups(dataflow: Dataflow, graph: Graph) -> Iterable[Sequence[TaskId]]:
