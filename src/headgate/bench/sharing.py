@@ -132,7 +132,9 @@ def _timed(running: RunningSet, flows: list[Dataflow], submits: list[float], wit
 def _figures(runs: Mapping[Strategy, Run]) -> dict[str, float]:
     alone = runs[Strategy.NONE]
     pairs = zip(runs[Strategy.HOT].walk, alone.walk, strict=True)
-    figures = {"task_reduction": statistics.fmean(1 - a.active_tasks / b.active_tasks for a, b in pairs if b.active_tasks)}
+    figures = {
+        "task_reduction": statistics.fmean(1 - a.active_tasks / b.active_tasks for a, b in pairs if b.active_tasks)
+    }
     for strategy, one in runs.items():
         figures |= {
             f"{strategy.value}_workers": statistics.fmean(sample.workers for sample in one.walk),

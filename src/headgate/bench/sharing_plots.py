@@ -40,7 +40,10 @@ def plot(measured: Measured, folder: Path) -> list[Path]:
         "tasks": ("Tasks at work after each step (as Fig. 7)", _tasks),
         "workers": ("Workers allocated after each step (as Fig. 10; hot lies on replace-prune)", _workers),
         "operations": ("Time of an operation, mean marked (as Fig. 12)", _operations),
-        "costs": ("Cost of a minute, US cents; dotted: per submitted task, thousandths (as Fig. 13; hot lies on replace-prune)", _costs),
+        "costs": (
+            "Cost of a minute, US cents; dotted: per submitted task, thousandths (as Fig. 13; hot lies on replace-prune)",
+            _costs,
+        ),
     }
     return [_picture(measured, folder / f"sharing-{name}.png", *told) for name, told in pictures.items()]
 
@@ -86,7 +89,9 @@ def _workers(axes: Any, runs: Series) -> None:
 
 def _operations(axes: Any, runs: Series) -> None:
     times = [series["operation_s"][series["first"] : series["last"]] for series in runs.values()]
-    drawn = axes.violinplot([[min(value, 150.0) for value in many] for many in times], showmeans=False, showextrema=False)
+    drawn = axes.violinplot(
+        [[min(value, 150.0) for value in many] for many in times], showmeans=False, showextrema=False
+    )
     for body, name in zip(drawn["bodies"], runs, strict=True):
         body.set_facecolor(COLOURS[name])
         body.set_alpha(0.55)

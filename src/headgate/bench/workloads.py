@@ -73,7 +73,9 @@ def chain(name: str, draw: random.Random, sources: int) -> Dataflow:
     """
     shared = [f"source{draw.randrange(sources)}", "parse", f"clean{draw.randrange(20)}", f"shape{draw.randrange(20)}"]
     labels = [*shared, f"look-{name}", f"warn-{name}", f"store-{name}"]
-    tasks = (Task(TaskId(f"t{n}"), (Alternate("opaque", "opaque", Config({"label": x})),)) for n, x in enumerate(labels))
+    tasks = (
+        Task(TaskId(f"t{n}"), (Alternate("opaque", "opaque", Config({"label": x})),)) for n, x in enumerate(labels)
+    )
     ends = ((TaskId(f"t{n}"), TaskId(f"t{n + 1}")) for n in range(len(labels) - 1))
     streams = (Stream(source, PortName("out"), target, PortName("in")) for source, target in ends)
     return Dataflow(DataflowName(name), tuple(tasks), tuple(streams))

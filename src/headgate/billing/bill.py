@@ -70,14 +70,14 @@ class Bill:
         for line in self.lines:
             by_owner.setdefault(line.owner, []).append(line)
         return tuple(
-            OwnerLine(owner, len(lines), sum((x.cost for x in lines), Decimal()), sum((x.alone for x in lines), Decimal()))
+            OwnerLine(
+                owner, len(lines), sum((x.cost for x in lines), Decimal()), sum((x.alone for x in lines), Decimal())
+            )
             for owner, lines in sorted(by_owner.items())
         )
 
 
-def draw_up(
-    intervals: Sequence[Interval], customers: Iterable[Customer], prices: Prices, unit: Decimal = CENT
-) -> Bill:
+def draw_up(intervals: Sequence[Interval], customers: Iterable[Customer], prices: Prices, unit: Decimal = CENT) -> Bill:
     """Draw up the bills of some intervals; raises :class:`InputError` for a dataflow that no customer stands for.
 
     "Alone" is what the dataflow's own machines would have cost for as long as it ran: its tasks packed as the prices

@@ -126,9 +126,7 @@ def _focus(bill: Bill, provider: str, cost: Decimal, list_cost: Decimal) -> dict
 def to_text(bill: Bill) -> str:
     """The bill as a table for people: a line for each dataflow, then by owner, then what was idle and the sum."""
     head = ("", "owner", "hours", "cost", "alone", "saved")
-    rows = [
-        (x.dataflow, x.owner, f"{float(x.hours):.2f}", str(x.cost), str(x.alone), str(x.saved)) for x in bill.lines
-    ]
+    rows = [(x.dataflow, x.owner, f"{float(x.hours):.2f}", str(x.cost), str(x.alone), str(x.saved)) for x in bill.lines]
     owners = [(f"all of {x.owner}", "", "", str(x.cost), str(x.alone), str(x.saved)) for x in bill.owners]
     ends = [("idle", "", "", str(bill.idle), "", ""), ("total", "", "", str(bill.total), "", "")]
     table = [head, *rows, *owners, *ends]

@@ -61,7 +61,9 @@ class SharedSet:
 
     >>> from headgate.formats import parse
     >>> from headgate.model.registry import default_registry
-    >>> text = "name: {0}\\ntasks: [{{id: r, type: rate}}, {{id: f, type: filter, config: {{where: {1}}}, inputs: [r]}}]"
+    >>> text = (
+    ...     "name: {0}\\ntasks: [{{id: r, type: rate}}, {{id: f, type: filter, config: {{where: {1}}}, inputs: [r]}}]"
+    ... )
     >>> wide, narrow = (parse(text.format(*t), "yaml").dataflow for t in [("w", "value > 1"), ("n", "value > 5")])
     >>> shared, _ = SharedSet(default_registry()).submit(wide)
     >>> _, submission = shared.submit(narrow)

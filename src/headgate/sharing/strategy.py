@@ -112,9 +112,7 @@ class Deployment:
         return replace(self, units={**self.units, **units})
 
 
-def deploy(
-    strategy: Strategy, deployment: Deployment, change: Change, after: RunningSet
-) -> tuple[Deployment, Steps]:
+def deploy(strategy: Strategy, deployment: Deployment, change: Change, after: RunningSet) -> tuple[Deployment, Steps]:
     """Bring a change about; ``after`` is the running set that it has led to.
 
     >>> from headgate.formats import parse
@@ -192,9 +190,7 @@ def _replace_linked(deployment: Deployment, change: Change, after: RunningSet) -
     linked = resumed_deployment.holding(_shared(change) | resumed)
     stopped = tuple(deployment.units[number] for number in linked)
     old = [resumed_deployment.units[number] for number in linked]
-    unit = Unit(
-        active=fresh.union(*(unit.active for unit in old)), paused=_NONE.union(*(unit.paused for unit in old))
-    )
+    unit = Unit(active=fresh.union(*(unit.active for unit in old)), paused=_NONE.union(*(unit.paused for unit in old)))
     return resumed_deployment.with_units([unit], without=linked), Steps(stopped, (unit,), resumed=resumed)
 
 

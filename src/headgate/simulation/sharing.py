@@ -25,7 +25,18 @@ from headgate.sharing.running import RunningSet
 from headgate.sharing.strategy import Deployment, Steps, Strategy, Unit, deploy
 from headgate.simulation.collections import Collection
 
-__all__ = ["TRACES", "OperationTimes", "Run", "Sample", "Step", "Trace", "random_walk", "sequential", "simulate", "storm"]
+__all__ = [
+    "TRACES",
+    "OperationTimes",
+    "Run",
+    "Sample",
+    "Step",
+    "Trace",
+    "random_walk",
+    "sequential",
+    "simulate",
+    "storm",
+]
 
 START = datetime(2019, 1, 1)
 STEP_S = 60
@@ -162,7 +173,11 @@ class Run:
 
 
 def simulate(
-    trace: Trace, strategy: Strategy, draw: random.Random, times: OperationTimes | None = None, prices: Prices | None = None
+    trace: Trace,
+    strategy: Strategy,
+    draw: random.Random,
+    times: OperationTimes | None = None,
+    prices: Prices | None = None,
 ) -> Run:
     """Run a trace under a strategy; the same ``draw`` state gives the same run."""
     times, prices = times or storm(), prices or Prices(Decimal("0.10"))
@@ -197,9 +212,7 @@ def _machines(deployment: Deployment, running: RunningSet, prices: Prices) -> tu
     )
 
 
-def _workers(
-    unit: Unit, running: RunningSet, only: DataflowName | None, packing: int
-) -> Sequence[WorkerUsage]:
+def _workers(unit: Unit, running: RunningSet, only: DataflowName | None, packing: int) -> Sequence[WorkerUsage]:
     """The unit's workers with their active tasks, which were dealt out round-robin with the proxies and paused ones."""
     count = -(-unit.size // packing)
     dealt = [*sorted(unit.tasks), *(Signature("") for _ in unit.proxies)]

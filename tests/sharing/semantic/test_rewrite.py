@@ -152,7 +152,8 @@ def test_a_circle_is_kept_to() -> None:
         found = submitted(first, flow("narrow", where("v > 5"), owner="ben", share=share))
         assert len(found.wider) == wider
     found = submitted(
-        flow("wide", where("v > 3"), owner="ana", share="owner"), flow("narrow", where("v > 5"), owner="ana", share="owner")
+        flow("wide", where("v > 3"), owner="ana", share="owner"),
+        flow("narrow", where("v > 5"), owner="ana", share="owner"),
     )
     assert len(found.wider) == 1
 
@@ -178,7 +179,9 @@ def random_flow(name: str, draw: random.Random) -> Dataflow:
         if kind == "filter" and plain:
             steps.append(where(*draw.sample(ATOMS[:-6] if draw.random() < 0.9 else ATOMS, draw.choice((1, 1, 2, 3)))))
         elif kind == "range" and plain:
-            steps.append({"type": "range_filter", "config": {"ranges": {"v": [draw.choice((0, 1)), draw.choice((4, 5))]}}})
+            steps.append(
+                {"type": "range_filter", "config": {"ranges": {"v": [draw.choice((0, 1)), draw.choice((4, 5))]}}}
+            )
         elif kind == "select":
             columns = draw.sample(columns, draw.randint(max(1, len(columns) - 2), len(columns)))
             plain = {"id", "k", "n", "v", "w", "ok"} <= set(columns)

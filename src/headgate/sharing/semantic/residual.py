@@ -73,9 +73,7 @@ def _projection(
     if wide == wish:
         return ()
     there = {name.casefold(): (name, term) for name, term in wide}
-    derived = {
-        name: rendered(term, names) for name, term in wish if there.get(name.casefold(), ("", None))[1] != term
-    }
+    derived = {name: rendered(term, names) for name, term in wish if there.get(name.casefold(), ("", None))[1] != term}
     works: list[tuple[str, Config]] = [("derive", Config({"columns": derived}))] if derived else []
     works.append(("select", Config({"columns": [name for name, _ in wish]})))
     return tuple(works)

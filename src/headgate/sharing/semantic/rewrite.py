@@ -160,7 +160,10 @@ class _Rewriting:
         # It was found within the same circle, so the dataflow's own words for that circle name it too.
         share = Share.OWNER if running.task.scope else Share.ANYONE
         copied = replace(
-            running.task, id=self._free(name or TaskId(f"{running.brought_by}.{running.task.id}"), name), scope="", share=share
+            running.task,
+            id=self._free(name or TaskId(f"{running.brought_by}.{running.task.id}"), name),
+            scope="",
+            share=share,
         )
         streams = tuple(
             Stream(self.ids[s.source], s.source_port, copied.id, s.target_port, s.routing, s.side, s.feedback)

@@ -22,7 +22,19 @@ from typing import Any
 from headgate.model.expression import parsed_expression
 from headgate.tasks.rowwise import quoted
 
-__all__ = ["NotNormal", "Term", "column", "columns_in", "conjuncts", "kind", "kind_of_type", "normal", "normal_tree", "rendered", "try_cast"]
+__all__ = [
+    "NotNormal",
+    "Term",
+    "column",
+    "columns_in",
+    "conjuncts",
+    "kind",
+    "kind_of_type",
+    "normal",
+    "normal_tree",
+    "rendered",
+    "try_cast",
+]
 
 Term = tuple[Any, ...]
 
