@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import islice
+from heapq import nsmallest
 
 from headgate.model.names import DataflowName, PortName, Signature, TaskId
 from headgate.model.stream import Routing
@@ -58,12 +58,12 @@ class SharedTask:
     """The other dataflows that use it, with its id in each. Held, not copied: there may be very many."""
 
     def named_users(self, most: int = 3) -> str:
-        """The other users as a phrase.
+        """The other users as a phrase, the first by name.
 
         >>> SharedTask(TaskId("a"), None, {DataflowName(f"f{n}"): TaskId("a") for n in range(5)}).named_users()
         'f0, f1, f2 and 2 more'
         """
-        names = list(islice(self.users, most))
+        names = nsmallest(most, self.users)
         more = len(self.users) - len(names)
         return ", ".join(names) + (f" and {more} more" if more else "")
 

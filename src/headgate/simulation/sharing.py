@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -17,12 +17,12 @@ from fractions import Fraction
 from statistics import fmean
 
 from headgate.billing.attribution import attribute
-from headgate.billing.usage import Interval, Prices, VmUsage, WorkerUsage
+from headgate.billing.placement import machines
+from headgate.billing.usage import Interval, Prices
 from headgate.model.dataflow import Dataflow
-from headgate.model.names import DataflowName, Signature
 from headgate.sharing.change import Operation
 from headgate.sharing.running import RunningSet
-from headgate.sharing.strategy import Deployment, Steps, Strategy, Unit, deploy
+from headgate.sharing.strategy import Deployment, Steps, Strategy, deploy
 from headgate.simulation.collections import Collection
 
 __all__ = [
@@ -189,7 +189,7 @@ def simulate(
         else:
             running, change = running.withdraw(step.dataflow.name)
         deployment, steps = deploy(strategy, deployment, change, running)
-        interval = Interval(START + timedelta(seconds=STEP_S * number), STEP_S, _machines(deployment, running, prices))
+        interval = Interval(START + timedelta(seconds=STEP_S * number), STEP_S, machines(deployment, running, prices))
         samples.append(
             Sample(
                 submitted_tasks=sum(len(found.signatures) for found in running.submitted.as_dict().values()),
@@ -201,22 +201,3 @@ def simulate(
             )
         )
     return Run(strategy, trace, tuple(samples))
-
-
-def _machines(deployment: Deployment, running: RunningSet, prices: Prices) -> tuple[VmUsage, ...]:
-    names = {number: name for name, number in deployment.of_dataflow.items()}
-    return tuple(
-        VmUsage(f"unit{number}-{place}", prices.price_per_h, (worker,))
-        for number, unit in deployment.units.items()
-        for place, worker in enumerate(_workers(unit, running, names.get(number), prices.tasks_per_worker))
-    )
-
-
-def _workers(unit: Unit, running: RunningSet, only: DataflowName | None, packing: int) -> Sequence[WorkerUsage]:
-    """The unit's workers with their active tasks, which were dealt out round-robin with the proxies and paused ones."""
-    count = -(-unit.size // packing)
-    dealt = [*sorted(unit.tasks), *(Signature("") for _ in unit.proxies)]
-    return [
-        WorkerUsage({t: (only,) if only else tuple(running.users(t)) for t in dealt[n::count] if t in unit.active})
-        for n in range(count)
-    ]
