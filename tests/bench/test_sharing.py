@@ -8,13 +8,14 @@ import pytest
 
 from headgate.bench import sharing
 from headgate.bench.sharing_plots import plot
+from headgate.simulation.collections import riotbench_like
 
 
 def test_figures_table_and_pictures(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(sharing, "SIZES", (50, 200))
     monkeypatch.setattr(sharing, "ROUNDS", 1)
     monkeypatch.setattr(sharing, "BATCH", 5)
-    monkeypatch.setattr(sharing, "opmw_like", sharing.riotbench_like)
+    monkeypatch.setattr(sharing, "opmw_like", riotbench_like)
     monkeypatch.setenv("HEADGATE_SHARED_DATA", str(tmp_path / "none"))
     steps: list[str] = []
     measured = sharing.run(1, steps.append)

@@ -85,7 +85,7 @@ def test_after_any_sequence_the_running_set_is_that_of_the_papers_set_algebra(is
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(seed=seeds, isolated=st.booleans())
 def test_the_same_over_many_long_sequences(seed: int, isolated: bool) -> None:
     running, naive = RunningSet(), NaiveSet()

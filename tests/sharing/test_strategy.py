@@ -1,4 +1,4 @@
-"""Strategies: what each keeps running, pauses, proxies and launches, on the paper's own example and on random sequences."""
+"""Strategies: what each runs, pauses, proxies and launches, on the paper's own example and on random sequences."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.sharing.strategies import opaque
 def dag(name: str, *edges: str) -> Dataflow:
     """A dataflow from edges such as ``AB``; a task is called and labelled by its letter."""
     letters = dict.fromkeys("".join(edges))
-    streams = tuple(Stream(TaskId(a), PortName("out"), TaskId(b), PortName("in")) for a, b in edges)
+    streams = tuple(Stream(TaskId(a), PortName("out"), TaskId(b), PortName("in")) for a, b in map(tuple, edges))
     return Dataflow(DataflowName(name), tuple(opaque(letter, letter) for letter in letters), streams)
 
 

@@ -41,7 +41,7 @@ def plot(measured: Measured, folder: Path) -> list[Path]:
         "workers": ("Workers allocated after each step (as Fig. 10; hot lies on replace-prune)", _workers),
         "operations": ("Time of an operation, mean marked (as Fig. 12)", _operations),
         "costs": (
-            "Cost of a minute, US cents; dotted: per submitted task, thousandths (as Fig. 13; hot lies on replace-prune)",
+            "US cents a minute; dotted: thousandths per submitted task (as Fig. 13; hot lies on replace-prune)",
             _costs,
         ),
     }

@@ -92,7 +92,8 @@ def draw_up(intervals: Sequence[Interval], customers: Iterable[Customer], prices
         told = f"usage of dataflow '{strangers[0]}', which is not among those to be billed"
         raise InputError("UNKNOWN_DATAFLOW", told, {"dataflow": strangers[0]})
     hours = _hours(intervals)
-    amounts = apportion({**found.shares, _IDLE: found.idle}, unit)
+    owed: dict[str, Fraction] = {_IDLE: found.idle} | {str(name): share for name, share in found.shares.items()}
+    amounts = apportion(owed, unit)
     lines = tuple(
         Line(
             name,

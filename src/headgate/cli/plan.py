@@ -10,10 +10,12 @@ import typer
 
 from headgate.cli.output import known_types, notices_to_stderr, print_json
 from headgate.errors import printable
+from headgate.model.names import Signature, TaskId
 from headgate.service.load import load
 from headgate.service.plan import Planned, PlannedSubmission, dataflow_files, read_prices
 from headgate.service.plan import plan as plan_submissions
 from headgate.sharing.change import RunningStream
+from headgate.sharing.shared_set import Submission
 from headgate.sharing.strategy import Strategy
 
 __all__ = ["plan"]
@@ -79,8 +81,10 @@ def _submission(planned: PlannedSubmission) -> list[str]:
     users = {shared.id: shared.named_users() for shared in change.shared}
     exact = set(submission.exact)
     read = [task for task in (task.id for task in flow.tasks) if task in wider]
-    new = [task for task in change.own_ids if task not in {t for found in wider.values() for t in found.residual}]
-    head = f"{flow.name} (owner {flow.owner}): {len(flow.tasks)} tasks; {len(exact)} {'runs' if len(exact) == 1 else 'run'} already"
+    left = {task for found in wider.values() for task in found.residual}
+    new = [task for task in change.own_ids if task not in left]
+    head = f"{flow.name} (owner {flow.owner}): {len(flow.tasks)} tasks"
+    head += f"; {len(exact)} {'runs' if len(exact) == 1 else 'run'} already"
     head += f", {len(read)} {'reads a wider stream' if len(read) == 1 else 'read wider streams'}" if read else ""
     lines = [f"{head}, {len(new)} new"]
     width = max((len(task.id) for task in flow.tasks), default=0)
@@ -91,21 +95,22 @@ def _submission(planned: PlannedSubmission) -> list[str]:
             lines.append(f"  ~ {task.id:<{width}}  {_residual(submission, wider[task.id].residual)}")
         elif task.id in new:
             lines.append(f"  + {task.id}")
-    names = {**{s.running.signature: s.id for s in change.shared}, **_own_names(submission)}
+    names = _names(submission)
     taps = [f"{names[tap.source]} -> {names[tap.target]}" for tap in change.taps]
     lines.append(f"taps opened: {_listed(taps) or 'none'}")
-    lines.append(
-        f"touches {_listed(sorted(change.touched)) or 'nobody'}; interrupts {_listed(sorted(planned.interrupted)) or 'nobody'}"
-    )
+    touched, interrupted = _listed(sorted(change.touched)), _listed(sorted(planned.interrupted))
+    lines.append(f"touches {touched or 'nobody'}; interrupts {interrupted or 'nobody'}")
     return lines
 
 
-def _own_names(submission: Any) -> dict[str, str]:
+def _names(submission: Submission) -> dict[Signature, TaskId]:
+    """What the dataflow calls each task that it uses."""
     change = submission.change
-    return {task.signature: name for task, name in zip(change.own, change.own_ids, strict=True)}
+    names = {shared.running.signature: shared.id for shared in change.shared}
+    return names | {task.signature: name for task, name in zip(change.own, change.own_ids, strict=True)}
 
 
-def _residual(submission: Any, tasks: tuple[str, ...]) -> str:
+def _residual(submission: Submission, tasks: tuple[TaskId, ...]) -> str:
     if not tasks:
         return "the same rows are made already, in another way"
     types = {task.id: task.type for task in submission.dataflow.tasks}
@@ -165,7 +170,7 @@ def _facts(planned: Planned, strategy: Strategy) -> dict[str, Any]:
 
 def _submission_facts(planned: PlannedSubmission) -> dict[str, Any]:
     submission, change = planned.submission, planned.submission.change
-    names = {**{s.running.signature: s.id for s in change.shared}, **_own_names(submission)}
+    names = _names(submission)
 
     def stream(tap: RunningStream) -> dict[str, str]:
         return {"from": names[tap.source], "to": names[tap.target]}

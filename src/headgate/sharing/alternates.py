@@ -16,8 +16,8 @@ __all__ = ["binding_level", "dataflow_value", "strictest", "total_value"]
 def dataflow_value(running: RunningSet, name: str, active: Mapping[Signature, str]) -> float:
     """The value of a dataflow: the mean relative value of its tasks' active alternates (Gamma of DYN, Eq. 3).
 
-    ``active`` names the active alternate of a running task; where it names none, the one of most value is active. A task
-    that others share counts here like any other: its alternate is the same for all of them, and so is its value.
+    ``active`` names the active alternate of a running task; where it names none, the one of most value is active. A
+    task that others share counts here like any other: its alternate is the same for all of them, and so is its value.
     """
     submitted = running.find(name)
     return fmean(
@@ -45,8 +45,8 @@ def binding_level(running: RunningSet, signature: Signature) -> ServiceLevel:
 def strictest(levels: Iterable[ServiceLevel]) -> ServiceLevel:
     """Join service levels into one that meets each: what holds for a shared task holds for all who share it.
 
-    Throughput is the greatest that is asked for with the least tolerance, latency the least. Budget, break-even costs and
-    processors stay each dataflow's own: they bound what it pays, not how a task that it shares is served.
+    Throughput is the greatest that is asked for with the least tolerance, latency the least. Budget, break-even costs
+    and processors stay each dataflow's own: they bound what it pays, not how a task that it shares is served.
 
     >>> one = ServiceLevel(throughput_min=0.9, latency_max_s=10, latency_min_s=2)
     >>> both = strictest([one, ServiceLevel(throughput_tolerance=0.01, latency_max_s=1.5)])

@@ -82,7 +82,7 @@ class Components:
         for one, other in links:
             found, gone = found._unlinked(one, other)
             ends |= {one: None, other: None} if gone else {}
-        # Not just the two ends of each link: when the middle of three parts gets a new number, the outer two keep theirs.
+        # Not just the ends of each link: when the middle of three parts gets a new number, the outer two keep theirs.
         leaders: dict[int, Signature] = {}
         for end in ends:
             leader = leaders.setdefault(found.of(end), end)

@@ -14,9 +14,9 @@ the paper's four and ours:
                           source that nobody reads any more is stopped
 ==================  ====  =============================================================================================
 
-Everything here is pure: from a deployment and a change to the next deployment and the steps that lead there. SHARE adds a
-proxy for each boundary stream; here two streams from one running task share a proxy, since the proxy forwards the task's
-whole output.
+Everything here is pure: from a deployment and a change to the next deployment and the steps that lead there. SHARE adds
+a proxy for each boundary stream; here two streams from one running task share a proxy, since the proxy forwards the
+task's whole output.
 """
 
 from __future__ import annotations
@@ -116,7 +116,8 @@ def deploy(strategy: Strategy, deployment: Deployment, change: Change, after: Ru
     """Bring a change about; ``after`` is the running set that it has led to.
 
     >>> from headgate.formats import parse
-    >>> text = "name: {0}\\ntasks: [{{id: r, type: rate}}, {{id: c, type: write_memory, config: {{name: {0}}}, inputs: [r]}}]"
+    >>> sink = "{{id: c, type: write_memory, config: {{name: {0}}}, inputs: [r]}}"
+    >>> text = "name: {0}\\ntasks: [{{id: r, type: rate}}, " + sink + "]"
     >>> running, deployment = RunningSet(), Deployment()
     >>> for name in ("one", "two"):
     ...     running, change = running.submit(parse(text.format(name), "yaml").dataflow)
@@ -139,6 +140,7 @@ def _shared(change: Change) -> Tasks:
 
 
 def _launch_alone(deployment: Deployment, change: Change, after: RunningSet) -> Done:
+    del after
     unit = Unit(active=_own(change) | _shared(change))
     grown = deployment.with_units([unit])
     homes = {**grown.of_dataflow, change.dataflow: grown.made}
@@ -146,6 +148,7 @@ def _launch_alone(deployment: Deployment, change: Change, after: RunningSet) -> 
 
 
 def _stop_alone(deployment: Deployment, change: Change, after: RunningSet) -> Done:
+    del after
     number = deployment.of_dataflow[change.dataflow]
     homes = {name: home for name, home in deployment.of_dataflow.items() if name != change.dataflow}
     shrunk = replace(deployment.with_units([], without=[number]), of_dataflow=homes)
@@ -164,6 +167,7 @@ def _resume(deployment: Deployment, wanted: Tasks) -> tuple[Deployment, Tasks]:
 
 
 def _pause(deployment: Deployment, change: Change, after: RunningSet) -> Done:
+    del after
     own = _own(change)
     changed = {}
     for number in deployment.holding(own):
@@ -173,6 +177,7 @@ def _pause(deployment: Deployment, change: Change, after: RunningSet) -> Done:
 
 
 def _launch_increment(deployment: Deployment, change: Change, after: RunningSet) -> Done:
+    del after
     resumed_deployment, resumed = _resume(deployment, _own(change))
     fresh = _own(change) - resumed
     if not fresh:
@@ -183,6 +188,7 @@ def _launch_increment(deployment: Deployment, change: Change, after: RunningSet)
 
 
 def _replace_linked(deployment: Deployment, change: Change, after: RunningSet) -> Done:
+    del after
     resumed_deployment, resumed = _resume(deployment, _own(change))
     fresh = _own(change) - resumed
     if not fresh:
@@ -203,6 +209,7 @@ def _prune(deployment: Deployment, change: Change, after: RunningSet) -> Done:
 
 
 def _join(deployment: Deployment, change: Change, after: RunningSet) -> Done:
+    del after
     own = _own(change)
     if not own:
         return deployment, Steps()

@@ -5,8 +5,8 @@ neighbour on the way there. Using another version turns the differences on that 
 (*rerooting*; H. G. Baker, "Shallow binding makes functional arrays fast", ACM SIGPLAN Notices 26(8), 1991). One step
 costs what one change was large. A version that nobody holds any more is freed.
 
-Beside a hash array mapped trie, whose every change copies a path of nodes all over the memory, this takes a third of the
-time at a hundred thousand dataflows, and grows less with their number. Versions may be used from several threads.
+Beside a hash array mapped trie, whose every change copies a path of nodes all over the memory, this takes a third of
+the time at a hundred thousand dataflows, and grows less with their number. Versions may be used from several threads.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class VersionedMap(Mapping[K, V], Generic[K, V]):
     def get(self, key: K, /, default: V | D) -> V | D: ...
     def get(self, key: K, /, default: object = None) -> object:
         with self._lock:
-            return (self._items if self._items is not None else self._held()).get(key, default)  # type: ignore[arg-type]
+            return (self._items if self._items is not None else self._held()).get(key, default)
 
     def __contains__(self, key: object) -> bool:
         with self._lock:
@@ -122,6 +122,5 @@ class VersionedMap(Mapping[K, V], Generic[K, V]):
             holder._items, holder._differences, holder._nearer = None, back, version
             version._items, version._differences, version._nearer = items, {}, None
             holder = version
-        items = holder._items
-        assert items is not None
-        return items
+        assert self._items is not None
+        return self._items

@@ -1,8 +1,8 @@
-"""SHARE's experiment, simulated: dataflows come and go, and a strategy decides what runs, on how many workers, at what cost.
+"""SHARE's experiment, simulated: dataflows come and go, and a strategy decides what runs, on how many workers.
 
 A step of a trace submits or withdraws one dataflow, once a minute. Workers hold tasks of one unit, eight each, placed
-round-robin; each worker is a machine of one core. How long an operation takes is drawn from distributions with the figures
-that the paper gives for Storm.
+round-robin; each worker is a machine of one core. How long an operation takes is drawn from distributions with the
+figures that the paper gives for Storm.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def storm() -> OperationTimes:
     """The times that SHARE measured on Storm (section 7.3.3).
 
     Launching took 30 to 849 s, 40.4 s in the median and 64.5 s on average: here 30 s plus a log-normal time of median
-    10.4 s and mean 34.5 s, so ``sigma = sqrt(2 ln(34.5/10.4)) = 1.549``, cut at 849 s. Stopping took up to 12.9 s, 9.4 s in
-    the median: here a uniform time around that.
+    10.4 s and mean 34.5 s, so ``sigma = sqrt(2 ln(34.5/10.4)) = 1.549``, cut at 849 s. Stopping took up to 12.9 s,
+    9.4 s in the median: here a uniform time around that.
     """
     sigma = math.sqrt(2 * math.log(34.5 / 10.4))
     return OperationTimes(

@@ -1,4 +1,4 @@
-"""Semantic sharing: what is found, what is left alone, and that every dataflow's sinks get the rows they would get alone."""
+"""Semantic sharing: what is found, what is left alone, and that every sink gets the rows that it would get alone."""
 
 from __future__ import annotations
 

@@ -2,11 +2,11 @@
 
 A run of filters, projections and derived columns over one stream comes to a set of conjuncts that a row must meet and a
 list of columns, each a term over the columns of that stream, the *base*. Two runs over one base with equal forms make
-equal rows, in whatever order their authors wrote the steps. A form contains another when all rows and columns of the other
-can be had from it.
+equal rows, in whatever order their authors wrote the steps. A form contains another when all rows and columns of the
+other can be had from it.
 
-The base is the last task that is not of these types, has several inputs or alternates, is confined to another circle, or
-has an expression without a normal form. Its columns must be known.
+The base is the last task that is not of these types, has several inputs or alternates, is confined to another circle,
+or has an expression without a normal form. Its columns must be known.
 """
 
 from __future__ import annotations
@@ -78,7 +78,6 @@ class Known:
 
 
 def understand(
-    signature: Signature,
     task: Task,
     scope: str,
     feeds: Sequence[RunningStream],
@@ -124,9 +123,10 @@ def _schemas(
     for stream in feeds:
         schema = known[stream.source].schemas.get(stream.source_port) if stream.source in known else None
         entering.setdefault(stream.target_port, []).append(schema)
-    made = dict(options.outputs(Inputs(entering)))
-    declared = {port.name: port.schema for port in task.ports.outputs if port.schema} if task.ports else {}
-    return {**made, **declared}
+    made: dict[str, Schema | None] = dict(options.outputs(Inputs(entering)))
+    ports = task.ports.outputs if task.ports else ()
+    declared: dict[str, Schema | None] = {port.name: port.schema for port in ports if port.schema}
+    return made | declared
 
 
 def _input_form(stream: RunningStream, scope: str, known: Mapping[Signature, Known]) -> Form | None:

@@ -1,8 +1,8 @@
 """Whether a predicate that is true makes another true.
 
-Only truth matters: a filter drops a row for which its predicate is false and one for which it is null. Values of a column
-are totally ordered in Spark (NaN is greater than all numbers, and equal to itself), so bounds may be compared. The rules
-are few and each is sound; where none applies the answer is no.
+Only truth matters: a filter drops a row for which its predicate is false and one for which it is null. Values of a
+column are totally ordered in Spark (NaN is greater than all numbers, and equal to itself), so bounds may be compared.
+The rules are few and each is sound; where none applies the answer is no.
 """
 
 from __future__ import annotations
@@ -91,10 +91,10 @@ def _below(one: Term, other: Term) -> bool:
     if one[1] in NUMBERS and other[1] in NUMBERS:
         small, large = Fraction(one[2]), Fraction(other[2])
         return small < large and float(small) < float(large)
-    return one[1] == other[1] == "string" and one[2] < other[2]
+    return bool(one[1] == other[1] == "string" and one[2] < other[2])
 
 
 def _at_most(one: Term, other: Term) -> bool:
     if one[1] in NUMBERS and other[1] in NUMBERS:
         return Fraction(one[2]) <= Fraction(other[2])
-    return one[1] == other[1] == "string" and one[2] <= other[2]
+    return bool(one[1] == other[1] == "string" and one[2] <= other[2])

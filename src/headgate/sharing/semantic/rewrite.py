@@ -1,9 +1,10 @@
 """Rewriting a submitted dataflow so that it reads wider streams which run already, and does the rest itself.
 
-The outcome is an ordinary dataflow with equal sinks: it is merged, run and withdrawn like any other. Tasks are gone through
-from the sources on. One whose equivalent runs stays as it is. For a relational one that has to run anew, the running tasks
-over the same base are asked whether they contain it; the one that leaves least to do takes its place, with the residual
-behind it, unless that would make more tasks than the author wrote. What nothing reads any more falls away.
+The outcome is an ordinary dataflow with equal sinks: it is merged, run and withdrawn like any other. Tasks are gone
+through from the sources on. One whose equivalent runs stays as it is. For a relational one that has to run anew, the
+running tasks over the same base are asked whether they contain it; the one that leaves least to do takes its place,
+with the residual behind it, unless that would make more tasks than the author wrote. What nothing reads any more falls
+away.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ class _Rewriting:
         signature = sign_task(task, scope, zip(streams, sources, strict=True))
         if signature not in self.known:
             feeds = tuple(_by_signature(s, source, signature) for s, source in zip(streams, sources, strict=True))
-            self.known[signature] = understand(signature, task, scope, feeds, self.known, self.registry)
+            self.known[signature] = understand(task, scope, feeds, self.known, self.registry)
         return _Node(signature, task, streams)
 
     def _keep(self, node: _Node) -> None:
