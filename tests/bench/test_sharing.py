@@ -15,6 +15,7 @@ def test_figures_table_and_pictures(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     monkeypatch.setattr(sharing, "SIZES", (50, 200))
     monkeypatch.setattr(sharing, "ROUNDS", 1)
     monkeypatch.setattr(sharing, "BATCH", 5)
+    monkeypatch.setattr(sharing, "SEMANTIC", 60)
     monkeypatch.setattr(sharing, "opmw_like", riotbench_like)
     monkeypatch.setenv("HEADGATE_SHARED_DATA", str(tmp_path / "none"))
     steps: list[str] = []
@@ -22,6 +23,7 @@ def test_figures_table_and_pictures(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     figures = measured.figures
     assert figures["merges_per_s"] > 0
     assert figures["growth"] > 0
+    assert figures["semantic_reuses"] > 0
     assert 0.2 < figures["riotbench_rw1_task_reduction"] < 0.6
     assert figures["riotbench_rw1_hot_operation_s"] < figures["riotbench_rw1_none_operation_s"]
     assert figures["paper_riotbench_rw1_task_reduction"] == 0.45

@@ -93,8 +93,12 @@ def _submission(planned: PlannedSubmission) -> list[str]:
             lines.append(f"  = {task.id:<{width}}  for {users[task.id]}")
         elif task.id in wider:
             lines.append(f"  ~ {task.id:<{width}}  {_residual(submission, wider[task.id].residual)}")
+        elif task.id in users:
+            lines.append(f"  ~ {task.id:<{width}}  the same rows are made already, for {users[task.id]}")
         elif task.id in new:
             lines.append(f"  + {task.id}")
+        else:
+            lines.append(f"  - {task.id:<{width}}  not needed: nothing reads it any more")
     names = _names(submission)
     taps = [f"{names[tap.source]} -> {names[tap.target]}" for tap in change.taps]
     lines.append(f"taps opened: {_listed(taps) or 'none'}")

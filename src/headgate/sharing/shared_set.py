@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from headgate.model.dataflow import Dataflow
-from headgate.model.names import DataflowName, TaskId
+from headgate.model.names import DataflowName, Signature, TaskId
 from headgate.model.registry import Registry
 from headgate.sharing.change import Change
 from headgate.sharing.deduplicate import deduplicate
@@ -26,33 +26,16 @@ class Submission:
     dataflow: Dataflow
     """As it is merged and is to be run: rewritten where a wider stream runs already."""
 
-    wider: tuple[WiderStream, ...] = ()
+    written: Mapping[TaskId, Signature]
+    """The signatures of the tasks as their author wrote them."""
 
-    signatures: Mapping[TaskId, str] = field(default_factory=dict)
-    """Those of the dataflow as its author wrote it."""
+    wider: tuple[WiderStream, ...] = ()
 
     @property
     def exact(self) -> tuple[TaskId, ...]:
-        """The tasks that run already, just as their author wrote them."""
-        return tuple(shared.id for shared in self.change.shared if shared.id not in self._brought_in)
-
-    @property
-    def _brought_in(self) -> set[TaskId]:
-        """Running tasks that are used although the author did not write them."""
-        wider = {found.wider for found in self.wider}
-        chain = {shared.running.signature: shared for shared in self.change.shared}
-        found: set[TaskId] = set()
-        waiting = [signature for signature in wider if signature in chain]
-        while waiting:
-            shared = chain[waiting.pop()]
-            if shared.id not in found and shared.running.signature not in self._written:
-                found.add(shared.id)
-                waiting += [stream.source for stream in shared.running.feeds if stream.source in chain]
-        return found
-
-    @property
-    def _written(self) -> set[str]:
-        return set(self.signatures.values())
+        """The tasks that run already, just as written; the other shared ones are owed to normal forms."""
+        signatures = set(self.written.values())
+        return tuple(shared.id for shared in self.change.shared if shared.running.signature in signatures)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +63,13 @@ class SharedSet:
         """Merge a dataflow; raises :class:`~headgate.errors.InputError` when its name is taken."""
         if not self.semantic or dataflow.name in self.running:
             running, change = self.running.submit(dataflow)
-            return replace(self, running=running), Submission(change, running.find(dataflow.name).dataflow)
+            merged = running.find(dataflow.name)
+            return replace(self, running=running), Submission(change, merged.dataflow, merged.signatures)
         alone = deduplicate(dataflow)
         rewritten = rewrite(alone.dataflow, self.running, self.index, self.registry)
         running, change = self.running.submit(rewritten.dataflow)
         found = {task.signature: rewritten.known.get(task.signature, Known()) for task in change.own}
-        submission = Submission(change, running.find(dataflow.name).dataflow, rewritten.wider, alone.signatures)
+        submission = Submission(change, running.find(dataflow.name).dataflow, alone.signatures, rewritten.wider)
         return replace(self, running=running, index=self.index.add(found)), submission
 
     def withdraw(self, name: DataflowName | str) -> tuple[SharedSet, Change]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from fractions import Fraction
+from functools import lru_cache
 
 from headgate.sharing.semantic.term import NUMBERS, Term
 
@@ -89,12 +90,17 @@ def _satisfies(value: Term, wanted: Term) -> bool:
 def _below(one: Term, other: Term) -> bool:
     """Whether a value is less, also after both were turned into doubles, which may make near ones equal."""
     if one[1] in NUMBERS and other[1] in NUMBERS:
-        small, large = Fraction(one[2]), Fraction(other[2])
+        small, large = _value(one[2]), _value(other[2])
         return small < large and float(small) < float(large)
     return bool(one[1] == other[1] == "string" and one[2] < other[2])
 
 
+@lru_cache(maxsize=65_536)
+def _value(number: str) -> Fraction:
+    return Fraction(number)
+
+
 def _at_most(one: Term, other: Term) -> bool:
     if one[1] in NUMBERS and other[1] in NUMBERS:
-        return Fraction(one[2]) <= Fraction(other[2])
+        return _value(one[2]) <= _value(other[2])
     return bool(one[1] == other[1] == "string" and one[2] <= other[2])

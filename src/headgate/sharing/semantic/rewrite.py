@@ -118,6 +118,8 @@ class _Rewriting:
         best: tuple[tuple[int, int, str], Signature, Residual] | None = None
         for signature, wide in self.index.candidates(wish):
             left = residual(wide, wish)
+            if left is not None and not left.works:
+                return signature, left  # nothing can leave less
             if left is not None and len(left.works) <= self._written(node):
                 met = len(wide.form.conjuncts) if wide.form else 0
                 rank = (len(left.works), -met, signature)
