@@ -126,6 +126,7 @@ predicates = st.one_of(
     expressions,
     st.sampled_from(["text = '<&>\"'", "text\t= 'ü'", "id like '%\r\n'", "length(text) > 3 and not (v = 1)"]),
 )
+shares = st.sampled_from(["never", "owner", "anyone"])
 spans = st.sampled_from(["500ms", "10 s", "5min", "1.5h", "1d"])
 functions = st.sampled_from(["pkg.mod.function", "mod:function"])
 
@@ -307,6 +308,13 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
     document: dict[str, Any] = {"name": draw(st.sampled_from(ODD_NAMES)), "tasks": draw(st.permutations(tasks))}
     if draw(st.booleans()):
         document |= {"version": 1, "owner": draw(st.sampled_from(ODD_NAMES)), "description": draw(texts)}
+    if draw(st.booleans()):
+        document["share"] = draw(shares)
+    if draw(st.booleans()):
+        chosen = draw(st.integers(0, len(tasks) - 1))
+        document["tasks"] = [
+            task | ({"share": draw(shares)} if n == chosen else {}) for n, task in enumerate(document["tasks"])
+        ]
     level = draw(service_levels())
     return document | ({"service_level": level} if level else {})
 

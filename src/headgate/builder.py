@@ -164,6 +164,7 @@ class Flow:
         owner: str | None = None,
         description: str = "",
         service_level: ServiceLevel | Mapping[str, Any] | None = None,
+        share: str | None = None,
     ) -> None:
         self._file, mark = _caller()
         self._document = MarkedDict(mark)
@@ -176,6 +177,7 @@ class Flow:
             "owner": owner,
             "description": description,
             "service_level": service_level and dict(service_level),
+            "share": share,
         }
         for key, value in parts.items():
             if value:
@@ -196,12 +198,14 @@ class Flow:
     ) -> Step:
         """Add a task: a type with its options, or ``None`` and several :func:`alternate`.
 
-        Without ``id`` it is called after its type, numbered where that is taken.
+        Without ``id`` it is called after its type, numbered where that is taken. ``share`` is the isolation class where
+        it is a text, and an option of the type otherwise (``sample`` has one of that name).
         """
         _, mark = _caller()
         document = MarkedDict(mark)
         name = id if id is not None else self._free_id(type or "task")
         self._ids.add(name)
+        isolation = options.pop("share") if isinstance(options.get("share"), str) else None
         work: dict[str, Any] = {
             "id": name,
             "type": type,
@@ -209,6 +213,7 @@ class Flow:
             "cost_s": cost_s,
             "selectivity": selectivity,
             "ports": ports,
+            "share": isolation,
         }
         if alternates:
             work["alternates"] = [dict(choice.document) for choice in alternates]

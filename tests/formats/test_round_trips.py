@@ -94,7 +94,7 @@ def _shuffled(value: Any, draw: random.Random) -> Any:
 def _written_out(document: dict[str, Any]) -> dict[str, Any]:
     """The same document with every default in it."""
     level: dict[str, Any] = {"throughput_min": 0.8, "throughput_tolerance": 0.05, "latency_max_s": None}
-    head: dict[str, Any] = {"version": 1, "owner": "nobody", "description": ""}
+    head: dict[str, Any] = {"version": 1, "owner": "nobody", "description": "", "share": "anyone"}
     whole = head | document | {"service_level": level | document.get("service_level", {})}
     return whole | {"tasks": [_task_written_out(task) for task in document["tasks"]]}
 
@@ -102,7 +102,7 @@ def _written_out(document: dict[str, Any]) -> dict[str, Any]:
 def _task_written_out(task: dict[str, Any]) -> dict[str, Any]:
     short: dict[str, Any] = {"config": {}, "cost_s": None, "selectivity": None, "alternates": None}
     feeds = [feed if isinstance(feed, dict) else {"from": feed} for feed in task.get("inputs", [])]
-    whole: dict[str, Any] = {"ports": None} | ({} if "alternates" in task else short) | task
+    whole: dict[str, Any] = {"ports": None, "share": None} | ({} if "alternates" in task else short) | task
     whole["inputs"] = [{"to": None, "where": None, "key": None, "feedback": False} | feed for feed in feeds]
     if whole.get("alternates"):
         return whole | {"alternates": [way | {"config": _options_written_out(way)} for way in whole["alternates"]]}

@@ -11,12 +11,13 @@ from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
 from headgate.formats import parse
-from headgate.model.config import Config
+from headgate.model.config import Config, canonical_text
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import DataflowName, Owner, PortName, TaskId
 from headgate.model.service_level import ServiceLevel
 from headgate.model.stream import Stream
 from headgate.model.task import Alternate, Task
+from headgate.sharing import signature
 from headgate.sharing.deduplicate import deduplicate
 from headgate.sharing.signature import sign
 from tests.sharing.strategies import dataflows, opaque
@@ -229,3 +230,12 @@ def test_interleaving_a_stream_with_its_double_still_doubles_it() -> None:
     done = deduplicate(flow(a, b, c, streams=tuple(into))).dataflow
     assert [str(stream) for stream in done.streams] == ["a:out -> c:in", "a:out -> c:in"]
     assert sign(done)[c.id] != sign(flow(a, c, streams=(into[0],)))[c.id]
+
+
+@given(st.text(max_size=4), st.text(max_size=4), st.none() | st.integers(0, 3), st.booleans())
+def test_the_short_way_to_write_a_plain_stream_gives_the_canonical_text(
+    source: str, target: str, side: int | None, feedback: bool
+) -> None:
+    stream = Stream(TaskId("a"), PortName(source), TaskId("b"), PortName(target), side=side, feedback=feedback)
+    wanted = canonical_text([target, -1 if side is None else side, source, "abc", feedback, []])
+    assert signature._feed(stream, "abc") == wanted

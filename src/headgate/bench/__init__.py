@@ -6,10 +6,11 @@ import os
 import platform
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from headgate import __version__
-from headgate.bench import model, runtime
+from headgate.bench import model, runtime, sharing, sharing_plots
 from headgate.bench.measured import Measured
 
 __all__ = ["BENCHMARKS", "Benchmark", "report"]
@@ -24,11 +25,16 @@ class Benchmark:
     name: str
     summary: str
     run: Callable[[int, Progress], Measured] = field(repr=False)
+    plot: Callable[[Measured, Path], list[Path]] | None = field(default=None, repr=False)
+    """Draws what was measured into files of a folder."""
 
 
 BENCHMARKS: Mapping[str, Benchmark] = {
     "model": Benchmark("model", "Reading, checking and signing dataflows of 1,000 to 100,000 tasks.", model.run),
     "runtime": Benchmark("runtime", "What running dataflows on Spark costs, and how quick changes are.", runtime.run),
+    "sharing": Benchmark(
+        "sharing", "How quick merging is, and what each strategy saves.", sharing.run, sharing_plots.plot
+    ),
 }
 
 

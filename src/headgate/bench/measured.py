@@ -16,6 +16,8 @@ class Measured:
 
     figures: dict[str, float]
     samples: dict[str, Any]
+    table: str = ""
+    """A table for people; the figures one by one if left out."""
 
 
 def cpu_seconds() -> float:

@@ -5,7 +5,13 @@ from __future__ import annotations
 import random
 from typing import Any
 
-__all__ = ["layered_document"]
+from headgate.model.config import Config
+from headgate.model.dataflow import Dataflow
+from headgate.model.names import DataflowName, PortName, TaskId
+from headgate.model.stream import Stream
+from headgate.model.task import Alternate, Task
+
+__all__ = ["chain", "layered_document", "relational_chain"]
 
 
 def layered_document(tasks: int, seed: int) -> dict[str, Any]:
@@ -58,3 +64,32 @@ def _work(draw: random.Random) -> dict[str, Any]:
         first, second = draw.sample(works[:3], 2)
         return {"alternates": [{**first, "value": 0.7}, second]}
     return draw.choice(works)
+
+
+def chain(name: str, draw: random.Random, sources: int) -> Dataflow:
+    """A dataflow of seven tasks in a row, of which about half are likely to run already for others.
+
+    A source of so many, its parser, two steps of twenty kinds each, and three tasks that no other dataflow has.
+    """
+    shared = [f"source{draw.randrange(sources)}", "parse", f"clean{draw.randrange(20)}", f"shape{draw.randrange(20)}"]
+    labels = [*shared, f"look-{name}", f"warn-{name}", f"store-{name}"]
+    return _in_a_row(name, [("opaque", {"label": label}) for label in labels])
+
+
+def relational_chain(name: str, draw: random.Random, sources: int) -> Dataflow:
+    """A dataflow of five tasks in a row: a source of so many, two filters and a projection of few kinds, and a sink."""
+    works: list[tuple[str, dict[str, Any]]] = [
+        ("read_files", {"path": f"in/{draw.randrange(sources)}", "columns": "id string, v double, w double, k bigint"}),
+        ("filter", {"where": f"v > {draw.randrange(20)} and id is not null"}),
+        ("filter", {"where": f"k in ({draw.randrange(5)}, {draw.randrange(5, 10)})"}),
+        ("select", {"columns": draw.choice((["id", "v"], ["id", "v", "w"], ["v", "k"]))}),
+        ("write_files", {"path": f"out/{name}"}),
+    ]
+    return _in_a_row(name, works)
+
+
+def _in_a_row(name: str, works: list[tuple[str, dict[str, Any]]]) -> Dataflow:
+    tasks = (Task(TaskId(f"t{n}"), (Alternate(kind, kind, Config(config)),)) for n, (kind, config) in enumerate(works))
+    ends = ((TaskId(f"t{n}"), TaskId(f"t{n + 1}")) for n in range(len(works) - 1))
+    streams = (Stream(source, PortName("out"), target, PortName("in")) for source, target in ends)
+    return Dataflow(DataflowName(name), tuple(tasks), tuple(streams))

@@ -81,11 +81,14 @@ def _raw_tasks(value: object) -> Iterable[object]:
 def _dataflow(head: DataflowDocument, tasks: Tasks, default_name: str) -> Dataflow:
     return Dataflow(
         name=DataflowName(head.name or default_name),
-        tasks=tuple(Task(task.id, tuple(task.alternates), task.declared) for task in tasks.known.values()),
+        tasks=tuple(
+            Task(task.id, tuple(task.alternates), task.declared, task.document.share) for task in tasks.known.values()
+        ),
         streams=tuple(stream for task in tasks.known.values() for _, stream in task.feeds),
         owner=Owner(head.owner),
         description=head.description,
         service_level=head.service_level.value(),
+        share=head.share,
     )
 
 

@@ -23,6 +23,9 @@ def bench(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write the JSON, with every sample, to this file too.")
     ] = None,
+    plots: Annotated[
+        Path | None, typer.Option("--plots", help="Draw what was measured into this folder, where there is a picture.")
+    ] = None,
 ) -> None:
     """Run a benchmark: a table for people, and figures for programs with --json.
 
@@ -39,12 +42,20 @@ def bench(
         hint = f"did you mean '{near}'?" if near else f"there is {', '.join(BENCHMARKS)}"
         raise InputError("UNKNOWN_BENCHMARK", f"unknown benchmark {name[:60]!r}; {hint}")
     benchmark = BENCHMARKS[name]
-    result = report(benchmark, benchmark.run(seed, lambda step: typer.echo(f"  {step}", err=True)), seed)
+    if plots is not None and benchmark.plot is None:
+        raise InputError("NO_PLOTS", f"benchmark '{name}' has no pictures; leave --plots out")
+    measured = benchmark.run(seed, lambda step: typer.echo(f"  {step}", err=True))
+    result = report(benchmark, measured, seed)
     if out is not None:
         write_file(out, json.dumps(result, indent=2) + "\n", force=True)
         sentence_to_stderr(f"figures written to {out}")
+    if plots is not None and benchmark.plot is not None:
+        for path in benchmark.plot(measured, plots):
+            sentence_to_stderr(f"picture written to {path}")
     if as_json:
         print_json({key: value for key, value in result.items() if key != "samples"})
+    elif measured.table:
+        typer.echo(measured.table, nl=False)
     else:
         for key, value in result["figures"].items():
             typer.echo(f"{key:<28} {value:>14,.3f}" if isinstance(value, float) else f"{key:<28} {value:>14}")

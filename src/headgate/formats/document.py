@@ -25,6 +25,7 @@ from headgate.model.dataflow import DEFAULT_OWNER, Dataflow
 from headgate.model.names import NAME_PATTERN, NAME_RULE, is_name
 from headgate.model.registry import Registry
 from headgate.model.service_level import ServiceLevel
+from headgate.model.share import Share
 from headgate.model.stream import ByKey, ByPredicate, Stream
 from headgate.model.task import Alternate, Gather, Port, Ports, Task
 from headgate.model.task_type import ColumnName, Expression, SchemaText
@@ -172,6 +173,7 @@ class TaskDocument(_Document):
         None, min_length=1, description="Interchangeable ways to do the task."
     )
     ports: PortsDocument | None = Field(None, description="Named ports of a user-defined task.")
+    share: Share | None = Field(None, description="With whom it may be shared; as the dataflow says if left out.")
     inputs: tuple[Annotated[InputDocument, BeforeValidator(_input)], ...] = Field(
         (), description="The streams it reads."
     )
@@ -194,6 +196,7 @@ class DataflowDocument(_Document):
     owner: Name = Field(DEFAULT_OWNER, description="Whose it is, and who pays.")
     description: Text = Field("", description="What it is for.")
     service_level: ServiceLevelDocument = Field(ServiceLevelDocument(), description="What is asked of it.")
+    share: Share = Field(Share.ANYONE, description="With whom its tasks may be shared, unless they say otherwise.")
     tasks: list[Any] = Field(description="The steps, in any order.", min_length=1)
 
 
@@ -207,6 +210,8 @@ def to_document(dataflow: Dataflow) -> dict[str, Any]:
     level = _service_level(dataflow.service_level)
     if level:
         document["service_level"] = level
+    if dataflow.share is not Share.ANYONE:
+        document["share"] = dataflow.share.value
     feeds: dict[str, list[Stream]] = {}
     for stream in dataflow.streams:
         feeds.setdefault(stream.target, []).append(stream)
@@ -241,6 +246,8 @@ def _task(task: Task, feeds: list[Stream]) -> dict[str, Any]:
         document["alternates"] = [_alternate(alternate) for alternate in task.alternates]
     if task.ports is not None:
         document["ports"] = _ports(task.ports)
+    if task.share is not None:
+        document["share"] = task.share.value
     if feeds:
         document["inputs"] = [_feed(stream) for stream in feeds]
     return document

@@ -69,7 +69,9 @@ def write(document: dict[str, Any]) -> str:
     """Write a document as Python that builds it again."""
     names = _variables([task["id"] for task in document["tasks"]])
     dynamic = any("alternates" in task for task in document["tasks"])
-    head: dict[str, Any] = {key: document[key] for key in ("owner", "description", "service_level") if key in document}
+    head: dict[str, Any] = {
+        key: document[key] for key in ("owner", "description", "service_level", "share") if key in document
+    }
     lines = [
         f"from headgate import Flow{', alternate' if dynamic else ''}",
         "",
@@ -88,14 +90,14 @@ def _task(task: dict[str, Any]) -> str:
             "None",
             *(_work("alternate", choice, ("name", "value", "cost_s", "selectivity")) for choice in task["alternates"]),
         ]
-        return _call("flow.task", positional, {key: task[key] for key in ("id", "ports") if key in task})
-    return _work("flow.task", task, ("id", "cost_s", "selectivity", "ports"))
+        return _call("flow.task", positional, {key: task[key] for key in ("id", "ports", "share") if key in task})
+    return _work("flow.task", task, ("id", "cost_s", "selectivity", "ports", "share"))
 
 
 def _work(function: str, work: dict[str, Any], own: tuple[str, ...]) -> str:
     options = work.get("config", {})
     arguments = {key: work[key] for key in own if key in work}
-    reserved = {"id", "name", "value", "cost_s", "selectivity", "ports", "config", "type", "self"}
+    reserved = {"id", "name", "value", "cost_s", "selectivity", "ports", "share", "config", "type", "self"}
     plain = all(
         key.isascii() and key.isidentifier() and not keyword.iskeyword(key) and key not in reserved for key in options
     )

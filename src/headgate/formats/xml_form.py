@@ -42,9 +42,9 @@ _CHILDREN = {
     "edge": ("key",),
 }
 _ATTRIBUTES = {
-    "dataflow": ("name", "owner", "version"),
+    "dataflow": ("name", "owner", "share", "version"),
     "service_level": None,
-    "PE": ("id",),
+    "PE": ("id", "share"),
     "in": ("id", "type", "gather"),
     "out": ("id", "type"),
     "alternate": ("name", "impl", "value", "cost_s", "selectivity"),
@@ -211,7 +211,7 @@ class _Translation:
         self.task = None
 
     def dataflow(self, root: _Element) -> MarkedDict:
-        document = _marked(root, ("name", "owner"))
+        document = _marked(root, ("name", "owner", "share"))
         if "version" in root.attributes:
             version = root.attributes["version"]
             document.put("version", int(version) if re.fullmatch("[0-9]{1,9}", version) else version, root.mark)
@@ -238,7 +238,7 @@ class _Translation:
         return document
 
     def _task(self, element: _Element) -> MarkedDict:
-        task = _marked(element, ("id",))
+        task = _marked(element, ("id", "share"))
         alternates = element.all("alternate")
         if len(alternates) == 1 and not {"name", "value"} & set(alternates[0].attributes):
             self._work(alternates[0], task)
@@ -373,7 +373,7 @@ def _marked(element: _Element, names: tuple[str, ...]) -> MarkedDict:
 def write(document: dict[str, Any], ports_of: dict[str, Ports]) -> str:
     """Write a document as XML; ``ports_of`` gives the ports of each task."""
     root = ElementTree.Element(
-        "dataflow", {name: str(document[name]) for name in ("name", "owner", "version") if name in document}
+        "dataflow", {name: str(document[name]) for name in ("name", "owner", "share", "version") if name in document}
     )
     if "description" in document:
         _put_text(ElementTree.SubElement(root, "description"), document["description"])
@@ -391,7 +391,7 @@ def write(document: dict[str, Any], ports_of: dict[str, Ports]) -> str:
 
 
 def _write_task(root: ElementTree.Element, task: dict[str, Any], ports: Ports) -> None:
-    element = ElementTree.SubElement(root, "PE", {"id": task["id"]})
+    element = ElementTree.SubElement(root, "PE", {name: task[name] for name in ("id", "share") if name in task})
     for tag, side in (("in", ports.inputs), ("out", ports.outputs)):
         for port in side:
             schema = {"type": str(port.schema)} if port.schema else {}

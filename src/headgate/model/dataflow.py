@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from headgate.model.names import DataflowName, Owner
 from headgate.model.service_level import ServiceLevel
+from headgate.model.share import Share, scope_of
 from headgate.model.stream import Stream
 from headgate.model.task import Task
 
@@ -29,6 +30,8 @@ class Dataflow:
     owner: Owner = DEFAULT_OWNER
     description: str = ""
     service_level: ServiceLevel = field(default_factory=ServiceLevel)
+    share: Share = Share.ANYONE
+    """With whom its tasks may be shared, where a task does not say otherwise."""
 
     def __post_init__(self) -> None:
         position = {task.id: index for index, task in enumerate(self.tasks)}
@@ -38,6 +41,10 @@ class Dataflow:
             if stream.source not in position or stream.target not in position:
                 raise ValueError(f"stream {stream} has an end that is no task of dataflow '{self.name}'")
         object.__setattr__(self, "streams", tuple(sorted(self.streams, key=lambda s: position[s.target])))
+
+    def scope(self, task: Task) -> str:
+        """The circle within which one of its tasks may be shared; empty for everyone."""
+        return task.scope or scope_of(task.share or self.share, self.owner, self.name)
 
     @property
     def types(self) -> Iterable[str]:

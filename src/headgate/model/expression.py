@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-__all__ = ["check_query", "columns_of", "spliced"]
+__all__ = ["check_query", "columns_of", "parsed_expression", "spliced"]
 
 MAX_LENGTH = 10_000
 MAX_DEPTH = 100
@@ -49,6 +49,12 @@ def columns_of(expression: str) -> tuple[str, ...]:
         raise ValueError(f"a parameter inside an expression: {_cut(expression)} (write the value itself)")
     found = [column.parts[0].name for column in tree.find_all(exp.Column, bfs=False)]
     return tuple(dict.fromkeys(name for name in found if name))
+
+
+def parsed_expression(expression: str) -> Any:
+    """The tree of a SQL expression, as sqlglot has it; raises ``ValueError`` when it is not a single expression."""
+    columns_of(expression)
+    return _parsed(expression)
 
 
 def spliced(expression: str, into: Callable[[str], str]) -> str:

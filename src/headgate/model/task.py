@@ -8,6 +8,7 @@ from enum import StrEnum
 from headgate.model.config import Config
 from headgate.model.names import PortName, TaskId
 from headgate.model.schema import Schema
+from headgate.model.share import Share
 
 __all__ = ["Alternate", "Gather", "Port", "Ports", "Task"]
 
@@ -77,6 +78,11 @@ class Task:
     id: TaskId
     alternates: tuple[Alternate, ...]
     ports: Ports | None = None
+    share: Share | None = None
+    """With whom it may be shared; as its dataflow says if left out."""
+
+    scope: str = ""
+    """In a merged graph, the circle to which the task is confined; empty in what people write."""
 
     def __post_init__(self) -> None:
         if not self.alternates:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from headgate.errors import InputError
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import DataflowName, Signature, TaskId
 from headgate.sharing.deduplicate import deduplicate
@@ -30,12 +31,18 @@ class Merged:
 def merge(dataflows: Iterable[Dataflow]) -> Merged:
     """Merge dataflows: equivalent tasks become one, every sink stays (SHARE, Alg. 1, for a whole set at once).
 
-    A task is called after the first dataflow that has it, ``dataflow.task``.
+    A task is called after the first dataflow that has it, ``dataflow.task``. Raises :class:`InputError` for two
+    dataflows of one name.
     """
+    names: set[DataflowName] = set()
     merged: dict[Signature, TaskId] = {}
     users: dict[TaskId, tuple[DataflowName, ...]] = {}
     tasks, streams, submitted = [], [], 0
     for dataflow in dataflows:
+        if dataflow.name in names:
+            told = f"two dataflows are called '{dataflow.name}'; give one of them another name"
+            raise InputError("NAME_TAKEN", told, {"dataflow": dataflow.name})
+        names.add(dataflow.name)
         alone = deduplicate(dataflow)
         submitted += len(alone.dataflow.tasks)
         added = set()
@@ -43,7 +50,7 @@ def merge(dataflows: Iterable[Dataflow]) -> Merged:
             signature = alone.signatures[task.id]
             if signature not in merged:
                 merged[signature] = TaskId(f"{dataflow.name}.{task.id}")
-                tasks.append(replace(task, id=merged[signature]))
+                tasks.append(replace(task, id=merged[signature], share=None, scope=dataflow.scope(task)))
                 added.add(task.id)
             users[merged[signature]] = (*users.get(merged[signature], ()), dataflow.name)
         for stream in alone.dataflow.streams:

@@ -1,0 +1,120 @@
+"""Bills: what each dataflow and each owner pays for a period, beside what it would have cost alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from fractions import Fraction
+
+from headgate.billing.attribution import CENT, apportion, attribute, rounded_money
+from headgate.billing.usage import Customer, Interval, Prices
+from headgate.errors import InputError
+from headgate.model.names import DataflowName, Owner
+
+__all__ = ["Bill", "Line", "OwnerLine", "draw_up"]
+
+_IDLE = "\x00idle"  # sorts before every name, and is none
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What a dataflow pays, and what it would have paid alone."""
+
+    dataflow: DataflowName
+    owner: Owner
+    tasks: int
+    hours: Fraction
+    """How long it ran."""
+
+    cost: Decimal
+    alone: Decimal
+
+    @property
+    def saved(self) -> Decimal:
+        return self.alone - self.cost
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerLine:
+    """What an owner pays for all dataflows together."""
+
+    owner: Owner
+    dataflows: int
+    cost: Decimal
+    alone: Decimal
+
+    @property
+    def saved(self) -> Decimal:
+        return self.alone - self.cost
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """The bills of a period. The lines and ``idle`` add up to ``total``, the cluster's cost, to the last cent."""
+
+    start: datetime
+    end: datetime
+    currency: str
+    lines: tuple[Line, ...]
+    idle: Decimal
+    """What machines cost on which nothing ran; nobody's line holds it."""
+
+    total: Decimal
+
+    @property
+    def owners(self) -> tuple[OwnerLine, ...]:
+        """The lines by owner."""
+        by_owner: dict[Owner, list[Line]] = {}
+        for line in self.lines:
+            by_owner.setdefault(line.owner, []).append(line)
+        return tuple(
+            OwnerLine(
+                owner, len(lines), sum((x.cost for x in lines), Decimal()), sum((x.alone for x in lines), Decimal())
+            )
+            for owner, lines in sorted(by_owner.items())
+        )
+
+
+def draw_up(intervals: Sequence[Interval], customers: Iterable[Customer], prices: Prices, unit: Decimal = CENT) -> Bill:
+    """Draw up the bills of some intervals; raises :class:`InputError` for a dataflow that no customer stands for.
+
+    "Alone" is what the dataflow's own machines would have cost for as long as it ran: its tasks packed as the prices
+    say, on machines that it shares with nobody.
+    """
+    if not intervals:
+        raise InputError("NOTHING_TO_BILL", "no interval to draw up a bill for; the period holds no usage")
+    known = {customer.dataflow: customer for customer in customers}
+    found = attribute(intervals)
+    strangers = sorted(set(found.shares) - set(known))
+    if strangers:
+        told = f"usage of dataflow '{strangers[0]}', which is not among those to be billed"
+        raise InputError("UNKNOWN_DATAFLOW", told, {"dataflow": strangers[0]})
+    hours = _hours(intervals)
+    owed: dict[str, Fraction] = {_IDLE: found.idle} | {str(name): share for name, share in found.shares.items()}
+    amounts = apportion(owed, unit)
+    lines = tuple(
+        Line(
+            name,
+            known[name].owner,
+            known[name].tasks,
+            hours[name],
+            amounts[name],
+            rounded_money(Fraction(prices.alone_per_h(known[name].tasks)) * hours[name], unit),
+        )
+        for name in sorted(found.shares)
+    )
+    start, end = min(interval.start for interval in intervals), max(interval.end for interval in intervals)
+    return Bill(start, end, prices.currency, lines, amounts[_IDLE], sum(amounts.values(), Decimal()))
+
+
+def _hours(intervals: Iterable[Interval]) -> dict[DataflowName, Fraction]:
+    hours: dict[DataflowName, Fraction] = {}
+    for interval in intervals:
+        names = {
+            name for vm in interval.vms for worker in vm.workers for users in worker.tasks.values() for name in users
+        }
+        for name in names:
+            hours[name] = hours.get(name, Fraction()) + interval.hours
+    return hours

@@ -1,0 +1,169 @@
+"""Bills as text, CSV, JSON, and in the columns of FOCUS, which the FinOps Foundation keeps for cost and usage data."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+from headgate.billing.bill import Bill
+
+__all__ = ["FOCUS_COLUMNS", "rows_of", "to_csv", "to_dict", "to_focus", "to_json", "to_text"]
+
+FOCUS_COLUMNS = (
+    *("BilledCost", "BillingAccountId", "BillingAccountName", "BillingCurrency", "BillingPeriodEnd"),
+    *("BillingPeriodStart", "ChargeCategory", "ChargeClass", "ChargeDescription", "ChargeFrequency"),
+    *("ChargePeriodEnd", "ChargePeriodStart", "ConsumedQuantity", "ConsumedUnit", "ContractedCost"),
+    *("EffectiveCost", "InvoiceIssuerName", "ListCost", "PricingQuantity", "PricingUnit", "ProviderName"),
+    *("PublisherName", "ResourceId", "ResourceName", "ResourceType", "ServiceCategory", "ServiceName"),
+    *("SubAccountId", "SubAccountName", "Tags"),
+)
+"""Columns of FOCUS 1.2, in alphabetical order; those that a bill has nothing to say to are left out."""
+
+
+def to_dict(bill: Bill) -> dict[str, Any]:
+    """The bill for ``--json``; amounts are texts, so that no digit is lost."""
+    return {
+        "start": _time(bill.start),
+        "end": _time(bill.end),
+        "currency": bill.currency,
+        "dataflows": [
+            {
+                "dataflow": line.dataflow,
+                "owner": line.owner,
+                "tasks": line.tasks,
+                "hours": round(float(line.hours), 6),
+                "cost": str(line.cost),
+                "alone": str(line.alone),
+                "saved": str(line.saved),
+            }
+            for line in bill.lines
+        ],
+        "owners": [
+            {
+                "owner": line.owner,
+                "dataflows": line.dataflows,
+                "cost": str(line.cost),
+                "alone": str(line.alone),
+                "saved": str(line.saved),
+            }
+            for line in bill.owners
+        ],
+        "idle": str(bill.idle),
+        "total": str(bill.total),
+    }
+
+
+def to_json(bill: Bill) -> str:
+    return json.dumps(to_dict(bill), indent=2, ensure_ascii=False) + "\n"
+
+
+def to_csv(bill: Bill) -> str:
+    """A row for each dataflow, and one for what was idle, whose dataflow and owner are empty."""
+    head = ["start", "end", "dataflow", "owner", "tasks", "hours", "cost", "alone", "saved", "currency"]
+    period = [_time(bill.start), _time(bill.end)]
+    rows = [
+        [*period, x.dataflow, x.owner, x.tasks, round(float(x.hours), 6), x.cost, x.alone, x.saved, bill.currency]
+        for x in bill.lines
+    ]
+    idle = [*period, "", "", "", "", bill.idle, "", "", bill.currency]
+    return _csv(head, [*rows, idle])
+
+
+def to_focus(bill: Bill, provider: str = "Headgate") -> str:
+    """The bill as CSV with the columns of FOCUS: the owner is the sub-account, the dataflow the resource.
+
+    ``ListCost`` is what the dataflow would have cost alone, so that list minus billed is what sharing has saved.
+    """
+    rows = [
+        _focus(bill, provider, line.cost, line.alone)
+        | {
+            "ChargeDescription": f"Dataflow {line.dataflow}: its share of machines that it shared",
+            "ConsumedQuantity": _plain(line.hours),
+            "PricingQuantity": _plain(line.hours),
+            "ResourceId": line.dataflow,
+            "ResourceName": line.dataflow,
+            "SubAccountId": line.owner,
+            "SubAccountName": line.owner,
+            "Tags": json.dumps({"tasks": str(line.tasks)}),
+        }
+        for line in bill.lines
+    ]
+    idle = _focus(bill, provider, bill.idle, bill.idle) | {"ChargeDescription": "Idle machines, which no dataflow used"}
+    return _csv(FOCUS_COLUMNS, ([row.get(name, "") for name in FOCUS_COLUMNS] for row in [*rows, idle]))
+
+
+def _focus(bill: Bill, provider: str, cost: Decimal, list_cost: Decimal) -> dict[str, Any]:
+    return {
+        "BilledCost": cost,
+        "BillingAccountId": provider.lower(),
+        "BillingAccountName": provider,
+        "BillingCurrency": bill.currency,
+        "BillingPeriodEnd": _time(bill.end),
+        "BillingPeriodStart": _time(bill.start),
+        "ChargeCategory": "Usage",
+        "ChargeFrequency": "Usage-Based",
+        "ChargePeriodEnd": _time(bill.end),
+        "ChargePeriodStart": _time(bill.start),
+        "ConsumedUnit": "Hours",
+        "ContractedCost": cost,
+        "EffectiveCost": cost,
+        "InvoiceIssuerName": provider,
+        "ListCost": list_cost,
+        "PricingUnit": "Hours",
+        "ProviderName": provider,
+        "PublisherName": provider,
+        "ResourceType": "Dataflow",
+        "ServiceCategory": "Analytics",
+        "ServiceName": "Streaming dataflows",
+    }
+
+
+def to_text(bill: Bill) -> str:
+    """The bill as a table for people: a line for each dataflow, then by owner, then what was idle and the sum."""
+    head = ("", "owner", "hours", "cost", "alone", "saved")
+    rows = [(x.dataflow, x.owner, f"{float(x.hours):.2f}", str(x.cost), str(x.alone), str(x.saved)) for x in bill.lines]
+    owners = [(f"all of {x.owner}", "", "", str(x.cost), str(x.alone), str(x.saved)) for x in bill.owners]
+    ends = [("idle", "", "", str(bill.idle), "", ""), ("total", "", "", str(bill.total), "", "")]
+    table = [head, *rows, *owners, *ends]
+    widths = [max(len(row[column]) for row in table) for column in range(len(head))]
+    lines = [
+        "  ".join(
+            cell.ljust(width) if column < 2 else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in table
+    ]
+    period = f"{_time(bill.start)} to {_time(bill.end)}, in {bill.currency}"
+    return "\n".join([period, "", *lines]) + "\n"
+
+
+def _csv(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(head)
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _plain(hours: Any) -> str:
+    return f"{float(hours):.6f}".rstrip("0").rstrip(".")
+
+
+def _time(moment: datetime) -> str:
+    """As FOCUS and everybody else wants it: ISO 8601, UTC.
+
+    >>> _time(datetime(2026, 11, 1))
+    '2026-11-01T00:00:00Z'
+    """
+    known = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return known.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def rows_of(text: str) -> list[Mapping[str, str]]:
+    """The rows of an exported CSV, by column."""
+    return list(csv.DictReader(io.StringIO(text)))

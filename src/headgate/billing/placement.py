@@ -1,0 +1,37 @@
+"""Which machines a deployment takes, and whose tasks run on which: usage before anything is measured."""
+
+from __future__ import annotations
+
+from headgate.billing.usage import Prices, VmUsage, WorkerUsage
+from headgate.model.names import DataflowName, Signature
+from headgate.sharing.running import RunningSet
+from headgate.sharing.strategy import Deployment, Unit
+
+__all__ = ["machines"]
+
+
+def machines(deployment: Deployment, running: RunningSet, prices: Prices) -> tuple[VmUsage, ...]:
+    """Place the units of a deployment as SHARE's experiments do: a worker holds tasks of one unit, dealt round-robin.
+
+    Paused tasks and proxies take up room, but nobody is billed for them: a worker with nothing else is idle.
+    """
+    alone = {number: name for name, number in deployment.of_dataflow.items()}
+    workers = [
+        worker
+        for number, unit in deployment.units.items()
+        for worker in _workers(unit, running, alone.get(number), prices.tasks_per_worker)
+    ]
+    size = prices.workers_per_vm
+    return tuple(
+        VmUsage(f"vm-{n // size}", prices.price_per_h, tuple(workers[n : n + size]))
+        for n in range(0, len(workers), size)
+    )
+
+
+def _workers(unit: Unit, running: RunningSet, only: DataflowName | None, packing: int) -> list[WorkerUsage]:
+    count = -(-unit.size // packing)
+    dealt = [*sorted(unit.tasks), *(Signature("") for _ in unit.proxies)]
+    return [
+        WorkerUsage({t: (only,) if only else tuple(running.users(t)) for t in dealt[n::count] if t in unit.active})
+        for n in range(count)
+    ]

@@ -1,0 +1,107 @@
+"""What was used in an interval: machines, the workers on them, and whose tasks ran there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+
+from headgate.model.names import DataflowName, Owner
+
+__all__ = ["Customer", "Interval", "Prices", "VmUsage", "WorkerUsage", "packed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """What a machine costs and holds; enough to say what a dataflow would have cost alone."""
+
+    price_per_h: Decimal = Decimal("0.10")
+    workers_per_vm: int = 1
+    tasks_per_worker: int = 8
+    currency: str = "USD"
+
+    def vms(self, tasks: int) -> int:
+        """The machines that a dataflow of so many tasks needs when it shares none.
+
+        >>> Prices(workers_per_vm=2).vms(17)
+        2
+        """
+        workers = -(-tasks // self.tasks_per_worker)
+        return -(-workers // self.workers_per_vm)
+
+    def alone_per_h(self, tasks: int) -> Decimal:
+        """What such a dataflow costs an hour on machines of its own."""
+        return self.vms(tasks) * self.price_per_h
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerUsage:
+    """A worker's active tasks, each with the dataflows that use it; paused tasks and proxies are not among them."""
+
+    tasks: Mapping[str, tuple[DataflowName, ...]]
+
+    @property
+    def is_active(self) -> bool:
+        return any(self.tasks.values())
+
+
+@dataclass(frozen=True, slots=True)
+class VmUsage:
+    """A machine that was paid for, and its workers."""
+
+    name: str
+    price_per_h: Decimal
+    workers: tuple[WorkerUsage, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A span of billing (delta in SHARE) in which nothing changed."""
+
+    start: datetime
+    length_s: int
+    vms: tuple[VmUsage, ...]
+
+    @property
+    def end(self) -> datetime:
+        return self.start + timedelta(seconds=self.length_s)
+
+    @property
+    def hours(self) -> Fraction:
+        return Fraction(self.length_s, 3_600)
+
+    @property
+    def cost(self) -> Fraction:
+        """What the machines cost, used or not."""
+        return sum((Fraction(vm.price_per_h) * self.hours for vm in self.vms), Fraction())
+
+
+@dataclass(frozen=True, slots=True)
+class Customer:
+    """A dataflow as the bill knows it: whose it is, and of how many tasks."""
+
+    dataflow: DataflowName
+    owner: Owner
+    tasks: int
+
+
+def packed(tasks: Mapping[str, tuple[DataflowName, ...]], prices: Prices, name: str = "vm") -> tuple[VmUsage, ...]:
+    """Put tasks onto as few machines as hold them, round-robin over the workers, as SHARE's experiments do.
+
+    >>> vms = packed({f"t{n}": ("a",) for n in range(9)}, Prices(workers_per_vm=2))
+    >>> [[len(worker.tasks) for worker in vm.workers] for vm in vms]
+    [[5, 4]]
+    """
+    count = -(-len(tasks) // prices.tasks_per_worker)
+    listed = list(tasks.items())
+    workers = [WorkerUsage(dict(listed[number::count])) for number in range(count)]
+    return tuple(
+        VmUsage(f"{name}-{number}", prices.price_per_h, tuple(_slice(workers, number, prices.workers_per_vm)))
+        for number in range(-(-count // prices.workers_per_vm))
+    )
+
+
+def _slice(workers: Sequence[WorkerUsage], number: int, size: int) -> Sequence[WorkerUsage]:
+    return workers[number * size : (number + 1) * size]

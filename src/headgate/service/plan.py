@@ -1,0 +1,164 @@
+"""What would happen if dataflows were submitted: what is reused and added, whom it touches, and everyone's bill."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from headgate.billing.bill import Bill, draw_up
+from headgate.billing.placement import machines
+from headgate.billing.usage import Customer, Interval, Prices
+from headgate.errors import InputError, shorten
+from headgate.formats import FORMATS
+from headgate.model.dataflow import Dataflow
+from headgate.model.names import DataflowName, Owner
+from headgate.model.registry import Registry
+from headgate.sharing.shared_set import SharedSet, Submission
+from headgate.sharing.strategy import Deployment, Steps, Strategy, deploy
+
+__all__ = ["BillChange", "Planned", "PlannedSubmission", "dataflow_files", "plan", "read_prices"]
+
+HOUR_S = 3_600
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedSubmission:
+    """One dataflow: how it would be merged, what would have to be done, and who would notice."""
+
+    dataflow: Dataflow
+    """As its author wrote it, without duplicates."""
+
+    submission: Submission
+    steps: Steps
+    interrupted: frozenset[DataflowName]
+    """The dataflows whose tasks would be stopped and launched again."""
+
+
+@dataclass(frozen=True, slots=True)
+class BillChange:
+    """What a dataflow pays an hour, before and after; ``None`` while it is not there."""
+
+    dataflow: DataflowName
+    owner: Owner
+    before: Decimal | None
+    after: Decimal
+    alone: Decimal
+
+    @property
+    def change(self) -> Decimal:
+        return self.after - (self.before or Decimal())
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """All that would happen, in the order of submission."""
+
+    submissions: tuple[PlannedSubmission, ...]
+    bills: tuple[BillChange, ...]
+    total_before: Decimal
+    total_after: Decimal
+    prices: Prices
+
+
+def plan(
+    running: Sequence[Dataflow],
+    given: Sequence[Dataflow],
+    registry: Registry,
+    *,
+    strategy: Strategy = Strategy.HOT,
+    semantic: bool = True,
+    prices: Prices | None = None,
+) -> Planned:
+    """Submit dataflows to a set that exists only here; raises :class:`InputError` for a name that is taken."""
+    prices = prices or Prices()
+    shared, deployment = SharedSet(registry, semantic and strategy is not Strategy.NONE), Deployment()
+    for dataflow in running:
+        shared, deployment, _ = _submitted(shared, deployment, dataflow, strategy)
+    before = _bill(shared, deployment, [*running], prices)
+    found = []
+    for dataflow in given:
+        shared, deployment, planned = _submitted(shared, deployment, dataflow, strategy)
+        found.append(planned)
+    after = _bill(shared, deployment, [*running, *given], prices)
+    paid = {line.dataflow: line.cost for line in before.lines} if before else {}
+    bills = tuple(
+        BillChange(line.dataflow, line.owner, paid.get(line.dataflow), line.cost, line.alone)
+        for line in (after.lines if after else ())
+    )
+    totals = [bill.total if bill else Decimal("0.00") for bill in (before, after)]
+    return Planned(tuple(found), bills, totals[0], totals[1], prices)
+
+
+def _submitted(
+    shared: SharedSet, deployment: Deployment, dataflow: Dataflow, strategy: Strategy
+) -> tuple[SharedSet, Deployment, PlannedSubmission]:
+    registry = shared.registry
+    shared, submission = shared.submit(dataflow)
+    deployment, steps = deploy(strategy, deployment, submission.change, shared.running)
+    stopped = (task for unit in steps.stopped for task in unit.active)
+    interrupted = {name for task in stopped for name in shared.running.users(task)} - {dataflow.name}
+    if strategy is Strategy.NONE:  # it runs as if nothing else did
+        _, submission = SharedSet(registry, semantic=False).submit(dataflow)
+    return shared, deployment, PlannedSubmission(dataflow, submission, steps, frozenset(interrupted))
+
+
+def _bill(shared: SharedSet, deployment: Deployment, dataflows: Iterable[Dataflow], prices: Prices) -> Bill | None:
+    customers = [Customer(flow.name, flow.owner, len(flow.tasks)) for flow in dataflows]
+    if not customers:
+        return None
+    hour = Interval(datetime(2000, 1, 1), HOUR_S, machines(deployment, shared.running, prices))
+    return draw_up([hour], customers, prices, unit=Decimal("0.0001"))
+
+
+def dataflow_files(places: Iterable[Path]) -> list[Path]:
+    """Files as they are, and for a folder the dataflow files in it, by name."""
+    endings = {ending for many in FORMATS.values() for ending in many}
+    found: list[Path] = []
+    for place in places:
+        if place.is_dir():
+            inside = sorted(path for path in place.iterdir() if path.suffix.lower() in endings and path.is_file())
+            if not inside:
+                told = f"{place} holds no dataflow; expected files that end in {', '.join(sorted(endings))}"
+                raise InputError("NO_DATAFLOWS", told, {"folder": str(place)})
+            found += inside
+        else:
+            found.append(place)
+    return found
+
+
+class _PricesDocument(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    price_per_h: Decimal = Field(Decimal("0.10"), ge=0, max_digits=15, decimal_places=6)
+    workers_per_vm: int = Field(1, ge=1, le=10_000)
+    tasks_per_worker: int = Field(8, ge=1, le=100_000)
+    currency: str = Field("USD", pattern=r"^[A-Z]{3}$")
+
+
+def read_prices(path: Path) -> Prices:
+    """Read prices from a YAML or JSON file; raises :class:`InputError` that names the file and the field."""
+    try:
+        value = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        told = (error.strerror or str(error)).lower()
+        raise InputError("BAD_PRICES", f"{path}: cannot read this file: {told}") from None
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError):
+        raise InputError("BAD_PRICES", f"{path}: neither YAML nor JSON") from None
+    known = ", ".join(_PricesDocument.model_fields)
+    if not isinstance(value, dict):
+        raise InputError("BAD_PRICES", f"{path}: expected a mapping with any of {known}")
+    try:
+        return Prices(**_PricesDocument.model_validate(value).model_dump())
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = ".".join(map(str, first["loc"]))
+        if first["type"] == "extra_forbidden":
+            raise InputError("BAD_PRICES", f"{path}: unknown field {shorten(field)}; expected any of {known}") from None
+        told = f"{path}: {field} is {shorten(first['input'])}: {first['msg'][:1].lower()}{first['msg'][1:]}"
+        raise InputError("BAD_PRICES", told, {"field": field}) from None

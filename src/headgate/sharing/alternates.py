@@ -1,0 +1,65 @@
+"""Alternates of shared tasks: one is active for all dataflows that share the task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from statistics import fmean
+
+from headgate.model.names import DataflowName, Signature
+from headgate.model.service_level import ServiceLevel
+from headgate.model.task import Task
+from headgate.sharing.running import RunningSet
+
+__all__ = ["binding_level", "dataflow_value", "strictest", "total_value"]
+
+
+def dataflow_value(running: RunningSet, name: str, active: Mapping[Signature, str]) -> float:
+    """The value of a dataflow: the mean relative value of its tasks' active alternates (Gamma of DYN, Eq. 3).
+
+    ``active`` names the active alternate of a running task; where it names none, the one of most value is active. A
+    task that others share counts here like any other: its alternate is the same for all of them, and so is its value.
+    """
+    submitted = running.find(name)
+    return fmean(
+        _relative_value(running.tasks[signature].running.task, active.get(signature))
+        for signature in submitted.signatures.values()
+    )
+
+
+def total_value(running: RunningSet, active: Mapping[Signature, str]) -> float:
+    """The sum over dataflows: switching a shared task counts once for each dataflow that uses it."""
+    return sum(dataflow_value(running, name, active) for name in running.submitted)
+
+
+def _relative_value(task: Task, wanted: str | None) -> float:
+    values = {way.name: value for way, value in zip(task.alternates, task.relative_values, strict=True)}
+    return values.get(wanted, max(values.values())) if wanted is not None else max(values.values())
+
+
+def binding_level(running: RunningSet, signature: Signature) -> ServiceLevel:
+    """The service level that binds a running task: the strictest of the dataflows that use it."""
+    names: Iterable[DataflowName] = running.users(signature)
+    return strictest(running.find(name).dataflow.service_level for name in names)
+
+
+def strictest(levels: Iterable[ServiceLevel]) -> ServiceLevel:
+    """Join service levels into one that meets each: what holds for a shared task holds for all who share it.
+
+    Throughput is the greatest that is asked for with the least tolerance, latency the least. Budget, break-even costs
+    and processors stay each dataflow's own: they bound what it pays, not how a task that it shares is served.
+
+    >>> one = ServiceLevel(throughput_min=0.9, latency_max_s=10, latency_min_s=2)
+    >>> both = strictest([one, ServiceLevel(throughput_tolerance=0.01, latency_max_s=1.5)])
+    >>> both.throughput_min, both.throughput_tolerance, both.latency_max_s, both.latency_min_s
+    (0.9, 0.01, 1.5, None)
+    """
+    known = list(levels)
+    longest = min((level.latency_max_s for level in known if level.latency_max_s is not None), default=None)
+    shortest = min((level.latency_min_s for level in known if level.latency_min_s is not None), default=None)
+    kept = shortest if longest is not None and shortest is not None and shortest < longest else None
+    return ServiceLevel(
+        throughput_min=max(level.throughput_min for level in known),
+        throughput_tolerance=min(level.throughput_tolerance for level in known),
+        latency_max_s=longest,
+        latency_min_s=kept,
+    )

@@ -1,0 +1,232 @@
+"""The running set: every task of the submitted dataflows once, found by its signature.
+
+SHARE keeps two invariants. *Sink coverage* (Eq. 1): for each sink of a submitted dataflow an equivalent task runs.
+*Minimisation* (Eq. 2): nothing runs twice, and nothing runs that no submitted sink needs. Equivalent tasks have equal
+signatures, so both hold exactly when the running tasks are the submitted tasks by signature: a task runs while some
+submitted dataflow has it (every task of a dataflow is needed by one of its sinks).
+
+That makes merging (Alg. 1) a lookup for each submitted task and unmerging (Alg. 2) a count that reaches zero. Neither
+looks at the rest of what is running. The paper's algorithms first collect the overlapping running dataflows and compare
+ancestor graphs within them, which costs what they are large; here the index by signature stands for both steps.
+
+The set is a value: an operation returns the next one and leaves this one as it was, so a failed operation has changed
+nothing (:mod:`headgate.sharing.versioned` tells how that is cheap).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from immutables import Map
+
+from headgate.errors import InputError, nearest
+from headgate.model.dataflow import Dataflow
+from headgate.model.names import DataflowName, Signature, TaskId
+from headgate.model.stream import Stream
+from headgate.model.task import Task
+from headgate.sharing.change import Change, Operation, RunningStream, RunningTask, SharedTask
+from headgate.sharing.components import Components, Link
+from headgate.sharing.deduplicate import Deduplicated, deduplicate
+from headgate.sharing.versioned import VersionedMap
+
+__all__ = ["RunningDataflow", "RunningSet", "Submitted", "UsedTask"]
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """A submitted dataflow without its duplicates, and the running task of each of its tasks."""
+
+    dataflow: Dataflow
+    signatures: Mapping[TaskId, Signature]
+    """Each task after those that feed it."""
+
+
+@dataclass(frozen=True, slots=True)
+class UsedTask:
+    """A running task, the dataflows that use it, and what each calls it."""
+
+    running: RunningTask
+    users: Map[DataflowName, TaskId]
+
+    def with_user(self, name: DataflowName, task: TaskId) -> UsedTask:
+        return UsedTask(self.running, self.users.set(name, task))
+
+    def without_user(self, name: DataflowName) -> UsedTask:
+        return UsedTask(self.running, self.users.delete(name))
+
+
+@dataclass(frozen=True, slots=True)
+class RunningDataflow:
+    """A connected component of the running graph, and the submitted dataflows that are part of it."""
+
+    number: int
+    tasks: frozenset[Signature]
+    submitted: frozenset[DataflowName]
+
+
+@dataclass(frozen=True, slots=True)
+class RunningSet:
+    """What is submitted, what runs for it, and who uses which running task.
+
+    >>> from headgate.formats import parse
+    >>> text = (
+    ...     "name: {0}\\ntasks: [{{id: r, type: rate}}, {{id: {0}, type: filter, config: {{where: {1}}}, inputs: [r]}}]"
+    ... )
+    >>> hot, cold = (parse(text.format(*t), "yaml").dataflow for t in [("hot", "value > 9"), ("cold", "value < 1")])
+    >>> first, _ = RunningSet().submit(hot)
+    >>> both, change = first.submit(cold)
+    >>> [shared.id for shared in change.shared], list(change.own_ids), len(both.tasks)
+    (['r'], ['cold'], 3)
+    >>> both.withdraw("cold")[0].tasks == first.tasks
+    True
+    """
+
+    submitted: VersionedMap[DataflowName, Submitted] = field(default_factory=VersionedMap)
+    tasks: VersionedMap[Signature, UsedTask] = field(default_factory=VersionedMap)
+    components: Components = field(default_factory=Components)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.submitted
+
+    def find(self, name: str) -> Submitted:
+        """A submitted dataflow; raises :class:`InputError` when none of that name is there."""
+        found = self.submitted.get(DataflowName(name))
+        if found is None:
+            near = nearest(name, self.submitted) if len(self.submitted) <= 10_000 else None
+            hint = f"; did you mean '{near}'?" if near else ""
+            told = f"no dataflow '{name}' is submitted{hint}"
+            raise InputError("UNKNOWN_DATAFLOW", told, {"dataflow": name, "nearest": near})
+        return found
+
+    def submit(self, dataflow: Dataflow) -> tuple[RunningSet, Change]:
+        """Merge a dataflow (SHARE, Alg. 1); raises :class:`InputError` when its name is taken.
+
+        Takes time in proportion to the dataflow's own size, whatever is running.
+        """
+        name = dataflow.name
+        if name in self.submitted:
+            told = f"a dataflow '{name}' is submitted already; withdraw it first, or give this one another name"
+            raise InputError("NAME_TAKEN", told, {"dataflow": name})
+        alone = deduplicate(dataflow)
+        used = {task: self.tasks.get(signature) for task, signature in alone.signatures.items()}
+        added = self._added(alone, used)
+        shared = tuple(SharedTask(task, known.running, known.users) for task, known in used.items() if known)
+        changed = {known.running.signature: known.with_user(name, task) for task, known in used.items() if known}
+        changed |= {running.signature: UsedTask(running, Map({name: task})) for task, running in added.items()}
+        after = RunningSet(
+            self.submitted.updated({name: Submitted(alone.dataflow, alone.signatures)}),
+            self.tasks.updated(changed),
+            self._grown(tuple(added.values()), changed),
+        )
+        before = _numbers(self.components, shared)
+        numbers = tuple(sorted({after.components.of(used.running.root) for used in changed.values()}))
+        change = Change(Operation.SUBMIT, name, shared, tuple(added.values()), tuple(added), before, numbers)
+        return after, change
+
+    def withdraw(self, name: str) -> tuple[RunningSet, Change]:
+        """Unmerge a dataflow (SHARE, Alg. 2); raises :class:`InputError` when it is not there.
+
+        Takes time in proportion to the dataflow's own size, and where it linked sources that now come apart, to the
+        smaller part's sources and links.
+        """
+        found = self.find(name)
+        gone = found.dataflow.name
+        used = {task: self.tasks[signature].without_user(gone) for task, signature in found.signatures.items()}
+        shared = tuple(SharedTask(task, left.running, left.users) for task, left in used.items() if left.users)
+        removed = {task: left.running for task, left in used.items() if not left.users}
+        after = RunningSet(
+            self.submitted.updated({}, without=[gone]),
+            self.tasks.updated(
+                {left.running.signature: left for left in used.values() if left.users},
+                without=[running.signature for running in removed.values()],
+            ),
+            self._shrunk(tuple(removed.values())),
+        )
+        before = tuple(sorted({self.components.of(left.running.root) for left in used.values()}))
+        numbers = _numbers(after.components, shared)
+        change = Change(Operation.WITHDRAW, gone, shared, tuple(removed.values()), tuple(removed), before, numbers)
+        return after, change
+
+    def users(self, signature: Signature) -> Mapping[DataflowName, TaskId]:
+        """The dataflows that use a running task, and what each calls it."""
+        return self.tasks[signature].users
+
+    def dataflows(self) -> Iterator[RunningDataflow]:
+        """The running dataflows (the set D-bar of SHARE); looks at every running task."""
+        tasks: dict[int, list[Signature]] = {}
+        names: dict[int, set[DataflowName]] = {}
+        for signature, used in self.tasks.as_dict().items():
+            number = self.components.of(used.running.root)
+            tasks.setdefault(number, []).append(signature)
+            names.setdefault(number, set()).update(used.users)
+        return (RunningDataflow(n, frozenset(tasks[n]), frozenset(names[n])) for n in sorted(tasks))
+
+    def _added(self, alone: Deduplicated, used: Mapping[TaskId, UsedTask | None]) -> dict[TaskId, RunningTask]:
+        """The tasks that do not run yet, with their streams and roots."""
+        signatures, flow = alone.signatures, alone.dataflow
+        feeds: dict[TaskId, list[Stream]] = {task: [] for task, known in used.items() if known is None}
+        if not feeds:
+            return {}
+        for stream in flow.streams:
+            if stream.target in feeds:
+                feeds[stream.target].append(stream)
+        by_id = {task.id: task for task in flow.tasks}
+        added: dict[TaskId, RunningTask] = {}
+        for task, entering in feeds.items():
+            root = signatures[task]
+            for stream in entering:
+                if not stream.feedback:
+                    known = used[stream.source]
+                    root = known.running.root if known else added[stream.source].root
+                    break
+            streams = tuple([_by_signature(stream, signatures) for stream in entering])
+            added[task] = RunningTask(signatures[task], _confined(by_id[task], flow), streams, root, flow.name)
+        return added
+
+    def _grown(self, added: tuple[RunningTask, ...], changed: Mapping[Signature, UsedTask]) -> Components:
+        components = self.components
+        roots = [task.signature for task in added if task.root == task.signature]
+        components = components.add(roots) if roots else components
+        links = _links(added, changed)
+        return components.link(links) if links else components
+
+    def _shrunk(self, removed: tuple[RunningTask, ...]) -> Components:
+        components = self.components
+        links = _links(removed, self.tasks)
+        components = components.unlink(links) if links else components
+        roots = [task.signature for task in removed if task.root == task.signature]
+        return components.remove(roots) if roots else components
+
+
+def _confined(task: Task, flow: Dataflow) -> Task:
+    """The task, saying for itself to which circle it is confined."""
+    scope = flow.scope(task)
+    return replace(task, share=None, scope=scope) if scope or task.share else task
+
+
+def _by_signature(stream: Stream, signatures: Mapping[TaskId, Signature]) -> RunningStream:
+    return RunningStream(
+        signatures[stream.source],
+        stream.source_port,
+        signatures[stream.target],
+        stream.target_port,
+        stream.routing,
+        stream.side,
+        stream.feedback,
+    )
+
+
+def _links(own: tuple[RunningTask, ...], tasks: Mapping[Signature, UsedTask]) -> list[Link]:
+    """The pairs of roots whose rows meet in a task that comes or goes, a pair for each stream."""
+    return [
+        (root, task.root)
+        for task in own
+        if len(task.feeds) > 1 or task.root == task.signature
+        for stream in task.feeds
+        if (root := tasks[stream.source].running.root) != task.root
+    ]
+
+
+def _numbers(components: Components, shared: tuple[SharedTask, ...]) -> tuple[int, ...]:
+    return tuple(sorted({components.of(task.running.root) for task in shared}))

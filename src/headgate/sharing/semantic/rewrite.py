@@ -1,0 +1,207 @@
+"""Rewriting a submitted dataflow so that it reads wider streams which run already, and does the rest itself.
+
+The outcome is an ordinary dataflow with equal sinks: it is merged, run and withdrawn like any other. Tasks are gone
+through from the sources on. One whose equivalent runs stays as it is. For a relational one that has to run anew, the
+running tasks over the same base are asked whether they contain it; the one that leaves least to do takes its place,
+with the residual behind it, unless that would make more tasks than the author wrote. What nothing reads any more falls
+away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from headgate.model.dataflow import Dataflow
+from headgate.model.graph import Graph
+from headgate.model.names import PortName, Signature, TaskId
+from headgate.model.registry import Registry
+from headgate.model.share import Share
+from headgate.model.stream import Stream
+from headgate.model.task import Task
+from headgate.sharing.change import RunningStream
+from headgate.sharing.running import RunningSet
+from headgate.sharing.semantic.form import Known, understand
+from headgate.sharing.semantic.index import FormIndex
+from headgate.sharing.semantic.residual import Residual, residual
+from headgate.sharing.signature import sign_task
+
+__all__ = ["Rewritten", "WiderStream", "rewrite"]
+
+
+@dataclass(frozen=True, slots=True)
+class WiderStream:
+    """A task whose rows come from a running task that makes more than was asked for, or the same in another way."""
+
+    task: TaskId
+    wider: Signature
+    residual: tuple[TaskId, ...]
+    """The tasks that do the rest; none when the two make equal rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """A dataflow as it is merged, and what was found for it beyond equal signatures."""
+
+    dataflow: Dataflow
+    wider: tuple[WiderStream, ...]
+    known: Mapping[Signature, Known]
+    """What is known of its tasks, for the index."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """A task of the rewritten dataflow."""
+
+    signature: Signature
+    task: Task
+    streams: tuple[Stream, ...]
+    """What enters it; the sources are named by their ids in the rewritten dataflow."""
+
+
+class _Rewriting:
+    def __init__(self, dataflow: Dataflow, running: RunningSet, index: FormIndex, registry: Registry) -> None:
+        self.dataflow = dataflow
+        self.running = running
+        self.index = index
+        self.registry = registry
+        self.graph = Graph(dataflow)
+        self.nodes: dict[TaskId, _Node] = {}
+        self.ids: dict[Signature, TaskId] = {}
+        self.stands: dict[TaskId, TaskId] = {}
+        """The task of the rewritten dataflow whose rows stand for those of a written one."""
+
+        self.known: dict[Signature, Known] = {}
+        self.wider: dict[TaskId, WiderStream] = {}
+
+    def run(self) -> Rewritten:
+        for name in self.graph.order():
+            self._place(name)
+        needed = self._needed()
+        tasks = tuple(node.task for name, node in self.nodes.items() if name in needed)
+        streams = tuple(stream for name, node in self.nodes.items() if name in needed for stream in node.streams)
+        known = {self.nodes[name].signature: self.known[self.nodes[name].signature] for name in needed}
+        wider = tuple(found for name, found in self.wider.items() if self.stands[name] in needed)
+        return Rewritten(replace(self.dataflow, tasks=tasks, streams=streams), wider, known)
+
+    def _place(self, name: TaskId) -> None:
+        task = self.graph.tasks[name]
+        streams = tuple(replace(s, source=self.stands[s.source]) for s in self.graph.feeds[name])
+        node = self._node(task, streams)
+        if node.signature in self.ids:  # another task has become the same
+            self.stands[name] = self.ids[node.signature]
+            return
+        if node.signature not in self.running.tasks:
+            found = self._widest(node)
+            if found is not None:
+                self._put_behind(name, *found)
+                return
+        self._keep(node)
+        self.stands[name] = name
+
+    def _node(self, task: Task, streams: tuple[Stream, ...]) -> _Node:
+        scope = self.dataflow.scope(task)
+        sources = [self.nodes[stream.source].signature for stream in streams]
+        signature = sign_task(task, scope, zip(streams, sources, strict=True))
+        if signature not in self.known:
+            feeds = tuple(_by_signature(s, source, signature) for s, source in zip(streams, sources, strict=True))
+            self.known[signature] = understand(task, scope, feeds, self.known, self.registry)
+        return _Node(signature, task, streams)
+
+    def _keep(self, node: _Node) -> None:
+        self.nodes[node.task.id] = node
+        self.ids[node.signature] = node.task.id
+
+    def _widest(self, node: _Node) -> tuple[Signature, Residual] | None:
+        """The running task that leaves least to do for this one, and what it leaves."""
+        wish = self.known[node.signature]
+        best: tuple[tuple[int, int, str], Signature, Residual] | None = None
+        for signature, wide in self.index.candidates(wish):
+            left = residual(wide, wish)
+            if left is not None and not left.works:
+                return signature, left  # nothing can leave less
+            if left is not None and len(left.works) <= self._written(node):
+                met = len(wide.form.conjuncts) if wide.form else 0
+                rank = (len(left.works), -met, signature)
+                if best is None or rank < best[0]:
+                    best = (rank, signature, left)
+        return None if best is None else (best[1], best[2])
+
+    def _written(self, node: _Node) -> int:
+        """How many tasks would have to run anew for this one: itself and those before it down to its base."""
+        count, waiting = 1, node
+        while len(waiting.streams) == 1:
+            before = self.nodes[waiting.streams[0].source]
+            if before.signature in self.running.tasks or self.known[before.signature].form is None:
+                break
+            count, waiting = count + 1, before
+        return count
+
+    def _put_behind(self, name: TaskId, wide: Signature, left: Residual) -> None:
+        if wide not in self.ids:
+            self._copy(wide, None if left.works else name)
+        behind = self.ids[wide]
+        share = self.graph.tasks[name].share
+        added: list[TaskId] = []
+        for task in left.tasks(name):
+            stream = Stream(behind, PortName("out"), task.id, PortName("in"))
+            node = self._node(replace(task, id=self._free(task.id, name), share=share), (stream,))
+            node = replace(node, streams=(replace(stream, target=node.task.id),))
+            if node.signature not in self.ids:
+                self._keep(node)
+            behind = self.ids[node.signature]
+            added.append(behind)
+        self.stands[name] = behind
+        self.wider[name] = WiderStream(name, wide, tuple(added))
+
+    def _copy(self, signature: Signature, name: TaskId | None) -> None:
+        """Bring in a running task, and those before it down to one that is here already."""
+        running = self.running.tasks[signature].running
+        for stream in running.feeds:
+            if stream.source not in self.ids:
+                self._copy(stream.source, None)
+        # It was found within the same circle, so the dataflow's own words for that circle name it too.
+        share = Share.OWNER if running.task.scope else Share.ANYONE
+        copied = replace(
+            running.task,
+            id=self._free(name or TaskId(f"{running.brought_by}.{running.task.id}"), name),
+            scope="",
+            share=share,
+        )
+        streams = tuple(
+            Stream(self.ids[s.source], s.source_port, copied.id, s.target_port, s.routing, s.side, s.feedback)
+            for s in running.feeds
+        )
+        self._keep(self._node(copied, streams))
+
+    def _free(self, wanted: TaskId, instead_of: TaskId | None) -> TaskId:
+        """An id that no other task has or will have; that of the task which is replaced is free."""
+        taken = self.nodes.keys() | (self.graph.tasks.keys() - {instead_of})
+        name, number = TaskId(wanted[:120]), 1
+        while name in taken:
+            number += 1
+            name = TaskId(f"{wanted[:120]}_{number}")
+        return name
+
+    def _needed(self) -> set[TaskId]:
+        waiting = [self.stands[sink] for sink in self.graph.sinks()]
+        needed = set(waiting)
+        while waiting:
+            for stream in self.nodes[waiting.pop()].streams:
+                if stream.source not in needed:
+                    needed.add(stream.source)
+                    waiting.append(stream.source)
+        return needed
+
+
+def rewrite(dataflow: Dataflow, running: RunningSet, index: FormIndex, registry: Registry) -> Rewritten:
+    """Rewrite a dataflow without duplicates; one with feedback streams is left as it is."""
+    if any(stream.feedback for stream in dataflow.streams):
+        return Rewritten(dataflow, (), {})
+    return _Rewriting(dataflow, running, index, registry).run()
+
+
+def _by_signature(stream: Stream, source: Signature, target: Signature) -> RunningStream:
+    return RunningStream(
+        source, stream.source_port, target, stream.target_port, stream.routing, stream.side, stream.feedback
+    )
