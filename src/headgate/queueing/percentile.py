@@ -1,0 +1,55 @@
+"""Percentiles of the whole sojourn from its mean and variance."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import minimize_scalar
+from scipy.special import gammaincinv
+
+__all__ = ["gamma_percentile", "sojourn_moments"]
+
+Floats = npt.NDArray[np.float64]
+
+
+def sojourn_moments(
+    visits: Floats, covariance: Floats, means: Floats, variances: Floats
+) -> tuple[float, float]:
+    r"""Mean (s) and variance (s²) of the whole sojourn T of a tuple from outside.
+
+    .. math:: E[T] = \sum_i v_i E[T_i], \qquad Var[T] = \sum_i v_i Var[T_i] + \sum_{ij} Cov[N_i, N_j] E[T_i] E[T_j]
+
+    :math:`N_i` is how often a tuple, with all that is made of it, comes by operator i, :math:`v_i` its mean. The second
+    sum is what chance in the routes adds: a loop makes some tuples stay much longer than others. Takes the sojourns
+    of different visits for independent, which holds exactly for chains of M/M/1 queues.
+
+    Reference: the mean is DRS (Fu et al. 2017), Eq. 4; the variance is that of a random sum.
+    """
+    return float(visits @ means), float(visits @ variances + means @ covariance @ means)
+
+
+def gamma_percentile(mean: npt.ArrayLike, variance: npt.ArrayLike, p: float) -> Floats:
+    r"""The p-quantile of a gamma distribution with the given mean and variance (s).
+
+    Exact for M/M/1 (exponential), for chains of equal M/M/1 queues (Erlang), and for a loop round an M/M/1 queue. When
+    the shape :math:`E[T]^2 / Var[T]` becomes so small that a quantile would fall again with growing variance, it is
+    held at its largest value: the percentile never falls when mean or variance rise.
+
+    >>> gamma_percentile([1.0, 2.0], [1.0, 2.0], 0.95).round(4).tolist()
+    [2.9957, 4.7439]
+    """
+    m, v = np.asarray(mean, dtype=np.float64), np.asarray(variance, dtype=np.float64)
+    finite = np.isfinite(m) & np.isfinite(v)
+    spread = np.where(finite & (v > 0), v, 1.0)
+    shape = np.clip(np.where(finite & (v > 0), m, 1.0) ** 2 / spread, _least_shape(p), 1e12)
+    quantile = m * gammaincinv(shape, p) / shape
+    return np.where(finite, np.where(v > 0, quantile, m), np.inf)
+
+
+@cache
+def _least_shape(p: float) -> float:
+    """The shape at which the quantile, in units of the mean, is largest."""
+    found = minimize_scalar(lambda log: -gammaincinv(np.exp(log), p) / np.exp(log), bounds=(-7, 3), method="bounded")
+    return float(np.exp(found.x))
