@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 
 import numpy as np
+import numpy.typing as npt
 from scipy.sparse import coo_matrix
 from scipy.sparse.linalg import spsolve
 
 from headgate.queueing.erlang import erlang_c
 
 __all__ = ["MixedSpeeds", "mixed_speeds"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 
 MOST_STATES = 5_000
 
@@ -48,6 +53,11 @@ def mixed_speeds(speeds: Sequence[float], arrival_rate: float, service_rate: flo
 
     Reference: B. Krishnamoorthi 1963, *On Poisson Queue with Two Heterogeneous Servers*, for two processors.
     """
+    return _solved(tuple(sorted(speeds, reverse=True)), arrival_rate, service_rate)
+
+
+@lru_cache(maxsize=10_000)
+def _solved(speeds: tuple[float, ...], arrival_rate: float, service_rate: float) -> MixedSpeeds:
     capacity = service_rate * sum(speeds)
     if arrival_rate >= capacity:
         return MixedSpeeds(1.0, float("inf"), len(speeds) / capacity)
@@ -69,13 +79,10 @@ def mixed_speeds(speeds: Sequence[float], arrival_rate: float, service_rate: flo
             if state[kind]:
                 moves.append((here, index[_changed(state, kind, -1)], state[kind] * speed * service_rate))
     source, target, rate = (np.array(column) for column in zip(*moves, strict=True))
-    balance = coo_matrix((rate, (target, source)), shape=(len(states),) * 2).tolil()
-    balance.setdiag(-np.bincount(source, weights=rate, minlength=len(states)))
     ratio = arrival_rate / capacity
     total = np.ones(len(states))
     total[-1] += ratio / (1 - ratio)  # all busy and some waiting
-    balance[0] = total
-    probability = spsolve(balance.tocsr(), np.eye(1, len(states)).ravel())
+    probability = _stationary(source, target, rate, total)
     waits = float(probability[-1]) / (1 - ratio)
     busy = float(np.sum(probability * total * [sum(state) for state in states]))
     return MixedSpeeds(waits, waits / (capacity - arrival_rate), busy / arrival_rate)
@@ -83,3 +90,21 @@ def mixed_speeds(speeds: Sequence[float], arrival_rate: float, service_rate: flo
 
 def _changed(state: tuple[int, ...], kind: int, by: int) -> tuple[int, ...]:
     return (*state[:kind], state[kind] + by, *state[kind + 1 :])
+
+
+def _stationary(source: Ints, target: Ints, rate: Floats, total: Floats) -> Floats:
+    """Probabilities of the states: what flows in flows out, and weighted with ``total`` they add up to 1."""
+    size = len(total)
+    here = np.arange(size)
+    outflow = np.bincount(source, weights=rate, minlength=size)
+    rows, columns = np.concatenate([target, here]), np.concatenate([source, here])
+    entries = np.concatenate([rate, -outflow])
+    balanced = rows != 0  # one balance follows from the others and makes room for the total
+    rows = np.concatenate([rows[balanced], np.zeros(size, dtype=np.int64)])
+    columns, entries = np.concatenate([columns[balanced], here]), np.concatenate([entries[balanced], total])
+    one = np.eye(1, size).ravel()
+    if size <= 200:
+        matrix = np.zeros((size, size))
+        np.add.at(matrix, (rows, columns), entries)
+        return np.linalg.solve(matrix, one)
+    return np.asarray(spsolve(coo_matrix((entries, (rows, columns)), shape=(size, size)).tocsr(), one))
