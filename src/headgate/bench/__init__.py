@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headgate import __version__
-from headgate.bench import model, runtime
+from headgate.bench import model, queueing, runtime
 from headgate.bench.measured import Measured
 
 __all__ = ["BENCHMARKS", "Benchmark", "report"]
@@ -28,6 +28,9 @@ class Benchmark:
 
 BENCHMARKS: Mapping[str, Benchmark] = {
     "model": Benchmark("model", "Reading, checking and signing dataflows of 1,000 to 100,000 tasks.", model.run),
+    "queueing": Benchmark(
+        "queueing", "How near queueing models come to simulation, and how quick both are.", queueing.run
+    ),
     "runtime": Benchmark("runtime", "What running dataflows on Spark costs, and how quick changes are.", runtime.run),
 }
 

@@ -30,6 +30,7 @@ def draw_latency(
     # Matplotlib takes longer to load than everything else together.
     import matplotlib
     from matplotlib.figure import Figure
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
     with matplotlib.rc_context({"svg.hashsalt": "headgate"}):
         figure = Figure(figsize=(7.2, 4.2), layout="constrained")
@@ -57,6 +58,10 @@ def draw_latency(
         axes.set_ylabel("latency (s)")
         axes.set_title(title, loc="left")
         axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.margins(y=0.2)
         axes.grid(True, which="both", alpha=0.25)
         axes.legend(frameon=False)

@@ -86,19 +86,17 @@ def load_asked(path: Path) -> Asked:
     except ValidationError as error:
         faults += complaints(error, SizingDocument, located)
     listed = document.operators if document else _operators_of(located.value)
-    operators: list[tuple[int, OperatorDocument]] = []
+    operators: list[OperatorDocument] = []
     for place, given in enumerate(listed):
-        name = given.get("name") if isinstance(given, dict) else None
         try:
-            operators.append((place, OperatorDocument.model_validate(given)))
+            operators.append(OperatorDocument.model_validate(given))
         except ValidationError as error:
-            base, task = ["operators", place], name if isinstance(name, str) else None
-            faults += complaints(error, OperatorDocument, located, base, task)
-    faults += _faults_between(located, operators, [_name_of(given) for given in listed])
+            faults += complaints(error, OperatorDocument, located, ["operators", place], _name_of(given))
+    faults += _faults_between(located, listed)
     if faults or document is None:
         raise InvalidDataflow(faults)
-    values = tuple(operator.value() for _, operator in operators)
-    routes = tuple(Route(o.name, target, mean) for _, o in operators for target, mean in o.to.items())
+    values = tuple(operator.value() for operator in operators)
+    routes = tuple(Route(each.name, target, mean) for each in operators for target, mean in each.to.items())
     return Asked(
         document.name or path.stem,
         Network(values, routes),
@@ -106,7 +104,7 @@ def load_asked(path: Path) -> Asked:
         document.processors,
         document.latency_max_s,
         document.percentile,
-        tuple(operator.processors for _, operator in operators),
+        tuple(operator.processors for operator in operators),
         document.micro_batch,
     )
 
@@ -121,25 +119,23 @@ def _name_of(given: object) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def _faults_between(
-    located: Located, operators: Sequence[tuple[int, OperatorDocument]], names: Sequence[str | None]
-) -> list[Fault]:
+def _faults_between(located: Located, operators: Sequence[object]) -> list[Fault]:
     """Faults that no operator has by itself: names given twice, routes that lead nowhere."""
     faults = []
-    seen: set[str] = set()
-    known = [name for name in names if name is not None]
-    for place, operator in operators:
-        if operator.name in seen:
+    known = list(dict.fromkeys(name for given in operators if (name := _name_of(given)) is not None))
+    for place, given in enumerate(operators):
+        name = _name_of(given)
+        if name is not None and name in map(_name_of, operators[:place]):
             where = located.place(["operators", place, "name"])
-            told = f"another operator is called '{operator.name}' too"
-            faults.append(Fault("DUPLICATE_ID", told, where, operator.name, "each name once"))
-        seen.add(operator.name)
-        for target in operator.to:
+            told = f"another operator is called '{name[:60]}' too"
+            faults.append(Fault("DUPLICATE_ID", told, where, name, "each name once"))
+        routes = given.get("to") if isinstance(given, dict) else None
+        for target in routes if isinstance(routes, dict) else ():
             if target not in known:
                 where = located.place(["operators", place, "to", target])
                 told = f"sends to '{target[:60]}', which is not there"
                 wanted = f"one of {', '.join(known[:12])}"
-                faults.append(Fault("UNKNOWN_TASK", told, where, operator.name, wanted, nearest(target, known)))
+                faults.append(Fault("UNKNOWN_TASK", told, where, name, wanted, nearest(target, known)))
     return faults
 
 
