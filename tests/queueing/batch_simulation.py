@@ -26,9 +26,13 @@ def simulate_batches(batches: MicroBatches, allocation: Sequence[int], rows: int
             last = int(np.searchsorted(here, now, side="right"))
             took = fragment.fixed_s
             for stage, k in zip(fragment.stages, ks, strict=True):
-                count = rng.poisson((last - done) * (stage.tuples_per_row % 1)) + (last - done) * int(stage.tuples_per_row)
+                count = rng.poisson((last - done) * (stage.tuples_per_row % 1)) + (last - done) * int(
+                    stage.tuples_per_row
+                )
                 scv = stage.service_scv
-                service = rng.gamma(1 / scv, stage.service_s * scv, count) if scv > 0 else np.full(count, stage.service_s)
+                service = (
+                    rng.gamma(1 / scv, stage.service_s * scv, count) if scv > 0 else np.full(count, stage.service_s)
+                )
                 dealt = np.arange(count) % k if stage.uneven == 0 else rng.integers(0, k, count)
                 took += stage.start_s + stage.task_s * k + float(np.bincount(dealt, service, minlength=k).max())
             out[done:last] = now + took + fragment.hop_s

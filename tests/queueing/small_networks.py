@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ def small_network(seed: int) -> Network:
     count = int(rng.integers(1, 4))
     names = ["a", "b", "c"][:count]
     routes = []
-    for source, target in zip(names, names[1:], strict=False):
+    for source, target in pairwise(names):
         routes.append(Route(source, target, float(rng.choice([1.0, 1.0, 0.5, 2.0, 2.5]))))
     if count == 3 and rng.random() < 0.3:
         routes = [Route("a", "b", 0.6), Route("a", "c", 0.4)]
@@ -33,7 +33,9 @@ def small_network(seed: int) -> Network:
         if len({(route.source, route.target) for route in routes}) < len(routes):
             routes.pop()
     draft = Network(
-        tuple(Operator(name, 1.0, arrival_rate_per_s=float(rng.uniform(0.5, 5)) if name == "a" else 0.0) for name in names),
+        tuple(
+            Operator(name, 1.0, arrival_rate_per_s=float(rng.uniform(0.5, 5)) if name == "a" else 0.0) for name in names
+        ),
         tuple(routes),
     )
     try:
@@ -51,17 +53,21 @@ def small_network(seed: int) -> Network:
             processors_min=int(rng.choice([1, 1, 1, 2, 4])),
         )
         if rng.random() < 0.25:
-            operator = replace(operator, processors_max=max(operator.processors_min, int(load) + int(rng.integers(1, 4))))
+            operator = replace(
+                operator, processors_max=max(operator.processors_min, int(load) + int(rng.integers(1, 4)))
+            )
         if rng.random() < 0.2:
             operator = replace(operator, speeds=tuple(float(s) for s in rng.choice([0.5, 1.0, 2.0], int(2 * load) + 6)))
         operators.append(operator)
     if rng.random() < 0.4:
-        operators[0] = replace(operators[0], bulk_mean=float(rng.integers(2, 5)), arrival_scv=float(rng.choice([0.5, 1, 2])))
+        operators[0] = replace(
+            operators[0], bulk_mean=float(rng.integers(2, 5)), arrival_scv=float(rng.choice([0.5, 1, 2]))
+        )
     return Network(tuple(operators), draft.routes)
 
 
 def all_choices(problem: Problem, spare: int, percentile: float | None) -> tuple[Floats, Floats, Floats]:
-    """Every allocation with up to ``spare`` processors more per operator than the least: it, its processors, its latency."""
+    """Every allocation with up to ``spare`` processors more per operator than the least, its sum, and its latency."""
     ranges, means, variances = [], [], []
     for station in problem.stations:
         top = station.least + spare

@@ -53,7 +53,9 @@ def test_right_to_ten_digits_up_to_a_hundred_thousand_processors(rho: float) -> 
 
 
 def test_the_two_exact_computations_agree() -> None:
-    assert abs(precise_c(37, 30.5) / mpmath.mpf(exact_c(37, 30.5).numerator) * exact_c(37, 30.5).denominator - 1) < 1e-40
+    assert (
+        abs(precise_c(37, 30.5) / mpmath.mpf(exact_c(37, 30.5).numerator) * exact_c(37, 30.5).denominator - 1) < 1e-40
+    )
 
 
 @given(k=st.integers(1, 2_000), rho=st.floats(0.001, 0.9999))

@@ -80,7 +80,7 @@ class Estimates:
     measured_s: float | None
     """Measured mean sojourn (or the percentile that is asked for); none if nothing was measured yet."""
 
-    correction: Correction = Correction()
+    correction: Correction = field(default_factory=Correction)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,14 +195,17 @@ class _Policy:
         if sizing.processors >= used:
             return None
         told = f"{self.what} is {self.measured_s:.3g} s, below {self.settings.latency_min_s:g} s"
-        then = f"is predicted to give {self.latency(sizing.prediction):.3g} s of the {self.settings.latency_max_s:g} s allowed"
+        then = f"is predicted to give {self.latency(sizing.prediction):.3g} s"
+        then += f" of the {self.settings.latency_max_s:g} s allowed"
         return Change.REMOVE, sizing, f"{told}: {used} -> {sizing.processors} processors ({_split(sizing)}) {then}"
 
     def better_split(self, processors: int) -> tuple[Change, Sizing, str] | str:
         sizing = self.assigned(processors)
         then_s = self.latency(sizing.prediction)
         if sizing.allocation == self.allocation or then_s >= self.now_s:
-            return f"({_pair(self.allocation)}) is the best split of {processors} processors, predicted {self.now_s:.3g} s"
+            return (
+                f"({_pair(self.allocation)}) is the best split of {processors} processors, predicted {self.now_s:.3g} s"
+            )
         change = Change.REALLOCATE
         if sum(self.allocation) != sizing.processors:
             change = Change.ADD if sizing.processors > sum(self.allocation) else Change.REMOVE

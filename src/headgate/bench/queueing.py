@@ -122,7 +122,9 @@ def _the_case(seed: int, progress: Progress) -> tuple[dict[str, Any], dict[str, 
         "match": Distribution.lognormal(2.5 / frames / features, scv),
     }
     seen = {
-        ":".join(map(str, split)): simulate(network, split, 1_000_000, seed, service=service, arrivals={"extract": gaps})
+        ":".join(map(str, split)): simulate(
+            network, split, 1_000_000, seed, service=service, arrivals={"extract": gaps}
+        )
         for split in ((2, 4, 1), (3, 3, 1))
     }
     choice = {model: ":".join(map(str, assign_processors(network, 7, model).allocation)) for model in Model}

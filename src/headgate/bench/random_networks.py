@@ -69,7 +69,7 @@ def jackson_network(
 
 
 def general_network(rng: np.random.Generator, utilisation: tuple[float, float] = (0.3, 0.95)) -> Workload:
-    """Bulks from outside, gamma, lognormal or uniform service, splits that choose, copy or multiply; 2 to 5 operators."""
+    """Bulks from outside, gamma, lognormal or uniform service, splits that choose or multiply; 2 to 5 operators."""
     count = int(rng.integers(2, 6))
     names = [f"o{place}" for place in range(count)]
     routes = []
@@ -82,7 +82,9 @@ def general_network(rng: np.random.Generator, utilisation: tuple[float, float] =
             routes += [Route(names[place], names[place + 1], share), Route(names[place], names[place + 2], 1 - share)]
     if rng.random() < 0.4:
         routes.append(Route(names[-1], names[-1], float(rng.uniform(0.1, 0.3))))
-    bulks = {names[0]: [Distribution.constant(1), Distribution.constant(3), Distribution.geometric(4.0)][rng.integers(3)]}
+    bulks = {
+        names[0]: [Distribution.constant(1), Distribution.constant(3), Distribution.geometric(4.0)][rng.integers(3)]
+    }
     service, operators = {}, []
     for place, name in enumerate(names):
         scv = float(rng.uniform(0.2, 2.0))

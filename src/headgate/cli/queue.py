@@ -55,14 +55,16 @@ def queue(
 
     asked = load_asked(file)
     if processors is not None or latency is not None:
-        asked = replace(asked, processors=processors, latency_max_s=latency and seconds("--latency", latency))
+        asked_s = None if latency is None else seconds("--latency", latency)
+        asked = replace(asked, processors=processors, latency_max_s=asked_s)
     if model is not None:
         if model not in MODELS:
             raise InputError("UNKNOWN_MODEL", f"unknown model {model[:60]!r}; there is {', '.join(MODELS)}")
         asked = replace(asked, model=model)
     if percentile is not None:
-        if not 0 < percentile < 1:
-            raise InputError("BAD_PERCENTILE", f"--percentile {percentile:g} is not between 0 and 1, such as 0.95")
+        if not 0.75 <= percentile < 1:
+            told = f"--percentile {percentile:g} is not a share from 0.75 to below 1, such as 0.95"
+            raise InputError("BAD_PERCENTILE", told)
         asked = replace(asked, percentile=percentile)
     sized = size(asked)
     now = None
@@ -104,7 +106,8 @@ def _changes(given: list[str]) -> tuple[dict[str, int], float]:
         elif count and int(count[2]) > 0:
             counts[count[1]] = int(count[2])
         else:
-            told = f"--what-if {text[:60]!r} is neither NAME=PROCESSORS, such as match=12, nor rate=FACTORx, such as rate=2x"
+            told = f"--what-if {text[:60]!r} is neither NAME=PROCESSORS, such as match=12, nor rate=FACTORx"
+            told += ", such as rate=2x"
             raise InputError("BAD_WHAT_IF", told)
     return counts, factor
 

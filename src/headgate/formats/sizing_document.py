@@ -11,7 +11,7 @@ from headgate.queueing.network import Operator
 
 __all__ = ["MicroBatchDocument", "OperatorDocument", "SizingDocument"]
 
-Share = Annotated[float, Field(gt=0, lt=1)]
+Share = Annotated[float, Field(ge=0.75, lt=1)]
 ModelName = Literal["mmk", "ggk", "ggk-refined", "micro-batch"]
 
 

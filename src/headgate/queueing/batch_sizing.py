@@ -21,6 +21,7 @@ from headgate.queueing.microbatch import (
     stage_s,
 )
 from headgate.queueing.quantile_search import QuantileProblem, cheapest_within, least_quantile
+from headgate.queueing.sizing import check_percentile
 
 __all__ = ["BatchSizing", "assign_batches", "min_batches"]
 
@@ -57,6 +58,7 @@ def assign_batches(batches: MicroBatches, processors: int, percentile: float | N
     >>> assign_batches(MicroBatches(10.0, (Fragment("main", (slow, quick)),), 1.0), 12).allocation
     (8, 4)
     """
+    check_percentile(percentile)
     if batches.trigger_s > 0:
         picks, exact = _assign(batches, processors, percentile)
         return _sized(batches, picks, exact)
@@ -79,6 +81,7 @@ def min_batches(batches: MicroBatches, latency_s: float, percentile: float | Non
     >>> min_batches(MicroBatches(10.0, (Fragment("main", (slow, quick)),), 1.0), 1.4).processors
     14
     """
+    check_percentile(percentile)
     if batches.trigger_s > 0:
         picks, exact = _cheapest(batches, latency_s, percentile)
         return _sized(batches, picks, exact)
@@ -161,9 +164,7 @@ def _cheapest_in(
         return choose(costs, values, latency_s - always)
 
     try:
-        return _solved(
-            batches, ranges, costs, percentile, by_sum, lambda problem: cheapest_within(problem, latency_s)
-        )
+        return _solved(batches, ranges, costs, percentile, by_sum, lambda problem: cheapest_within(problem, latency_s))
     except Infeasible:
         return None
 
@@ -208,7 +209,9 @@ def _solved(
 
 def _begins(batches: MicroBatches) -> list[int]:
     """The place of each fragment's first stage among all stages."""
-    return [sum(len(fragment.stages) for fragment in batches.fragments[:place]) for place in range(len(batches.fragments))]
+    return [
+        sum(len(fragment.stages) for fragment in batches.fragments[:place]) for place in range(len(batches.fragments))
+    ]
 
 
 def _problem(
@@ -249,7 +252,7 @@ def _problem(
         return mean if percentile is None else batch_percentile(mean, variance + triggers, waits, percentile)
 
     zeros = [np.zeros(len(mean)) for mean in means]
-    return QuantileProblem(item_costs, means, zeros, np.array(visits), covariance, quantile, groups, caps)
+    return QuantileProblem(item_costs, means, zeros, np.array(visits), covariance, quantile, quantile, groups, caps)
 
 
 def _fixed_mean_s(batches: MicroBatches) -> float:
@@ -284,8 +287,9 @@ def _check_keeps_up(batches: MicroBatches, processors: int | None) -> None:
         needed.append(round(found.value))
     if processors is not None and sum(needed) > processors:
         most_at = max(range(len(needed)), key=lambda i: needed[i])
-        alone = f"; fragment '{batches.fragments[most_at].name}' alone needs {needed[most_at]}" if len(needed) > 1 else ""
-        told = f"needs {sum(needed)} processors to finish batches within {batches.trigger_s:g} s, {processors} given{alone}"
+        told = f"needs {sum(needed)} processors to finish batches within {batches.trigger_s:g} s, {processors} given"
+        if len(needed) > 1:
+            told += f"; fragment '{batches.fragments[most_at].name}' alone needs {needed[most_at]}"
         raise Infeasible("TOO_FEW_PROCESSORS", told, {"needed": sum(needed), "given": processors})
 
 
@@ -309,9 +313,7 @@ def _shortest_trigger(batches: MicroBatches, processors: int) -> float:
     return high
 
 
-def _unreachable(
-    best: BatchSizing | None, latency_s: float, percentile: float | None, processors: int
-) -> Infeasible:
+def _unreachable(best: BatchSizing | None, latency_s: float, percentile: float | None, processors: int) -> Infeasible:
     what = "mean latency" if percentile is None else f"latency at the {100 * percentile:g}th percentile"
     least = float("inf") if best is None else _latency(best.prediction, percentile)
     return Infeasible(

@@ -69,7 +69,7 @@ def _stirling_rest(k: Floats) -> Floats:
 
 
 def _deviance(k: Floats, a: Floats) -> Floats:
-    """``k log(k/a) + a - k`` without loss of digits where k and a are close: with u = (a-k)/k it is k (u - log(1+u))."""
+    """``k log(k/a) + a - k`` without loss of digits where k is close to a: k (u - log(1+u)) with u = (a-k)/k."""
     u = (a - k) / k
     near = np.where(np.abs(u) < 0.1, u, 0.0)
     # Below 0.1 in absolute value, 18 terms of the alternating series leave less than 1e-17 of the first.

@@ -89,7 +89,9 @@ def choose(values: Sequence[Floats], weights: Sequence[Floats], limit: float) ->
     return _chosen(values, weights, tuple(reversed(found)), 0.0)
 
 
-def _multiplier(values: Sequence[Floats], weights: Sequence[Floats], limit: float) -> tuple[float, float, tuple[int, ...]]:
+def _multiplier(
+    values: Sequence[Floats], weights: Sequence[Floats], limit: float
+) -> tuple[float, float, tuple[int, ...]]:
     """The multiplier with the best bound, that bound, and the best feasible choice met on the way."""
     best: tuple[float, tuple[int, ...]] = (float("inf"), ())
 
@@ -134,7 +136,9 @@ def _multiplier(values: Sequence[Floats], weights: Sequence[Floats], limit: floa
     return theta, bound, _filled(values, weights, limit, best[1])
 
 
-def _filled(values: Sequence[Floats], weights: Sequence[Floats], limit: float, picks: tuple[int, ...]) -> tuple[int, ...]:
+def _filled(
+    values: Sequence[Floats], weights: Sequence[Floats], limit: float, picks: tuple[int, ...]
+) -> tuple[int, ...]:
     """Better the choice, one list at a time, by what still fits: closes the gap where it can be closed so."""
     chosen = list(picks)
     weight = sum(float(y[j]) for y, j in zip(weights, chosen, strict=True))

@@ -128,9 +128,7 @@ def bulk_delay(k: npt.ArrayLike, service_rate: float, bulks: tuple[Bulk, ...]) -
     return np.asarray(total / (k_ * service_rate))
 
 
-def wait_variance(
-    k: npt.ArrayLike, arrival_rate: float, service_rate: float, mean_wait: npt.ArrayLike
-) -> Floats:
+def wait_variance(k: npt.ArrayLike, arrival_rate: float, service_rate: float, mean_wait: npt.ArrayLike) -> Floats:
     r"""Variance of the time in the queue (s²), from its mean.
 
     A tuple waits with probability :math:`\pi \approx C(k, \lambda/\mu)`, and then, as in heavy traffic, exponentially

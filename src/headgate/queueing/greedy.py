@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
+from typing import Any
 
 from headgate.queueing.compiled import compiled
 
@@ -40,7 +41,8 @@ def allocate_erlang(
         return _allocate(offered, weight, least, most, total, enough)
     import numpy as np
 
-    k, cost = compiled(_allocate)(
+    loop: Any = compiled(_allocate)
+    k, cost = loop(
         np.array(offered, dtype=np.float64),
         np.array(weight, dtype=np.float64),
         np.array(least, dtype=np.int64),
@@ -63,6 +65,7 @@ def _allocate(
     k = [least[i] for i in range(count)]
     blocked = [0.0 for _ in range(count)]  # Erlang B at k + 1
     queue = [0.0 for _ in range(count)]  # cost at k + 1
+    current = [0.0 for _ in range(count)]  # cost at k
     heap = [(0.0, 0) for _ in range(0)]
     cost = 0.0
     used = 0
@@ -80,11 +83,13 @@ def _allocate(
         then = weight[i] * servers * b / (spare + a * b) * a / spare
         blocked[i] = b
         queue[i] = then
+        current[i] = now
         cost += now
         used += k[i]
         if now > then and k[i] < most[i]:
             heap.append((then - now, i))
     heapq.heapify(heap)
+    peak = cost
     while used < total and cost > enough and len(heap) > 0:
         gain, i = heap[0]
         cost += gain
@@ -93,6 +98,13 @@ def _allocate(
         k[i] = servers
         a = offered[i]
         now = queue[i]
+        current[i] = now
+        if cost < 1e-6 * peak:
+            # What was subtracted from was so large that its rounding shows: add up afresh.
+            cost = 0.0
+            for other in current:
+                cost += other
+            peak = cost
         b = blocked[i]
         servers += 1
         b = a * b / (servers + a * b)

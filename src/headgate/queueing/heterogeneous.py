@@ -106,5 +106,5 @@ def _stationary(source: Ints, target: Ints, rate: Floats, total: Floats) -> Floa
     if size <= 200:
         matrix = np.zeros((size, size))
         np.add.at(matrix, (rows, columns), entries)
-        return np.linalg.solve(matrix, one)
+        return np.asarray(np.linalg.solve(matrix, one), dtype=np.float64)
     return np.asarray(spsolve(coo_matrix((entries, (rows, columns)), shape=(size, size)).tocsr(), one))

@@ -33,7 +33,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One operator of a fragment: its tuples are dealt out to k partitions, and the next stage waits for the last one."""
+    """One operator of a fragment: its tuples are dealt out to k partitions, and the next stage waits for all."""
 
     name: str
     service_s: float
@@ -139,8 +139,9 @@ def stage_s(stage: Stage, k: npt.ArrayLike, rows: float) -> Floats:
     .. math:: d(k) = s_0 + s_1 k + \bar s c + \bar s \sqrt{(c_s^2 + u)\, c}\; z_m, \qquad
               z_m = \Phi^{-1}\!\left(\frac{m - 0.375}{m + 0.25}\right)
 
-    :math:`\bar s, c_s^2` are mean and squared coefficient of variation of the service time, u the unevenness, :math:`s_0,
-    s_1` the costs of starting. Neither convex nor even falling in k throughout: more partitions mean a slower slowest.
+    :math:`\bar s, c_s^2` are mean and squared coefficient of variation of the service time, u is the unevenness,
+    :math:`s_0, s_1` are the costs of starting. Neither convex nor even falling in k throughout: more partitions mean a
+    slower slowest.
 
     >>> stage_s(Stage("match", 0.1, 0.0), [1, 2, 5], 20.0).round(3).tolist()
     [2.0, 1.025, 0.44]
@@ -162,7 +163,7 @@ def _duration_s(fragment: Fragment, allocation: Sequence[int], rows: float) -> f
 
 
 def _interval_s(fragment: Fragment, allocation: Sequence[int], rate: float, trigger_s: float) -> float:
-    """The time T from batch to batch: the trigger if a batch is done by then, else T = d(T); infinite if there is none."""
+    """The time T from batch to batch: the trigger if batches are done by then, else T = d(T); infinite if none is."""
     flow = rate * fragment.passes
 
     def late(interval: float) -> float:
@@ -189,9 +190,9 @@ def predict_batches(batches: MicroBatches, allocation: Sequence[int]) -> BatchPr
     .. math:: E[T_f] = \frac{T}{2} + d(T) + h, \qquad T = \max(\text{trigger}, d(T)), \qquad
               Var[T_f] = \frac{T^2}{12} + c_d^2\, d^2
 
-    and all fragments together :math:`\sum_f p_f E[T_f]` with p passes. A batch that takes longer than the trigger delays
-    the next one, so a fragment that falls behind settles at the T with d(T) = T, if there is one: each batch takes in
-    what came during the one before. If there is none its backlog grows without end and the result is infinite.
+    and all fragments together :math:`\sum_f p_f E[T_f]` with p passes. A batch that takes longer than the trigger
+    delays the next one, so a fragment that falls behind settles at the T with d(T) = T, if there is one: each batch
+    takes in what came during the one before. If there is none its backlog grows without end and the result is infinite.
 
     >>> flow = MicroBatches(10.0, (Fragment("main", (Stage("match", 0.1),), fixed_s=0.2),), trigger_s=1.0)
     >>> round(predict_batches(flow, [4]).mean_s, 2)
@@ -297,8 +298,12 @@ def best_trigger_s(batches: MicroBatches, allocation: Sequence[int], headroom: f
             high *= 2
             if high > 1e7:
                 capacity = sustainable_rate_per_s(batches, allocation, 0.0)
-                told = f"fragment '{fragment.name}' cannot keep up at any trigger: it gets {batches.rate_per_s:g} rows/s"
-                told += f" and these processors can sustain {capacity * (1 - headroom):.4g} with {headroom:.0%} to spare"
+                told = (
+                    f"fragment '{fragment.name}' cannot keep up at any trigger: it gets {batches.rate_per_s:g} rows/s"
+                )
+                told += (
+                    f" and these processors can sustain {capacity * (1 - headroom):.4g} with {headroom:.0%} to spare"
+                )
                 raise Infeasible("TOO_FEW_PROCESSORS", told, {"fragment": fragment.name})
         longest = max(longest, float(brentq(late, 0.0, high)) if late(0.0) > 0 else 0.0)
     return longest

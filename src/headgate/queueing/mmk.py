@@ -64,11 +64,12 @@ def sojourn_tail(t: float, k: int, arrival_rate: float, service_rate: float) -> 
     if theta <= 0:
         return 1.0
     waits = float(erlang_c(k, arrival_rate / mu))
-    served = float(np.exp(-mu * t))
-    # (theta e^{-mu t} - mu e^{-theta t}) / (theta - mu) = e^{-mu t} (1 + mu (1 - e^{-(theta - mu) t}) / (theta - mu))
-    apart = theta - mu
-    delayed = t if abs(apart) * t < 1e-12 else float(-np.expm1(-apart * t)) / apart
-    return served * (1 + waits * mu * delayed)
+    served, drained, apart = float(np.exp(-mu * t)), float(np.exp(-theta * t)), theta - mu
+    # (e^{-mu t} - e^{-theta t}) / (theta - mu), which is t e^{-mu t} in the limit
+    delayed = served * float(-np.expm1(-apart * t)) / apart if 1e-12 < abs(apart) * t < 1.0 else served * t
+    if abs(apart) * t >= 1.0:
+        delayed = (served - drained) / apart
+    return served + waits * mu * delayed
 
 
 def sojourn_percentile(p: float, k: int, arrival_rate: float, service_rate: float) -> float:
@@ -82,4 +83,6 @@ def sojourn_percentile(p: float, k: int, arrival_rate: float, service_rate: floa
     high = 1 / service_rate
     while sojourn_tail(high, k, arrival_rate, service_rate) > 1 - p:
         high *= 2
-    return float(brentq(lambda t: sojourn_tail(t, k, arrival_rate, service_rate) - (1 - p), 0.0, high, xtol=1e-14 * high))
+    return float(
+        brentq(lambda t: sojourn_tail(t, k, arrival_rate, service_rate) - (1 - p), 0.0, high, xtol=1e-14 * high)
+    )

@@ -9,14 +9,12 @@ import numpy.typing as npt
 from scipy.optimize import minimize_scalar
 from scipy.special import gammaincinv
 
-__all__ = ["gamma_percentile", "sojourn_moments"]
+__all__ = ["gamma_percentile", "gamma_percentile_floor", "sojourn_moments"]
 
 Floats = npt.NDArray[np.float64]
 
 
-def sojourn_moments(
-    visits: Floats, covariance: Floats, means: Floats, variances: Floats
-) -> tuple[float, float]:
+def sojourn_moments(visits: Floats, covariance: Floats, means: Floats, variances: Floats) -> tuple[float, float]:
     r"""Mean (s) and variance (s²) of the whole sojourn T of a tuple from outside.
 
     .. math:: E[T] = \sum_i v_i E[T_i], \qquad Var[T] = \sum_i v_i Var[T_i] + \sum_{ij} Cov[N_i, N_j] E[T_i] E[T_j]
@@ -35,7 +33,9 @@ def gamma_percentile(mean: npt.ArrayLike, variance: npt.ArrayLike, p: float) -> 
 
     Exact for M/M/1 (exponential), for chains of equal M/M/1 queues (Erlang), and for a loop round an M/M/1 queue. When
     the shape :math:`E[T]^2 / Var[T]` becomes so small that a quantile would fall again with growing variance, it is
-    held at its largest value: the percentile never falls when mean or variance rise.
+    held at its largest value, so the percentile never falls when the variance rises. It may fall when the mean rises
+    and the variance does not, since the tail gets lighter; far out (p99) that is so at shapes from 0.1 to 1. Meant for
+    the upper tail, p from 0.75 on.
 
     >>> gamma_percentile([1.0, 2.0], [1.0, 2.0], 0.95).round(4).tolist()
     [2.9957, 4.7439]
@@ -46,6 +46,30 @@ def gamma_percentile(mean: npt.ArrayLike, variance: npt.ArrayLike, p: float) -> 
     shape = np.clip(np.where(finite & (v > 0), m, 1.0) ** 2 / spread, _least_shape(p), 1e12)
     quantile = m * gammaincinv(shape, p) / shape
     return np.where(finite, np.where(v > 0, quantile, m), np.inf)
+
+
+def gamma_percentile_floor(mean: npt.ArrayLike, variance: npt.ArrayLike, p: float) -> Floats:
+    """The least percentile of all means and variances that are no smaller than these: a bound for searches.
+
+    In units of the standard deviation the quantile depends on the shape alone and has one minimum above the shape at
+    which it is held; a larger mean may lead there.
+
+    >>> float(gamma_percentile_floor(1.0, 3.0, 0.99)) < float(gamma_percentile(1.3, 3.0, 0.99))
+    True
+    """
+    m, v = np.asarray(mean, dtype=np.float64), np.asarray(variance, dtype=np.float64)
+    here = gamma_percentile(m, v, p)
+    shape = _flattest_shape(p)
+    at_minimum = np.sqrt(v) * float(gammaincinv(shape, p)) / shape**0.5
+    return np.where(m * m < shape * v, np.minimum(here, at_minimum), here)
+
+
+@cache
+def _flattest_shape(p: float) -> float:
+    """The shape, of those at which nothing is held, with the least quantile in units of the standard deviation."""
+    shapes = np.geomspace(_least_shape(p), 1e4, 4_000)
+    in_deviations = gammaincinv(shapes, p) / np.sqrt(shapes)
+    return float(shapes[int(np.argmin(in_deviations))])
 
 
 @cache

@@ -23,7 +23,7 @@ class QuantileProblem:
     r"""Choices per operator, and how they make up a percentile :math:`Q(M, V)` of the whole sojourn.
 
     :math:`M = \sum_i v_i m_i` and :math:`V = \sum_i v_i s_i + \sum_{ij} c_{ij} m_i m_j`, where choice j of operator i
-    has mean :math:`m_i(j)` and variance :math:`s_i(j)`. Q must not fall when M or V rise.
+    has mean :math:`m_i(j)` and variance :math:`s_i(j)`.
     """
 
     costs: Sequence[Floats]
@@ -32,6 +32,9 @@ class QuantileProblem:
     visits: Floats
     covariance: Floats
     quantile: Callable[[Floats, Floats], Floats] = field(repr=False)
+    floor: Callable[[Floats, Floats], Floats] = field(repr=False)
+    """The least Q of all means and variances that are no smaller; Q itself if it never falls when they rise."""
+
     groups: Sequence[int] = ()
     """The group of each operator; operators of a group stand together. Empty: none."""
 
@@ -77,7 +80,7 @@ def cheapest_within(problem: QuantileProblem, latency: float, budget: float = fl
 
 
 def _climb(problem: QuantileProblem, budget: float, enough: float) -> tuple[int, ...]:
-    """A good choice, found by taking the best step for its price again and again; empty if even the first is too dear."""
+    """A good choice: the best step for its price, again and again; empty if even the first choice is too dear."""
     picks = [int(np.argmin(cost)) for cost in problem.costs]
     cost = problem.cost(picks)
     if cost > budget:
@@ -92,7 +95,11 @@ def _climb(problem: QuantileProblem, budget: float, enough: float) -> tuple[int,
                 after = problem.value(step)
                 price = max(float(costs[step[i]] - costs[picks[i]]), 1e-300)
                 # From a choice that breaks a cap any step is a gain; prefer the one that shortens most.
-                gain = (value - after) if np.isfinite(value) else float(problem.means[i][picks[i]] - problem.means[i][step[i]])
+                gain = (
+                    (value - after)
+                    if np.isfinite(value)
+                    else float(problem.means[i][picks[i]] - problem.means[i][step[i]])
+                )
                 if gain / price > best_rate:
                     best, best_rate = (step, after), gain / price
         if best is None:
@@ -142,7 +149,9 @@ def _search(problem: QuantileProblem, budget: float, limit: float, by_cost: bool
             fresh = i == 0 or problem.groups[i] != problem.groups[i - 1]
             in_group = (np.zeros(len(in_group)) if fresh else in_group)[:, None] + m
             in_group = in_group.ravel()
-            to_come = sum(float(problem.means[j].min()) for j in range(i + 1, count) if problem.groups[j] == problem.groups[i])
+            to_come = sum(
+                float(problem.means[j].min()) for j in range(i + 1, count) if problem.groups[j] == problem.groups[i]
+            )
             alive &= in_group + to_come <= problem.caps[problem.groups[i]]
         # What the operators to come add to the variance at least, through covariances.
         coupling = 2 * (chosen_means @ c[: i + 1, i + 1 :])
@@ -152,7 +161,7 @@ def _search(problem: QuantileProblem, budget: float, limit: float, by_cost: bool
         floor_variance = np.maximum(variance + spread_bound.at(i + 1, left) + crossed + among, 0.0)
         finite = alive & np.isfinite(floor_mean) & np.isfinite(floor_variance)
         hope = np.full(len(costs), np.inf)
-        hope[finite] = problem.quantile(floor_mean[finite], floor_variance[finite])
+        hope[finite] = problem.floor(floor_mean[finite], floor_variance[finite])
         keep = np.flatnonzero(alive & (hope <= limit * (1 + _SLACK)))
         if not len(keep):
             return ()

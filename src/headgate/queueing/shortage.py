@@ -25,8 +25,8 @@ def least_allocation(stations: Sequence[Station]) -> list[int]:
             load = station.arrival_rate / station.service_rate
             raise Infeasible(
                 "TOO_FEW_PROCESSORS",
-                f"'{station.name}' needs {needed} processors to keep up ({station.arrival_rate:g} tuples/s keep {load:.3g} "
-                f"of them busy) and may have at most {station.processors_max}",
+                f"'{station.name}' needs {needed} processors to keep up ({station.arrival_rate:g} tuples/s keep "
+                f"{load:.3g} of them busy) and may have at most {station.processors_max}",
                 {"operator": station.name, "needed": needed, "given": station.processors_max},
             )
     return least

@@ -14,13 +14,22 @@ from headgate.queueing import shortage
 from headgate.queueing.frontier import Chosen, choose
 from headgate.queueing.greedy import COMPILED_FROM, allocate_erlang
 from headgate.queueing.network import Network
-from headgate.queueing.percentile import gamma_percentile
+from headgate.queueing.percentile import gamma_percentile, gamma_percentile_floor
 from headgate.queueing.predict import Prediction, predict
 from headgate.queueing.quantile_search import QuantileProblem, cheapest_within, least_quantile
 from headgate.queueing.station import Model, Station, make_stations, sojourn_curve
 from headgate.queueing.traffic import solve_traffic, visit_covariance
 
-__all__ = ["Problem", "Sizing", "assign_processors", "assign_to", "fewest_of", "make_problem", "min_processors"]
+__all__ = [
+    "Problem",
+    "Sizing",
+    "assign_processors",
+    "assign_to",
+    "check_percentile",
+    "fewest_of",
+    "make_problem",
+    "min_processors",
+]
 
 Floats = npt.NDArray[np.float64]
 
@@ -89,7 +98,7 @@ def assign_processors(
 
     Reference: DRS (Fu et al. 2017), Algorithm 1; its loop hands out one processor too many.
     """
-    _check_percentile(percentile)
+    check_percentile(percentile)
     if processors < 1:
         raise BadValue(f"{processors} processors", "at least 1")
 
@@ -115,7 +124,7 @@ def min_processors(
     Reference: DRS (Fu et al. 2017), Algorithm 2, without starting anew for every K; its bound of the service times
     leaves out how often a tuple comes by.
     """
-    _check_percentile(percentile)
+    check_percentile(percentile)
     if not (isfinite(latency_s) and latency_s > 0):
         raise BadValue(f"a latency of {latency_s:g} s", "a finite number above 0")
 
@@ -199,12 +208,9 @@ def fewest_of(problem: Problem, latency_s: float, percentile: float | None = Non
     return assign_to(problem, sum(found), percentile) if exact and len(prices) == 1 else (found, exact)
 
 
-def _cheapest(
-    problem: Problem, ranges: Sequence[range], latency_s: float, percentile: float | None
-) -> Chosen | None:
+def _cheapest(problem: Problem, ranges: Sequence[range], latency_s: float, percentile: float | None) -> Chosen | None:
     costs = [
-        station.price * np.array(each, dtype=np.float64)
-        for station, each in zip(problem.stations, ranges, strict=True)
+        station.price * np.array(each, dtype=np.float64) for station, each in zip(problem.stations, ranges, strict=True)
     ]
     if percentile is None:
         means, _ = _curves(problem, ranges)
@@ -233,7 +239,11 @@ def _quantile_problem(
     def quantile(mean: Floats, variance: Floats) -> Floats:
         return gamma_percentile(mean, variance, percentile)
 
-    return QuantileProblem(costs, means, variances, np.array(problem.visits), problem.covariance, quantile)
+    def floor(mean: Floats, variance: Floats) -> Floats:
+        # A hair lower, for what the grid of shapes behind the minimum may miss.
+        return gamma_percentile_floor(mean, variance, percentile) * (1 - 1e-6)
+
+    return QuantileProblem(costs, means, variances, np.array(problem.visits), problem.covariance, quantile, floor)
 
 
 def _curves(problem: Problem, ranges: Sequence[range]) -> tuple[list[Floats], list[Floats]]:
@@ -260,6 +270,7 @@ def _picked(chosen: Chosen | None, ranges: Sequence[range]) -> tuple[tuple[int, 
     return tuple(each[j] for each, j in zip(ranges, chosen.picks, strict=True)), chosen.gap == 0.0
 
 
-def _check_percentile(percentile: float | None) -> None:
-    if percentile is not None and not 0 < percentile < 1:
-        raise BadValue(f"percentile {percentile:g}", "a share between 0 and 1, such as 0.95")
+def check_percentile(percentile: float | None) -> None:
+    """Raise unless there is none or it lies in the upper tail, where the models' percentiles hold."""
+    if percentile is not None and not 0.75 <= percentile < 1:
+        raise BadValue(f"percentile {percentile:g}", "a share from 0.75 to below 1, such as 0.95")

@@ -67,7 +67,9 @@ def solve_traffic(network: Network) -> Traffic:
     external = np.array([operator.arrival_rate_per_s for operator in network.operators])
     total = float(external.sum())
     if not total > 0:
-        raise Infeasible("NO_ARRIVALS", "no tuples arrive from outside: give at least one operator an arrival rate above 0")
+        raise Infeasible(
+            "NO_ARRIVALS", "no tuples arrive from outside: give at least one operator an arrival rate above 0"
+        )
     routing = routing_matrix(network)
     _check_loops(network, routing)
     rates = np.linalg.solve(np.eye(len(external)) - routing.T, external)

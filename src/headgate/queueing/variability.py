@@ -30,15 +30,17 @@ def solve_variability(network: Network, traffic: Traffic, allocation: Sequence[i
 
     A stream into operator j is taken for renewal epochs at which one or several tuples come. Its parts:
 
-    - departures of i: :math:`c_{d,i}^2 = 1 + (1-\rho_i^2)(c_{a,i}^2 - 1) + \rho_i^2 (\max(c_{s,i}^2, 0.2) - 1)/\sqrt{k_i}`;
+    - departures of i: :math:`c_{d,i}^2 = 1 + (1-\rho_i^2)(c_{a,i}^2 - 1) + \rho_i^2 (\max(c_{s,i}^2, 0.2) -
+      1)/\sqrt{k_i}`;
     - the epochs at which i sends to j: :math:`c^2 = p\,c_{d,i}^2 + 1 - p` with p the chance that it sends anything;
     - superposition: :math:`c^2` counts with weight :math:`w_j = [1 + 4(1-\rho_j)^2(v_j-1)]^{-1}` and 1, the Poisson
       process, with the rest; :math:`v_j = 1/\sum_i (\lambda_{ij}/\lambda_j)^2`, the effective number of streams;
     - n tuples at an epoch, with mean :math:`\bar n` and squared coefficient of variation :math:`c_n^2`:
       :math:`c_a^2 = \bar n (c^2 + c_n^2)`.
 
-    The equations are linear in :math:`c_a^2`. Exact for Jackson networks (all are 1) and for bulks of Poisson arrivals.
-    The order of superposition and bulks is ours: QNA superposes first, by which many bulky streams would become Poisson.
+    The equations are linear in :math:`c_a^2`. Exact for Jackson networks (all are 1) and for bulks of Poisson
+    arrivals. The order of superposition and bulks is ours: QNA superposes first, by which many bulky streams would
+    become Poisson.
 
     Reference: W. Whitt 1983, *The Queueing Network Analyzer*, Eqs. 24 to 41.
     """

@@ -143,7 +143,9 @@ def size(asked: Asked) -> Sized:
     """The allocation that is asked for: the least latency of so many processors, or the fewest for a latency."""
     if (asked.processors is None) == (asked.latency_max_s is None):
         told = "nothing is asked for" if asked.processors is None else "both processors and a latency are asked for"
-        raise InputError("NOTHING_ASKED", f"{told}; give one of processors and latency_max_s, in the file or as an option")
+        raise InputError(
+            "NOTHING_ASKED", f"{told}; give one of processors and latency_max_s, in the file or as an option"
+        )
     if asked.model == MICRO_BATCH:
         batches = _batches(asked)
         if asked.processors is not None:
@@ -251,7 +253,9 @@ def _batched(asked: Asked, allocation: tuple[int, ...], trigger_s: float) -> Siz
             k,
             float(rate),
             float(rate) * stage.service_s / k,
-            float(stage_s(stage, k, batches.rate_per_s * found.intervals_s[0])) if found.mean_s < float("inf") else float("inf"),
+            float(stage_s(stage, k, batches.rate_per_s * found.intervals_s[0]))
+            if found.mean_s < float("inf")
+            else float("inf"),
         )
         for stage, k, rate in zip(batches.stages, allocation, rates, strict=True)
     )

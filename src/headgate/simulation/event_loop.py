@@ -17,7 +17,7 @@ __all__ = ["run_events"]
 
 
 @compiled
-def _draw(rng: Any, kind: int, first: float, second: float, values: Any, begin: int, count: int) -> float:
+def _draw(rng: Any, kind: int, first: float, second: float, values: Any, begin: int, count: int) -> Any:
     """One value; the numbers of the kinds are those of :class:`headgate.simulation.distribution.Kind`."""
     if kind == 1:
         return first * rng.standard_exponential()
@@ -155,7 +155,7 @@ def run_events(
         coming = 0
         if code < n:
             row = parameters[bulk[code]]
-            size = int(round(_draw(rng, int(row[0]), row[1], row[2], values, int(row[3]), int(row[4]))))
+            size = int(_draw(rng, int(row[0]), row[1], row[2], values, int(row[3]), int(row[4])) + 0.5)
             for _ in range(size):
                 if free_root >= 0:
                     root = free_root

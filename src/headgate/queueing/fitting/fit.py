@@ -99,7 +99,9 @@ def fit_network(
             )
         operators.append(described)
         routes += [Route(name, target, ratio.value) for target, ratio in each.routes if target in names]
-    sojourns = without_outliers(_resampled([(w, window.sojourns_s) for w, window in zip(weights, windows, strict=True)]))
+    sojourns = without_outliers(
+        _resampled([(w, window.sojourns_s) for w, window in zip(weights, windows, strict=True)])
+    )
     measured = mean_of(sojourns) if sojourns else None
     return FittedNetwork(Network(tuple(operators), tuple(routes)), tuple(fitted), measured)
 
@@ -108,7 +110,9 @@ def _fit_operator(name: str, parts: Sequence[tuple[float, float, OperatorWindow]
     times = _resampled([(weight, operator.service_s) for weight, _, operator in parts])
     served = sum(operator.served for _, _, operator in parts)
     if not times:
-        told = f"'{name}' served {served} tuples and no service time was sampled" if served else f"'{name}' served nothing"
+        told = (
+            f"'{name}' served {served} tuples and no service time was sampled" if served else f"'{name}' served nothing"
+        )
         raise NotMeasured("NOT_MEASURED", f"{told}; wait for the next window", {"operator": name})
     kept = without_outliers(times)
     gaps = without_outliers(_resampled([(weight, operator.interarrival_s) for weight, _, operator in parts]))
