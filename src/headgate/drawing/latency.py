@@ -22,9 +22,12 @@ class LatencyPoint:
 
 
 def draw_latency(
-    title: str, points: Sequence[LatencyPoint], chosen: LatencyPoint, split: str, target_s: float | None, ending: str
+    title: str, points: Sequence[LatencyPoint], chosen: tuple[int, float], split: str, target_s: float | None, ending: str
 ) -> bytes:
-    """Mean, p95 and p99 for each number of processors, as SVG or PNG; the chosen number is marked."""
+    """Mean, p95 and p99 for each number of processors, as SVG or PNG.
+
+    The number that was ``chosen`` is marked at the latency that it was chosen for.
+    """
     if ending not in (".svg", ".png"):
         raise InputError("UNKNOWN_PICTURE", f"a picture whose name ends in {ending[:20]!r}; expected .svg or .png")
     # Matplotlib takes longer to load than everything else together.
@@ -44,10 +47,10 @@ def draw_latency(
             axes.plot(processors, values, style, marker=".", label=label, color=shade)
         if target_s is not None:
             axes.axhline(target_s, color="#c2410c", linewidth=1, linestyle="-.", label="asked for")
-        axes.plot([chosen.processors], [chosen.mean_s], "o", markersize=9, color="#c2410c", zorder=5)
+        axes.plot([chosen[0]], [chosen[1]], "o", markersize=9, color="#c2410c", zorder=5)
         axes.annotate(
-            f"{chosen.processors} processors\n{split}",
-            (chosen.processors, chosen.mean_s),
+            f"{chosen[0]} processors\n{split}",
+            chosen,
             textcoords="offset points",
             xytext=(-4, -8),
             ha="right",

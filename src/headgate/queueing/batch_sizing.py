@@ -271,6 +271,17 @@ def _range(stage: Stage, spare: int) -> range:
 
 def _check_keeps_up(batches: MicroBatches, processors: int | None) -> None:
     """Raise unless every fragment can be done with a batch before the next one is due."""
+    needed = _needed(batches)
+    if processors is not None and sum(needed) > processors:
+        most_at = max(range(len(needed)), key=lambda i: needed[i])
+        told = f"needs {sum(needed)} processors to finish batches within {batches.trigger_s:g} s, {processors} given"
+        if len(needed) > 1:
+            told += f"; fragment '{batches.fragments[most_at].name}' alone needs {needed[most_at]}"
+        raise Infeasible("TOO_FEW_PROCESSORS", told, {"needed": sum(needed), "given": processors})
+
+
+def _needed(batches: MicroBatches) -> list[int]:
+    """The fewest processors with which each fragment is done with a batch before the next one is due."""
     needed = []
     for fragment in batches.fragments:
         rows = batches.rate_per_s * fragment.passes * batches.trigger_s
@@ -285,12 +296,7 @@ def _check_keeps_up(batches: MicroBatches, processors: int | None) -> None:
             told += f"{batches.trigger_s:g} s with any number of processors; take a longer trigger"
             raise Infeasible("TOO_FEW_PROCESSORS", told, {"fragment": fragment.name, "trigger_s": batches.trigger_s})
         needed.append(round(found.value))
-    if processors is not None and sum(needed) > processors:
-        most_at = max(range(len(needed)), key=lambda i: needed[i])
-        told = f"needs {sum(needed)} processors to finish batches within {batches.trigger_s:g} s, {processors} given"
-        if len(needed) > 1:
-            told += f"; fragment '{batches.fragments[most_at].name}' alone needs {needed[most_at]}"
-        raise Infeasible("TOO_FEW_PROCESSORS", told, {"needed": sum(needed), "given": processors})
+    return needed
 
 
 def _shortest_trigger(batches: MicroBatches, processors: int) -> float:
@@ -305,7 +311,9 @@ def _shortest_trigger(batches: MicroBatches, processors: int) -> float:
     while not fits(high):
         high *= 4
         if high > 1e5:
-            _check_keeps_up(replace(batches, trigger_s=high), processors)
+            needed = sum(_needed(replace(batches, trigger_s=high)))
+            told = f"needs {needed} processors to finish batches in time at any trigger, {processors} given"
+            raise Infeasible("TOO_FEW_PROCESSORS", told, {"needed": needed, "given": processors})
     low = high / 4
     for _ in range(30):
         middle = (low * high) ** 0.5
