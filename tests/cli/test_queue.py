@@ -146,7 +146,10 @@ def test_other_files_are_refused(tmp_path: Path, text: str, told: str) -> None:
         (["--what-if", "more"], "neither NAME=PROCESSORS"),
         (["--what-if", "match=0"], "neither NAME=PROCESSORS"),
         (["--latency", "soon"], "not a span of time"),
-        (["-k", "25", "--model", "micro-batch"], "needs 41 processors to finish batches in time at any trigger, 25 given"),
+        (
+            ["-k", "25", "--model", "micro-batch"],
+            "needs 41 processors to finish batches in time at any trigger, 25 given",
+        ),
         (["-k", "60", "--model", "micro-batch", "--what-if", "extract=1"], ""),
     ],
 )

@@ -22,7 +22,12 @@ class LatencyPoint:
 
 
 def draw_latency(
-    title: str, points: Sequence[LatencyPoint], chosen: tuple[int, float], split: str, target_s: float | None, ending: str
+    title: str,
+    points: Sequence[LatencyPoint],
+    chosen: tuple[int, float],
+    split: str,
+    target_s: float | None,
+    ending: str,
 ) -> bytes:
     """Mean, p95 and p99 for each number of processors, as SVG or PNG.
 
