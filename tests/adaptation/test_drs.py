@@ -136,7 +136,8 @@ def test_percentiles_can_be_asked_for() -> None:
 
 
 def test_rates_that_step_up_and_down_are_followed_within_one_decision() -> None:
-    allocation, totals = (2, 4), []
+    allocation: tuple[int, ...] = (2, 4)
+    totals = []
     for rate in (6.0, 12.0, 6.0, 18.0):
         network = flow(rate)
         measured = min(predict(network, allocation, Model.GGK).mean_s, 99.0)

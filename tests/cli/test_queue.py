@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -74,7 +75,8 @@ def test_what_if_tells_of_other_processors_and_other_rates(logos: Path) -> None:
 def test_what_there_is_now_is_shown_beside_it(tmp_path: Path) -> None:
     path = tmp_path / "now.json"
     path.write_text(
-        '{"processors": 4, "operators": [{"name": "a", "service_rate_per_s": 2, "arrival_rate_per_s": 3, "processors": 2}]}'
+        '{"processors": 4, "operators": ['
+        '{"name": "a", "service_rate_per_s": 2, "arrival_rate_per_s": 3, "processors": 2}]}'
     )
     facts = headgate("queue", path, "--json").json
     assert facts["now"]["processors"] == 2
@@ -157,6 +159,15 @@ def test_what_cannot_be_had_is_answered_with_what_is_missing(logos: Path, argume
     ran = headgate("queue", logos, *arguments)
     assert told in ran.err
     assert (ran.status == 2) == bool(told)
+
+
+def test_without_its_packages_it_says_what_to_install(logos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "headgate.service.size")
+    monkeypatch.delitem(sys.modules, "headgate.queueing.traffic")
+    monkeypatch.setitem(sys.modules, "scipy.sparse", None)
+    ran = headgate("queue", logos)
+    assert ran.status == 2
+    assert "sizing needs the package 'scipy'; install headgate[queueing]" in ran.err
 
 
 def test_an_unstable_loop_and_a_silent_network_are_told(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def test_laws_that_hold_in_every_network(seed: int) -> None:
     rng = np.random.default_rng(seed)
     workload = (general_network if seed % 2 else jackson_network)(rng, (0.2, 0.7))
     seen = simulate(workload.network, workload.allocation, 60_000, seed, service=workload.service, bulks=workload.bulks)
-    # What a tuple's parts spend at operators is what it spends in all; until the last is done takes no longer than that.
+    # What a tuple's parts spend at operators is what it spends in all; until the last is done takes no longer.
     assert float(seen.operator_visits @ seen.operator_sojourns_s) == pytest.approx(seen.sojourns_s.sum(), rel=1e-9)
     assert np.all(seen.spans_s <= seen.sojourns_s * (1 + 1e-9))
     assert np.all(seen.sojourns_s > 0)
@@ -85,8 +85,9 @@ def test_without_the_compiler_the_result_is_the_same(monkeypatch: pytest.MonkeyP
     workload = general_network(np.random.default_rng(4))
 
     def run() -> list[float]:
-        options = {"service": workload.service, "bulks": workload.bulks}
-        return simulate(workload.network, workload.allocation, 300, 1, **options).sojourns_s.tolist()  # type: ignore[arg-type]
+        service, bulks = workload.service, workload.bulks
+        seen = simulate(workload.network, workload.allocation, 300, 1, service=service, bulks=bulks)
+        return [float(each) for each in seen.sojourns_s]
 
     compiled = run()
     for name in ("_draw", "_push", "_pop", "_grown", "run_events"):

@@ -50,8 +50,14 @@ def queue(
 
     Example: [bold]headgate queue logos.yaml --processors 22 --what-if extract=12[/bold]
     """
-    from headgate.service.size import latency_picture, load_asked, size
-    from headgate.service.size import what_if as changed
+    try:
+        import matplotlib  # noqa: F401 (quick to find, and better missed now than when the picture is drawn)
+
+        from headgate.service.size import latency_picture, load_asked, size
+        from headgate.service.size import what_if as changed
+    except ModuleNotFoundError as error:
+        told = f"sizing needs the package '{(error.name or '').partition('.')[0]}'; install headgate[queueing]"
+        raise InputError("NO_QUEUEING", told) from None
 
     asked = load_asked(file)
     if processors is not None or latency is not None:

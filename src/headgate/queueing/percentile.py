@@ -51,25 +51,26 @@ def gamma_percentile(mean: npt.ArrayLike, variance: npt.ArrayLike, p: float) -> 
 def gamma_percentile_floor(mean: npt.ArrayLike, variance: npt.ArrayLike, p: float) -> Floats:
     """The least percentile of all means and variances that are no smaller than these: a bound for searches.
 
-    In units of the standard deviation the quantile depends on the shape alone and has one minimum above the shape at
-    which it is held; a larger mean may lead there.
+    At a given mean the percentile never falls with the variance, so the least variance will do. In units of the
+    standard deviation it depends on the shape alone, and a larger mean leads to a larger shape: what counts is the
+    least value at any larger shape.
 
-    >>> float(gamma_percentile_floor(1.0, 3.0, 0.99)) < float(gamma_percentile(1.3, 3.0, 0.99))
+    >>> bool(gamma_percentile_floor(1.0, 3.0, 0.99) <= gamma_percentile(2.0, 3.0, 0.99))
     True
     """
     m, v = np.asarray(mean, dtype=np.float64), np.asarray(variance, dtype=np.float64)
-    here = gamma_percentile(m, v, p)
-    shape = _flattest_shape(p)
-    at_minimum = np.sqrt(v) * float(gammaincinv(shape, p)) / shape**0.5
-    return np.where(m * m < shape * v, np.minimum(here, at_minimum), here)
+    shapes, least = _least_beyond(p)
+    shape = m * m / np.where(v > 0, v, 1.0)
+    place = np.clip(np.searchsorted(shapes, shape, side="right") - 1, 0, len(shapes) - 1)
+    return np.where(v > 0, np.minimum(gamma_percentile(m, v, p), np.sqrt(v) * least[place]), m)
 
 
 @cache
-def _flattest_shape(p: float) -> float:
-    """The shape, of those at which nothing is held, with the least quantile in units of the standard deviation."""
-    shapes = np.geomspace(_least_shape(p), 1e4, 4_000)
+def _least_beyond(p: float) -> tuple[Floats, Floats]:
+    """Shapes, and the least quantile in units of the standard deviation at each of them and all beyond."""
+    shapes = np.geomspace(_least_shape(p), 1e6, 8_000)
     in_deviations = gammaincinv(shapes, p) / np.sqrt(shapes)
-    return float(shapes[int(np.argmin(in_deviations))])
+    return shapes, np.minimum.accumulate(in_deviations[::-1])[::-1]
 
 
 @cache
