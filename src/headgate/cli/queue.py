@@ -51,7 +51,8 @@ def queue(
     Example: [bold]headgate queue logos.yaml --processors 22 --what-if extract=12[/bold]
     """
     try:
-        import matplotlib  # noqa: F401 (quick to find, and better missed now than when the picture is drawn)
+        if plot is not None:
+            import matplotlib  # noqa: F401 (better missed now than when the picture is drawn)
 
         from headgate.service.size import latency_picture, load_asked, size
         from headgate.service.size import what_if as changed
