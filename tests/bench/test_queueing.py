@@ -18,7 +18,7 @@ from headgate.simulation.queueing_network import simulate
 
 
 def test_a_small_round_has_every_figure(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"NETWORKS": 6, "MEETING": 2, "GENERAL": 6, "TUPLES": (20_000,)}.items():
+    for name, value in {"NETWORKS": 6, "MEETING": 2, "GENERAL": 6, "VISITS": (100_000,)}.items():
         monkeypatch.setattr(queueing, name, value)
     figures, samples = queueing._fidelity(1, lambda _: None)
     assert {"mmk_error_p50", "mmk_error_p95", "ggk_error_p50", "meeting_mmk_error_p50"} <= set(figures)

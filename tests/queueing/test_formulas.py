@@ -84,11 +84,29 @@ def test_bulks_of_poisson_arrivals_at_one_processor_are_exact(size: float, scv: 
     assert predict(network, [1], Model.GGK).mean_s - 1 == pytest.approx(exact, rel=1e-9)
 
 
-@given(st.integers(1, 12), st.floats(1, 9), st.floats(0, 2))
-def test_the_wait_for_ones_own_bulk_is_convex_and_falls(k: int, mean: float, scv: float) -> None:
-    delay = ggk.bulk_delay([k, k + 1, k + 2], 1.0, (Bulk(1.0, mean, scv),))
-    assert delay[0] >= delay[1] >= delay[2] >= 0
-    assert delay[0] - delay[1] >= delay[1] - delay[2] - 1e-12
+@given(st.integers(1, 12), st.floats(0.01, 0.95), st.floats(1, 9), st.floats(0, 2))
+def test_the_wait_for_ones_own_bulk_falls_with_processors_and_rises_with_load(
+    k: int, rho: float, mean: float, scv: float
+) -> None:
+    bulks = (Bulk(1.0, mean, scv),)
+    fewer, more = ggk.bulk_delay([k, k + 1], rho * k, 1.0, bulks)
+    assert fewer >= more >= 0
+    assert float(ggk.bulk_delay(k, 0.5 * rho * k, 1.0, bulks)) <= fewer * (1 + 1e-9) + 1e-12
+
+
+@pytest.mark.parametrize(("k", "rho", "size"), [(3, 0.3, 4), (8, 0.6, 5), (4, 0.85, 3)])
+def test_bulks_at_several_processors_wait_as_the_simulator_sees(k: int, rho: float, size: int) -> None:
+    network = Network((Operator("only", 1.0, arrival_rate_per_s=rho * k, bulk_mean=size),))
+    seen = simulate(network, [k], 200_000, seed=6)
+    assert predict(network, [k], Model.GGK).mean_s == pytest.approx(seen.mean_s, rel=0.13)
+    assert predict(network, [k], Model.MMK).mean_s < 0.8 * seen.mean_s
+
+
+def test_a_busy_operator_behind_a_quiet_one_sees_how_the_arrivals_vary() -> None:
+    # The quiet one in front cannot take the burstiness out of hyperexponential arrivals.
+    network = Network((Operator("quiet", 3.0, 0.3, 1.0, 6.0), Operator("busy", 1.1, 0.3)), (Route("quiet", "busy"),))
+    seen = simulate(network, [1, 1], 400_000, seed=7)
+    assert predict(network, [1, 1], Model.GGK).mean_s == pytest.approx(seen.mean_s, rel=0.25)
 
 
 @given(LOADS)

@@ -1,8 +1,8 @@
 """``headgate bench queueing``: how near the models come to the truth, and how quick models and simulator are.
 
 Errors are those of predicted mean sojourns against simulated ones. A network is simulated for longer until the noise
-of its mean, half the 95 % confidence interval, is below 1 %, or until three million tuples have been measured; what
-noise is left is told as ``mmk_noise_p50``.
+of its mean, half the 95 % confidence interval, is below 1 %, or for six million visits; what noise is left is told as
+``mmk_noise_p50``.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 NETWORKS = 200
-MEETING, GENERAL = 60, 120
-TUPLES = (150_000, 600_000, 3_000_000)
+MEETING, GENERAL = 40, 120
+VISITS = (500_000, 2_000_000, 6_000_000)
 NOISE = 0.01
 
 Progress = Callable[[str], None]
@@ -87,9 +87,12 @@ def _errors(workload: Workload, models: list[Model], seed: int) -> dict[str, flo
 
 
 def _simulated(workload: Workload, seed: int) -> Simulated:
+    from headgate.queueing.traffic import solve_traffic
     from headgate.simulation.queueing_network import simulate
 
-    for tuples in TUPLES:
+    per_tuple = float(solve_traffic(workload.network).visits.sum())
+    for visits in VISITS:
+        tuples = max(1_000, round(visits / per_tuple))
         seen = simulate(
             workload.network, workload.allocation, tuples, seed, service=workload.service, bulks=workload.bulks
         )

@@ -101,31 +101,48 @@ def refinement(k: npt.ArrayLike, rho: npt.ArrayLike, arrival_scv: npt.ArrayLike,
     return np.where(c2 == 0, 1.0, np.where(ca2 >= cs2, bursty, smooth))
 
 
-def bulk_delay(k: npt.ArrayLike, service_rate: float, bulks: tuple[Bulk, ...]) -> Floats:
-    r"""Mean wait (s) for tuples of the same bulk when all ``k`` processors are free.
+def bulk_delay(k: npt.ArrayLike, arrival_rate: float, service_rate: float, bulks: tuple[Bulk, ...]) -> Floats:
+    r"""Mean wait (s) for tuples of the same bulk, beyond what a tuple that comes alone would wait.
 
-    A tuple in position J of its bulk waits for :math:`(J - k)^+` others, :math:`E[(J-k)^+] / (k \mu)` seconds in the
-    mean. The GI/G/k formula takes arrivals for a renewal process, whose variability covers what bulks do to the
-    others; what they do to themselves comes on top. For bulks of Poisson arrivals at one processor the sum of both is
-    exact, :math:`M^{[X]}/G/1`. J has mean 1 + (E[B²]/E[B] - 1)/2; between fixed sizes (uniform J) and geometric ones
-    (geometric J) we interpolate by the scv of the size. Convex and decreasing in k.
+    With B of ``k`` processors busy, a tuple in position J of its bulk finds :math:`k - B` free ones and waits for
+    :math:`(J - (k - B))^+` others, one of them at most if it were alone. The GI/G/k formula takes arrivals for a
+    renewal process, whose variability covers what bulks do to the others; what they do to themselves comes on top:
 
-    >>> bulk_delay([1, 2, 3], 10.0, (Bulk(1.0, 3.0, 0.0),)).round(6).tolist()  # bulks of 3: positions 1, 2 and 3
+    .. math:: \frac{1}{k \mu} E\left[(J - (k - B))^+ - 1_{B = k}\right]
+
+    B is distributed as in M/M/k. For bulks of Poisson arrivals at one processor the sum of both is exact,
+    :math:`M^{[X]}/G/1`. J has mean 1 + (E[B²]/E[B] - 1)/2; between fixed sizes (uniform J) and geometric ones
+    (geometric J) we interpolate by the scv of the size.
+
+    >>> bulk_delay([1, 2, 3], 1e-9, 10.0, (Bulk(1.0, 3.0, 0.0),)).round(6).tolist()  # bulks of 3: positions 1, 2, 3
     [0.1, 0.016667, 0.0]
 
     The extension is ours; for one processor see M. L. Chaudhry, J. G. C. Templeton 1983, *Bulk Queues*, Sec. 3.1.
     """
     k_ = np.asarray(k, dtype=np.float64)
     total = np.zeros_like(k_)
+    offered = max(arrival_rate / service_rate, 1e-12)
+    waits = erlang_c(k_, offered)
     for bulk in bulks:
         if bulk.ahead <= 0:
             continue
-        over = np.maximum(bulk.mean - k_, 0.0)
-        fixed = over * (over + 1) / (2 * bulk.mean)
-        geometric = (1 + bulk.ahead) * (bulk.ahead / (1 + bulk.ahead)) ** k_
-        weight = min(1.0, bulk.scv / (1 - 1 / bulk.mean)) if bulk.mean > 1 else 1.0
-        total += bulk.share * ((1 - weight) * fixed + weight * geometric)
+        mine = waits * bulk.ahead
+        # P(B = k - free), from "all busy and none waiting" downwards.
+        chance = waits * np.maximum(1 - offered / k_, 0.0)
+        for free in range(1, int(min(k_.max(), 20 * (1 + bulk.ahead))) + 1):
+            chance = chance * np.maximum(k_ - free + 1, 0.0) / offered
+            mine = mine + chance * _position_beyond(bulk, free)
+        total += bulk.share * mine
     return np.asarray(total / (k_ * service_rate))
+
+
+def _position_beyond(bulk: Bulk, free: int) -> float:
+    """E[(J - free)^+] of the position J in a bulk."""
+    over = max(bulk.mean - free, 0.0)
+    fixed = over * (over + 1) / (2 * bulk.mean)
+    geometric = (1 + bulk.ahead) * (bulk.ahead / (1 + bulk.ahead)) ** free
+    weight = min(1.0, bulk.scv / (1 - 1 / bulk.mean)) if bulk.mean > 1 else 1.0
+    return (1 - weight) * fixed + weight * geometric
 
 
 def wait_variance(k: npt.ArrayLike, arrival_rate: float, service_rate: float, mean_wait: npt.ArrayLike) -> Floats:

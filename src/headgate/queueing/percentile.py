@@ -42,8 +42,7 @@ def gamma_percentile(mean: npt.ArrayLike, variance: npt.ArrayLike, p: float) -> 
     """
     m, v = np.asarray(mean, dtype=np.float64), np.asarray(variance, dtype=np.float64)
     finite = np.isfinite(m) & np.isfinite(v)
-    spread = np.where(finite & (v > 0), v, 1.0)
-    shape = np.clip(np.where(finite & (v > 0), m, 1.0) ** 2 / spread, _least_shape(p), 1e12)
+    shape = np.maximum(_shape(np.where(finite, m, 1.0), np.where(finite, v, 1.0)), _least_shape(p))
     quantile = m * gammaincinv(shape, p) / shape
     return np.where(finite, np.where(v > 0, quantile, m), np.inf)
 
@@ -60,9 +59,14 @@ def gamma_percentile_floor(mean: npt.ArrayLike, variance: npt.ArrayLike, p: floa
     """
     m, v = np.asarray(mean, dtype=np.float64), np.asarray(variance, dtype=np.float64)
     shapes, least = _least_beyond(p)
-    shape = m * m / np.where(v > 0, v, 1.0)
-    place = np.clip(np.searchsorted(shapes, shape, side="right") - 1, 0, len(shapes) - 1)
+    place = np.clip(np.searchsorted(shapes, _shape(m, v), side="right") - 1, 0, len(shapes) - 1)
     return np.where(v > 0, np.minimum(gamma_percentile(m, v, p), np.sqrt(v) * least[place]), m)
+
+
+def _shape(mean: Floats, variance: Floats) -> Floats:
+    """The shape of the gamma distribution, at most 1e12: from there on it is a constant."""
+    square = np.maximum(mean * mean, 1e-200)
+    return np.asarray(square / np.maximum(variance, 1e-12 * square))
 
 
 @cache

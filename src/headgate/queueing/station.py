@@ -136,7 +136,7 @@ def sojourn_curve(station: Station, model: Model, k: npt.ArrayLike) -> tuple[Flo
     if model is Model.MMK:
         return mmk.wait_mean(many, lam, mu) + 1 / mu, mmk.sojourn_variance(many, lam, mu)
     waits = ggk.wait_mean(many, lam, mu, station.arrival_scv, cs2, model is Model.GGK_REFINED)
-    own = ggk.bulk_delay(many, mu, station.bulks)
+    own = ggk.bulk_delay(many, lam, mu, station.bulks)
     # The wait for tuples of one's own bulk is taken to be about exponential too.
     variance = ggk.wait_variance(many, lam, mu, waits) + own**2 + cs2 / mu**2
     return waits + own + 1 / mu, variance

@@ -30,8 +30,8 @@ def solve_variability(network: Network, traffic: Traffic, allocation: Sequence[i
 
     A stream into operator j is taken for renewal epochs at which one or several tuples come. Its parts:
 
-    - departures of i: :math:`c_{d,i}^2 = 1 + (1-\rho_i^2)(c_{a,i}^2 - 1) + \rho_i^2 (\max(c_{s,i}^2, 0.2) -
-      1)/\sqrt{k_i}`;
+    - departures of i, as j sees them: :math:`c_{d,i}^2 = c_{a,i}^2 + s_{ij} (1 + (\max(c_{s,i}^2, 0.2) - 1)/\sqrt{k_i}
+      - c_{a,i}^2)`, with :math:`s_{ij} = \rho_i^2 \min(1, (1-\rho_j)/(1-\rho_i))^2`;
     - the epochs at which i sends to j: :math:`c^2 = p\,c_{d,i}^2 + 1 - p` with p the chance that it sends anything;
     - superposition: :math:`c^2` counts with weight :math:`w_j = [1 + 4(1-\rho_j)^2(v_j-1)]^{-1}` and 1, the Poisson
       process, with the rest; :math:`v_j = 1/\sum_i (\lambda_{ij}/\lambda_j)^2`, the effective number of streams;
@@ -39,8 +39,10 @@ def solve_variability(network: Network, traffic: Traffic, allocation: Sequence[i
       :math:`c_a^2 = \bar n (c^2 + c_n^2)`.
 
     The equations are linear in :math:`c_a^2`. Exact for Jackson networks (all are 1) and for bulks of Poisson
-    arrivals. The order of superposition and bulks is ours: QNA superposes first, by which many bulky streams would
-    become Poisson.
+    arrivals. Two things are ours. QNA superposes before it makes bulks, by which many bulky streams would become
+    Poisson. And QNA has :math:`s_{ij} = \rho_i^2`, as if a busy operator smoothed its arrivals for everyone behind it;
+    it does so for short times only, and an operator j that is busier than i lives by longer ones, on which departures
+    vary as arrivals do (Whitt calls it the heavy-traffic bottleneck phenomenon).
 
     Reference: W. Whitt 1983, *The Queueing Network Analyzer*, Eqs. 24 to 41.
     """
@@ -50,9 +52,8 @@ def solve_variability(network: Network, traffic: Traffic, allocation: Sequence[i
     service_rate = np.array([operator.service_rate_per_s for operator in network.operators])
     service_scv = np.array([operator.service_scv for operator in network.operators])
     rho = np.minimum(rates / (k * service_rate), 1.0)
-    # c_d^2 = kept * c_a^2 + made
-    kept = 1 - rho**2
-    made = rho**2 * (1 + (np.maximum(service_scv, 0.2) - 1) / np.sqrt(k))
+    of_service = 1 + (np.maximum(service_scv, 0.2) - 1) / np.sqrt(k)
+    spare = np.maximum(1 - rho, 1e-9)
     matrix, constant = np.eye(size), np.ones(size)
     bulks: list[tuple[Bulk, ...]] = []
     for j, operator in enumerate(network.operators):
@@ -76,8 +77,9 @@ def solve_variability(network: Network, traffic: Traffic, allocation: Sequence[i
             chance = min(mean_sent, 1.0)
             mean = max(mean_sent, 1.0)
             scv = 0.0 if mean_sent <= 1 else fraction * (1 - fraction) / mean_sent**2
-            matrix[j, i] -= share * mean * weight * chance * kept[i]
-            constant[j] += share * mean * (weight * (chance * made[i] + 1 - chance) + 1 - weight + scv)
+            smoothed = rho[i] ** 2 * min(1.0, spare[j] / spare[i]) ** 2
+            matrix[j, i] -= share * mean * weight * chance * (1 - smoothed)
+            constant[j] += share * mean * (weight * (chance * smoothed * of_service[i] + 1 - chance) + 1 - weight + scv)
             found.append(Bulk(float(share), float(mean), float(scv)))
         bulks.append(tuple(bulk for bulk in found if bulk.ahead > 0))
     return Variability(np.maximum(np.linalg.solve(matrix, constant), 0.0), tuple(bulks))
