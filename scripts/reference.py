@@ -19,6 +19,7 @@ from headgate.formats import document
 from headgate.model.registry import Registry
 from headgate.model.task_type import Role, TaskType
 from headgate.service.load import load
+from headgate.service.size import latency_picture, load_asked, size
 from headgate.sharing.merge import merge
 from headgate.tasks import BUILT_IN
 from headgate.tasks.reference import to_markdown
@@ -60,6 +61,7 @@ def files() -> dict[Path, str]:
         reference / "dataflow.schema.json": json.dumps(document.json_schema(REGISTRY), indent=2) + "\n",
         pictures / "merged.svg": merged_picture(),
     }
+    written[pictures / "latency.svg"] = latency_picture_of("sizing/logos.yaml", latency_s=2.0)
     for name, example in PICTURES.items():
         written[pictures / f"{name}.svg"] = to_svg(dataflow_of(example), REGISTRY)
     return written
@@ -159,6 +161,11 @@ def type_of(part: dict, name: str, definitions: dict) -> str:
 
 def dataflow_of(example: str):
     return load(ROOT / "examples" / example, REGISTRY).dataflow
+
+
+def latency_picture_of(example: str, latency_s: float) -> str:
+    asked = replace(load_asked(ROOT / "examples" / example), processors=None, latency_max_s=latency_s)
+    return latency_picture(asked, size(asked), ".svg").decode("utf-8")
 
 
 def merged_picture() -> str:

@@ -5,6 +5,7 @@ The tree, by who can mend it::
     HeadgateError
     +-- InputError          the user's files or arguments; exit status 2
     |   +-- InvalidDataflow     a dataflow with faults, all of them at once
+    +-- Infeasible          what is asked for cannot be had; the message says what is missing
     +-- PluginError         a package that adds task types is broken
 
 Every error is a triple of ``condition`` (a stable name that programs may test), ``message`` (a sentence for people)
@@ -23,6 +24,7 @@ __all__ = [
     "BadValue",
     "Fault",
     "HeadgateError",
+    "Infeasible",
     "InputError",
     "InvalidDataflow",
     "NameFinder",
@@ -141,6 +143,10 @@ class InvalidDataflow(InputError):
         )
         self.faults = tuple(ordered)
         super().__init__("INVALID_DATAFLOW", "\n".join(map(str, self.faults)), {"faults": len(self.faults)})
+
+
+class Infeasible(HeadgateError):
+    """What is asked for cannot be had. This is an answer, not a failure: the message says what is missing."""
 
 
 class PluginError(HeadgateError):

@@ -6,6 +6,7 @@ What a block's language asks for:
   ``$ echo $?`` shows the exit status of the command before;
 - ``python``: run, as a session when it begins with ``>>>``;
 - ``yaml``, ``json``, ``xml``: a dataflow must be valid, and so must a part of one, but for the tasks that it lacks;
+  YAML with operators is a file for ``headgate queue``;
 - ``toml``: the entry points of a package that adds task types are installed until the page ends.
 
 A block whose first line is a comment with a file's name is also written to that file, for later blocks to use. Files
@@ -33,6 +34,7 @@ from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
 from headgate import InvalidDataflow, default_registry, parse
 from headgate.cli.main import main
 from headgate.model.registry import ENTRY_POINT_GROUP
+from headgate.service.size import load_asked
 
 __all__ = ["LANGUAGES_NOT_RUN", "LANGUAGES_RUN", "languages", "run_command", "run_page"]
 
@@ -124,6 +126,8 @@ def _commands(text: str) -> Iterator[tuple[str, str]]:
 
 def _check_yaml(example: Example) -> str | None:
     text = str(example.parsed)
+    if re.search(r"^operators:", text, re.MULTILINE):
+        return _sizing_faults(text)
     if re.search(r"^tasks:", text, re.MULTILINE):
         return _faults(text, "yaml")
     if re.match(r"(#[^\n]*\n)*- ", text):
@@ -138,6 +142,18 @@ def _check_json(example: Example) -> str | None:
 
 def _check_xml(example: Example) -> str | None:
     return _faults(str(example.parsed), "xml")
+
+
+def _sizing_faults(text: str) -> str | None:
+    path = Path(_file_name(text) or "sizing.yaml")
+    path.write_text(text, encoding="utf-8")
+    if path.name.startswith("broken"):
+        return None
+    try:
+        load_asked(path)
+    except InvalidDataflow as error:
+        return "\n".join(map(str, error.faults))
+    return None
 
 
 def _faults(text: str, form: str, forgiven: set[str] | None = None) -> str | None:

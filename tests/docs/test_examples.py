@@ -12,9 +12,11 @@ import pytest
 from headgate import default_registry, read
 from headgate.model.schema import Schema
 from headgate.service.load import load
+from headgate.service.size import load_asked, size
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-NOT_DATAFLOWS = {EXAMPLES / "demo.py", EXAMPLES / "city_data.py"}
+SIZING = sorted((EXAMPLES / "sizing").iterdir())
+NOT_DATAFLOWS = {EXAMPLES / "demo.py", EXAMPLES / "city_data.py", *SIZING}
 DATAFLOWS = sorted(
     path
     for path in EXAMPLES.rglob("*")
@@ -25,6 +27,11 @@ DATAFLOWS = sorted(
 @pytest.mark.parametrize("path", DATAFLOWS, ids=lambda path: str(path.relative_to(EXAMPLES)))
 def test_valid_and_without_notices(path: Path) -> None:
     assert not load(path, default_registry()).notices
+
+
+@pytest.mark.parametrize("path", SIZING, ids=lambda path: path.name)
+def test_sizing_files_are_valid_and_can_be_had(path: Path) -> None:
+    assert size(load_asked(path)).processors > 0
 
 
 def test_the_four_word_counts_are_one_value() -> None:

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from headgate.errors import InputError
-from headgate.runtime.state import StateDirectory
+from headgate.runtime.state import VERSION, StateDirectory
 
 HOLD = """
 import sys
 from pathlib import Path
-from headgate.runtime.state import StateDirectory
+from headgate.runtime.state import VERSION, StateDirectory
 held = StateDirectory(Path(sys.argv[1]))
 print("held", flush=True)
 sys.stdin.read()
@@ -63,4 +63,4 @@ def test_killed_while_it_made_the_directory(tmp_path: Path) -> None:
     (tmp_path / ".version.123").touch()
     StateDirectory(tmp_path).close()
     StateDirectory(tmp_path).close()
-    assert (tmp_path / "version").read_text() == "1"
+    assert (tmp_path / "version").read_text() == VERSION

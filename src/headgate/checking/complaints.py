@@ -106,7 +106,7 @@ def _readable(path: list[str | int]) -> str:
     >>> _readable(["tasks", 3, "config", "ranges", "light", 0])
     'config.ranges.light[0]'
     """
-    inner = path[2:] if len(path) > 1 and path[0] == "tasks" else path
+    inner = path[2:] if len(path) > 1 and path[0] in ("tasks", "operators") else path
     text = ""
     for step in inner:
         text += f"[{step}]" if isinstance(step, int) else f"{'.' if text else ''}{step}"

@@ -15,6 +15,7 @@ from headgate.cli.convert import convert
 from headgate.cli.diff import diff
 from headgate.cli.output import faults_to_stderr, sentence_to_stderr
 from headgate.cli.plan import plan
+from headgate.cli.queue import queue
 from headgate.cli.run import run
 from headgate.cli.schema import schema
 from headgate.cli.show import show
@@ -51,7 +52,7 @@ def _root(
     del version
 
 
-for command in (validate, show, convert, diff, plan, schema, tasks, run, bench):
+for command in (validate, show, convert, diff, plan, schema, tasks, queue, run, bench):
     app.command()(command)
 
 

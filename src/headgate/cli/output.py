@@ -47,24 +47,25 @@ def notices_to_stderr(notices: Iterable[Notice]) -> None:
         typer.echo(f"{typer.style('notice', fg='yellow')} {notice}", err=True)
 
 
-def write_file(path: Path, text: str, force: bool = False) -> None:
+def write_file(path: Path, content: str | bytes, force: bool = False) -> None:
     """Write a file whole or not at all; an existing one only when forced. Pipes and devices are written into."""
+    data = content.encode("utf-8") if isinstance(content, str) else content
     try:
         if path.exists() and not (path.is_file() or path.is_dir()):
-            path.write_text(text, encoding="utf-8")
+            path.write_bytes(data)
         elif path.exists() and not force:
             raise InputError("FILE_EXISTS", f"{path} is there already; choose another name or add --force")
         else:
-            _replace(path.resolve(), text)
+            _replace(path.resolve(), data)
     except OSError as error:
         raise InputError("CANNOT_WRITE", f"cannot write {path}: {(error.strerror or str(error)).lower()}") from None
 
 
-def _replace(path: Path, text: str) -> None:
+def _replace(path: Path, data: bytes) -> None:
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".headgate-")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
         umask = os.umask(0)
         os.umask(umask)
         Path(temporary).chmod(0o666 & ~umask)

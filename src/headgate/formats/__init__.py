@@ -11,6 +11,7 @@ True
 from __future__ import annotations
 
 import codecs
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,7 @@ from headgate.model.task import Ports, Task
 if TYPE_CHECKING:
     from headgate.checking import Checked
 
-__all__ = ["FORMATS", "form_of", "parse", "read", "write"]
+__all__ = ["FORMATS", "form_of", "parse", "read", "read_located", "write"]
 
 FORMATS = {"yaml": (".yaml", ".yml"), "json": (".json",), "xml": (".xml",), "python": (".py",)}
 """The formats and how their files' names end."""
@@ -59,6 +60,20 @@ def read(path: Path | str, registry: Registry | None = None) -> Checked:
     """Read and check the dataflow in a file; raises :class:`InvalidDataflow` with every fault."""
     path = Path(path)
     form = form_of(path)
+    return parse(_bytes(path), form, registry, str(path))
+
+
+def read_located(path: Path, forms: Collection[str]) -> Located:
+    """Read a file that is not a dataflow but is written in the same way, in one of some formats without task types."""
+    form = form_of(path)
+    if form not in forms:
+        known = ", ".join(ending for each in forms for ending in FORMATS[each])
+        fault = Fault("UNKNOWN_FORMAT", f"a file name that ends in {path.suffix!r}", Place(str(path)), expected=known)
+        raise InvalidDataflow([fault])
+    return _located(_bytes(path), form, default_registry(), str(path))
+
+
+def _bytes(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
@@ -71,7 +86,7 @@ def read(path: Path | str, registry: Registry | None = None) -> Checked:
         raise InvalidDataflow(
             [Fault("UNREADABLE_FILE", f"more than {MAX_BYTES >> 20} MiB", Place(str(path)), expected="a smaller file")]
         )
-    return parse(data, form, registry, str(path))
+    return data
 
 
 def parse(data: bytes | str, form: str, registry: Registry | None = None, file: str | None = None) -> Checked:

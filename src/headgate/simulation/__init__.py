@@ -1,1 +1,1 @@
-"""What would happen: dataflows, traces and clusters that are not there. Time and randomness are arguments."""
+"""What would happen: queueing networks, dataflows and traces that are not there. Time and randomness are arguments."""

@@ -1,0 +1,251 @@
+"""The DRS policy's decision: whether to move, add or remove processors, and why.
+
+A pure function of what was measured, what is allocated and what is asked for; the clock is an argument. What acts on
+the answer is not here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from math import isfinite
+from types import MappingProxyType
+
+from headgate.errors import BadValue, Infeasible
+from headgate.queueing.fitting.correction import Correction
+from headgate.queueing.network import Network
+from headgate.queueing.predict import Prediction, predict
+from headgate.queueing.sizing import Sizing, assign_processors, min_processors
+from headgate.queueing.station import Model
+
+__all__ = ["Change", "Decision", "DrsSettings", "Estimates", "decide"]
+
+
+class Change(StrEnum):
+    """What a decision does."""
+
+    KEEP = "keep"
+    """Nothing: all is well, or a change is not worth its cost, or it is too early for one."""
+
+    REALLOCATE = "reallocate"
+    """As many processors, split in another way."""
+
+    ADD = "add"
+    REMOVE = "remove"
+    INFEASIBLE = "infeasible"
+    """What is asked for cannot be had; nothing is changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class DrsSettings:
+    """What is asked for: either a number of processors or a latency."""
+
+    processors_max: int | None = None
+    """K_max: use so many processors, split for the least latency. In latency mode, the most that can be had."""
+
+    latency_max_s: float | None = None
+    """T_max: with it the policy looks for the fewest processors."""
+
+    latency_min_s: float = 0.0
+    """T_min: below it processors are taken away."""
+
+    reallocation_interval_s: float = 60.0
+    """T_ra: from one change to the next at least."""
+
+    pause_s: float = 0.0
+    """How long a change keeps tuples waiting."""
+
+    horizon_s: float = 600.0
+    """For how long a change is taken to last: its gain must outweigh its cost within that time."""
+
+    model: Model = Model.GGK
+    percentile: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.processors_max is None and self.latency_max_s is None:
+            raise BadValue("neither processors_max nor latency_max_s is given", "one of them, or both")
+        if self.latency_max_s is not None and not 0 <= self.latency_min_s < self.latency_max_s:
+            raise BadValue(f"latency_min_s is {self.latency_min_s:g}", f"below latency_max_s, {self.latency_max_s:g}")
+        for name in ("reallocation_interval_s", "pause_s", "horizon_s"):
+            if not (isfinite(getattr(self, name)) and getattr(self, name) >= 0):
+                raise BadValue(f"{name} is {getattr(self, name)}", "a finite number, at least 0")
+
+
+@dataclass(frozen=True, slots=True)
+class Estimates:
+    """What is known of a running dataflow."""
+
+    network: Network
+    measured_s: float | None
+    """Measured mean sojourn (or the percentile that is asked for); none if nothing was measured yet."""
+
+    correction: Correction = field(default_factory=Correction)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to do, what is predicted of it, and why, in one sentence."""
+
+    change: Change
+    allocation: tuple[int, ...]
+    because: str
+    predicted_now_s: float
+    predicted_then_s: float
+    numbers: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+
+
+def decide(
+    estimates: Estimates, allocation: tuple[int, ...], settings: DrsSettings, now_s: float, last_change_s: float | None
+) -> Decision:
+    r"""Decide about one dataflow, as the scheduler of DRS does about once a minute.
+
+    With :math:`K_{max}` alone: reallocate when the optimal split differs. With :math:`T_{max}`: add processors when the
+    measured sojourn exceeds it, remove some when it is below :math:`T_{min}`, reallocate when the total is right and
+    the split is not. Never within :math:`T_{ra}` of the last change. Predictions are corrected by the factor that was
+    learnt for the dataflow.
+
+    A change pauses the dataflow for P seconds. The backlog that builds up, and is worked off with what the new
+    allocation has to spare at its bottleneck, costs :math:`\lambda_0 P^2 / (2 (1 - \rho))` tuple-seconds of waiting; a
+    change of the split must gain more than that, :math:`\lambda_0 (E[T] - E[T'])` a second, within the horizon.
+
+    >>> from headgate.queueing.network import Operator, Route
+    >>> flow = Network((Operator("a", 4.0, arrival_rate_per_s=6), Operator("b", 2.0)), (Route("a", "b"),))
+    >>> decided = decide(Estimates(flow, 2.1), (4, 4), DrsSettings(processors_max=8), 100.0, None)
+    >>> decided.change.value, decided.allocation
+    ('reallocate', (3, 5))
+
+    Reference: DRS (Fu et al. 2017), Sec. IV-B. The paper leaves weighing the cost of a reallocation to future work.
+    """
+    policy = _Policy(estimates, allocation, settings)
+    try:
+        wanted = policy.wanted()
+    except Infeasible as error:
+        return policy.keep(f"nothing is changed: {error.message}", Change.INFEASIBLE)
+    if isinstance(wanted, str):
+        return policy.keep(wanted)
+    change, sizing, because = wanted
+    since = None if last_change_s is None else now_s - last_change_s
+    if since is not None and since < settings.reallocation_interval_s:
+        wait = f"the last change was {since:.3g} s ago and {settings.reallocation_interval_s:g} s must lie between two"
+        return policy.keep(f"{wait}; otherwise: {because}")
+    return policy.changed(change, sizing, because)
+
+
+class _Policy:
+    """One decision in the making."""
+
+    def __init__(self, estimates: Estimates, allocation: tuple[int, ...], settings: DrsSettings) -> None:
+        self.network, self.settings, self.allocation = estimates.network, settings, allocation
+        self.measured_s, self.factor = estimates.measured_s, estimates.correction.factor
+        self.now = predict(self.network, allocation, settings.model)
+        self.now_s = self.latency(self.now)
+        self.what = "mean latency" if settings.percentile is None else f"p{100 * settings.percentile:g} latency"
+
+    def latency(self, prediction: Prediction) -> float:
+        p = self.settings.percentile
+        return self.factor * (prediction.mean_s if p is None else prediction.percentile_s(p))
+
+    def wanted(self) -> tuple[Change, Sizing, str] | str:
+        """The change that is called for, or why none is."""
+        limit, used = self.settings.processors_max, sum(self.allocation)
+        if self.settings.latency_max_s is None:
+            assert limit is not None
+            return self.better_split(limit)
+        if self.measured_s is None:
+            return f"no {self.what} was measured yet"
+        if self.measured_s > self.settings.latency_max_s:
+            return self.more(used, limit)
+        if self.measured_s < self.settings.latency_min_s:
+            fewer = self.fewer(used)
+            if fewer is not None:
+                return fewer
+        return self.better_split(used)
+
+    def target(self) -> float:
+        assert self.settings.latency_max_s is not None
+        return self.settings.latency_max_s / self.factor
+
+    def more(self, used: int, limit: int | None) -> tuple[Change, Sizing, str] | str:
+        asked = self.settings.latency_max_s
+        told = f"{self.what} is {self.measured_s:.3g} s and may be {asked:g} s"
+        try:
+            sizing = min_processors(self.network, self.target(), self.settings.model, self.settings.percentile)
+            # The model may find the present number enough while the measurement does not: then one more at a time.
+            wanted = max(sizing.processors, used + 1)
+        except Infeasible:
+            if limit is None or limit <= used:
+                raise
+            wanted = limit
+        given = wanted if limit is None else min(wanted, limit)
+        if given <= used:
+            split = self.better_split(used)
+            missing = f"{told}: it takes {wanted} processors and {given} can be had"
+            return f"{missing}; {split}" if isinstance(split, str) else (*split[:2], f"{missing}; {split[2]}")
+        sizing = self.assigned(given)
+        short = f", though it takes {wanted}" if given < wanted else ""
+        then = f"is predicted to give {self.latency(sizing.prediction):.3g} s"
+        return Change.ADD, sizing, f"{told}: {used} -> {given} processors ({_split(sizing)}) {then}{short}"
+
+    def fewer(self, used: int) -> tuple[Change, Sizing, str] | None:
+        try:
+            sizing = min_processors(self.network, self.target(), self.settings.model, self.settings.percentile)
+        except Infeasible:
+            return None
+        if sizing.processors >= used:
+            return None
+        told = f"{self.what} is {self.measured_s:.3g} s, below {self.settings.latency_min_s:g} s"
+        then = f"is predicted to give {self.latency(sizing.prediction):.3g} s"
+        then += f" of the {self.settings.latency_max_s:g} s allowed"
+        return Change.REMOVE, sizing, f"{told}: {used} -> {sizing.processors} processors ({_split(sizing)}) {then}"
+
+    def better_split(self, processors: int) -> tuple[Change, Sizing, str] | str:
+        sizing = self.assigned(processors)
+        then_s = self.latency(sizing.prediction)
+        if sizing.allocation == self.allocation or then_s >= self.now_s:
+            return (
+                f"({_pair(self.allocation)}) is the best split of {processors} processors, predicted {self.now_s:.3g} s"
+            )
+        change = Change.REALLOCATE
+        if sum(self.allocation) != sizing.processors:
+            change = Change.ADD if sizing.processors > sum(self.allocation) else Change.REMOVE
+        told = f"({_pair(self.allocation)}) -> ({_split(sizing)}) takes the predicted {self.what} "
+        told += f"from {self.now_s:.3g} s to {then_s:.3g} s"
+        cost, gain = self.cost_s(sizing.prediction), self.gain_s(then_s)
+        if change is Change.REALLOCATE and gain <= cost:
+            weighed = f"a pause of {self.settings.pause_s:g} s costs {cost:.3g} tuple-seconds and gains {gain:.3g}"
+            return f"{told}, which is not worth it: {weighed} in {self.settings.horizon_s:g} s"
+        return change, sizing, told
+
+    def assigned(self, processors: int) -> Sizing:
+        return assign_processors(self.network, processors, self.settings.model, self.settings.percentile)
+
+    def cost_s(self, prediction: Prediction) -> float:
+        """Tuple-seconds that the pause of a change costs."""
+        busiest = max(operator.utilisation for operator in prediction.operators)
+        return self.network.external_rate_per_s * self.settings.pause_s**2 / (2 * max(1 - busiest, 1e-9))
+
+    def gain_s(self, then_s: float) -> float:
+        """Tuple-seconds that a change gains within the horizon."""
+        return self.network.external_rate_per_s * (self.now_s - then_s) * self.settings.horizon_s
+
+    def keep(self, because: str, change: Change = Change.KEEP) -> Decision:
+        return Decision(change, self.allocation, because, self.now_s, self.now_s, self.numbers(self.now_s))
+
+    def changed(self, change: Change, sizing: Sizing, because: str) -> Decision:
+        then_s = self.latency(sizing.prediction)
+        return Decision(change, sizing.allocation, because, self.now_s, then_s, self.numbers(then_s))
+
+    def numbers(self, then_s: float) -> Mapping[str, float]:
+        found = {"predicted_now_s": self.now_s, "predicted_then_s": then_s, "correction": self.factor}
+        if self.measured_s is not None:
+            found["measured_s"] = self.measured_s
+        return MappingProxyType(found)
+
+
+def _split(sizing: Sizing) -> str:
+    return _pair(sizing.allocation)
+
+
+def _pair(allocation: tuple[int, ...]) -> str:
+    return ":".join(map(str, allocation))

@@ -1,0 +1,1 @@
+"""From what was measured to a network: rates, service times and routes, each with how far it can be trusted."""
