@@ -99,6 +99,7 @@ RAISING = {
 @pytest.mark.parametrize("way", RAISING)
 def test_the_others_get_every_row(engine: Engine, tmp_path: Path, way: str) -> None:
     task, told = RAISING[way]
+    (tmp_path / "in").mkdir()
     source = files(tmp_path / "in", files_per_batch=1)
     shared = {"type": "filter", "config": {"where": "id >= 0"}}
     count = {"type": "count", "config": {"key": ["k"], "into": "n"}}
@@ -122,6 +123,7 @@ def test_the_others_get_every_row(engine: Engine, tmp_path: Path, way: str) -> N
 
 @pytest.mark.spark
 def test_a_task_that_raises_no_more_comes_back(engine: Engine, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
     source = files(tmp_path / "in", files_per_batch=1)
     good = flow("good", source, memory("good"))
     bad = flow("bad", source, {"type": "derive", "config": {"columns": {"x": "1 / (id - 5)"}}}, memory("bad"))
@@ -141,6 +143,7 @@ def test_a_task_that_raises_no_more_comes_back(engine: Engine, tmp_path: Path) -
 
 @pytest.mark.spark
 def test_a_stream_into_a_stateful_task_that_raises(engine: Engine, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
     source = {**files(tmp_path / "in", files_per_batch=1), "id": "src"}
     count = {"type": "count", "config": {"key": ["k"], "into": "n"}}
     engine.submit(

@@ -68,12 +68,12 @@ def dataflow_status(
 
 def _raised(fragment: RunningFragment, plan: Plan, signatures: Collection[str]) -> Iterator[str]:
     """What tasks of a dataflow raised, or the streams into its stateful tasks, and so are left out for a while."""
-    read_by_mine = {topic.id for topic in fragment.fragment.writes if {f.source for f in topic.feeds} & set(signatures)}
+    readers = {topic.id: plan.fragments.get(topic.reader) for topic in fragment.fragment.writes}
     for item, reason in fragment.quarantine.reasons.items():
-        task = plan.tasks.get(Signature(item))
+        task, reader = plan.tasks.get(Signature(item)), readers.get(item)
         if task is not None and item in signatures:
             yield f"task '{task.name}' raised {reason}; it is left out and tried again later"
-        elif item in read_by_mine:
+        elif reader is not None and not set(signatures).isdisjoint(reader.roots):
             yield f"a stream into a stateful task raised {reason}; it is left out and tried again later"
 
 
