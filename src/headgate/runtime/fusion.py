@@ -125,7 +125,7 @@ class _Frame:
         frame = self.base
         raw: str | None = whole
         for depth in range(1, deepest + 1):
-            kept = [c for c in depths if depths[c] < depth and needed_until.get(c, 0) >= depth + (c == "r0")]
+            kept = [c for c in depths if depths[c] < depth < needed_until.get(c, 0)]
             texts = {c: raw if c == "r0" and raw is not None else c for c in kept}
             texts |= {c: _as_column(works[c], raw) for c in depths if depths[c] == depth}
             frame, raw = _selected(frame, texts), None
