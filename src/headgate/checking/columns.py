@@ -101,7 +101,7 @@ def _entering(task: TaskInCheck, port: Port, entering: list[Schema | None]) -> I
 def _work(task: TaskInCheck, schemas: Mapping[str, list[Schema | None]], known: Known) -> Iterator[ColumnFault]:
     first: Mapping[str, Schema | None] | None = None
     for position, (index, options) in enumerate(task.configs):
-        base = [*task.path, "alternates", index, "config"] if task.document.alternates else [*task.path, "config"]
+        base = [*task.path, "alternates", index, "config"] if task.has_alternates else [*task.path, "config"]
         inputs = Inputs(schemas)
         try:
             outputs = dict(options.outputs(inputs))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from headgate.errors import Fault, NameFinder, Notice, shorten
-from headgate.formats.document import TaskDocument
+from headgate.formats.document import InputDocument
 from headgate.formats.located import Located, Path
 from headgate.model.names import TaskId
+from headgate.model.share import Share
 from headgate.model.stream import Stream
 from headgate.model.task import Alternate, Ports
 from headgate.model.task_type import TaskConfig
@@ -45,7 +46,12 @@ class TaskInCheck:
 
     id: TaskId
     path: Path
-    document: TaskDocument
+    inputs: tuple[InputDocument, ...]
+    """The streams that enter it, as they are written. What else its document says is let go of as soon as it is known:
+    with many tasks, time goes into memory."""
+
+    has_alternates: bool
+    share: Share | None = None
     alternates: list[Alternate] = field(default_factory=list)
     configs: list[tuple[int, TaskConfig]] = field(default_factory=list)
     """The options of each alternate, with its place in the document's list of alternates."""

@@ -24,13 +24,14 @@ MAX_FEEDBACK = 100
 def connect(tasks: Tasks, report: Report) -> None:
     """Give every understood task the streams that enter it."""
     for task in tasks.known.values():
-        for index, feed in enumerate(task.document.inputs):
+        for index, feed in enumerate(task.inputs):
             stream = _stream(task, feed, [*task.path, "inputs", index], tasks, report)
             if stream is not None:
                 task.feeds.append((index, stream))
         _number_sides(task)
     for task in tasks.known.values():
         _check_fed(task, report)
+        task.inputs = ()
 
 
 def _stream(task: TaskInCheck, feed: InputDocument, path: Path, tasks: Tasks, report: Report) -> Stream | None:
@@ -111,7 +112,7 @@ def _number_sides(task: TaskInCheck) -> None:
 
 
 def _check_fed(task: TaskInCheck, report: Report) -> None:
-    if task.ports is None or len(task.feeds) < len(task.document.inputs):
+    if task.ports is None or len(task.feeds) < len(task.inputs):
         return
     entering = Counter(stream.target_port for _, stream in task.feeds)
     for port in task.ports.inputs:

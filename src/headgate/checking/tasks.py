@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from headgate.checking.complaints import complaints
 from headgate.checking.report import Report, TaskInCheck, failed
 from headgate.errors import shorten
-from headgate.formats.document import AlternateDocument, PortDocument, TaskDocument
+from headgate.formats.document import AlternateDocument, PortDocument, PortsDocument, TaskDocument
 from headgate.formats.located import Path
 from headgate.model.config import Config
 from headgate.model.names import PortName, TaskId, is_name
@@ -55,14 +55,13 @@ def _understand(path: Path, raw: object, tasks: Tasks, registry: Registry, repor
         name = shorten(raw_id).strip("'") if isinstance(raw_id, str) else None
         report.faults += complaints(error, TaskDocument, report.located, path, name)
         return
-    task = TaskInCheck(TaskId(document.id), path, document)
-    _understand_work(task, registry, report)
+    task = TaskInCheck(TaskId(document.id), path, document.inputs, document.alternates is not None, document.share)
+    _understand_work(task, document, registry, report)
     if not repeated:
         tasks.known[task.id] = task
 
 
-def _understand_work(task: TaskInCheck, registry: Registry, report: Report) -> None:
-    document = task.document
+def _understand_work(task: TaskInCheck, document: TaskDocument, registry: Registry, report: Report) -> None:
     if document.alternates is None:
         short = AlternateDocument(
             type=document.type or "",
@@ -78,7 +77,7 @@ def _understand_work(task: TaskInCheck, registry: Registry, report: Report) -> N
         _check_names(task, document.alternates, report)
         wanted = len(document.alternates)
     if len(task.alternates) == wanted:
-        _understand_ports(task, registry, report)
+        _understand_ports(task, _declared_ports(task, document.ports, report), registry, report)
 
 
 def _understand_alternate(
@@ -130,9 +129,8 @@ def _check_names(task: TaskInCheck, alternates: Iterable[AlternateDocument], rep
         seen.add(name)
 
 
-def _understand_ports(task: TaskInCheck, registry: Registry, report: Report) -> None:
+def _understand_ports(task: TaskInCheck, declared: Ports | None, registry: Registry, report: Report) -> None:
     kinds = [registry[alternate.type] for alternate in task.alternates]
-    declared = _declared_ports(task, report)
     fixed = next((kind for kind in kinds if not kind.ports_declared), None)
     if fixed is None:
         task.user_defined = True
@@ -149,8 +147,7 @@ def _understand_ports(task: TaskInCheck, registry: Registry, report: Report) -> 
         report.fault("PORTS_DIFFER", [*task.path, "ports"], f"the ports are {_told(declared)}", task.id, expected)
 
 
-def _declared_ports(task: TaskInCheck, report: Report) -> Ports | None:
-    document = task.document.ports
+def _declared_ports(task: TaskInCheck, document: PortsDocument | None, report: Report) -> Ports | None:
     if document is None:
         return None
     ports = Ports(tuple(map(_port, document.inputs)), tuple(map(_port, document.outputs)))
