@@ -234,6 +234,7 @@ def _wait_until_idle(engine: Engine, idle: threading.Event) -> None:
 def _stopped(engine: Engine, watch: Watch) -> _Outcome:
     """Stop the engine; how things were at that moment, with all rows that came out until the very end."""
     before, fragments = engine.status()
+    watch.show(before, fragments)  # what has changed since the last look is told too
     _aside(engine.stop, lambda: watch.wait("stopping after the epochs under way; Ctrl-C again leaves at once"))
     after = {flow.name: flow.rows_out for flow in engine.status()[0]}
     return _Outcome([dataclasses.replace(flow, rows_out=after[flow.name]) for flow in before], fragments)
