@@ -23,7 +23,7 @@ test: setup  ## run the fast and the Spark tests (ARGS="-k name" and the like ar
 	@$(WITH_JAVA) $(BIN)/python -m pytest -q $(ARGS)
 
 test-fast: packages  ## run the tests that need no Java
-	@$(BIN)/python -m pytest -q -m "not spark and not slow" $(ARGS)
+	@$(BIN)/python -m pytest -q -n auto -m "not spark and not slow" $(ARGS)
 
 test-slow: setup  ## run the tests that take minutes
 	@$(WITH_JAVA) $(BIN)/python -m pytest -q -m slow $(ARGS)

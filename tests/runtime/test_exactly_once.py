@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.runtime.rig import compare, rig_in
+from tests.runtime.compared import compare
+from tests.runtime.rig import rig_in
 
 AIMS = (
     "before delivery 1",

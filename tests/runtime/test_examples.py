@@ -9,6 +9,7 @@ import pytest
 
 from headgate.formats import read
 from headgate.runtime.engine import Engine
+from tests.runtime.compared import parquet_rows
 from tests.runtime.small import put_text
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "city"
@@ -24,5 +25,8 @@ def test_the_city(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     for name in ("alarms.yaml", "map.yaml", "archive.json", "quality.py"):
         engine.submit(read(EXAMPLES / name).dataflow)
     engine.wait_until_idle()
+    put_text(tmp_path / "data" / "city", "1.jsonl", json.dumps({**READING, "sensor": "other"}) + "\n")
+    engine.wait_until_idle()
     found = {flow.name: (flow.state, flow.reason) for flow in engine.status()[0]}
     assert found == dict.fromkeys(("alarms", "map", "archive", "quality"), ("running", ""))
+    assert "other" in {row["sensor"] for row in parquet_rows(tmp_path / "out" / "archive")}

@@ -148,3 +148,12 @@ def test_the_oldest_snapshot_of_a_topic(exchange: FileExchange) -> None:
     exchange.done("t", 12)
     publish(exchange, "t", 20, snapshot=4)
     assert exchange.oldest_snapshot("t") == 2
+
+
+def test_rows_that_come_after_a_wait_in_vain_are_read_at_once(exchange: FileExchange) -> None:
+    patience = Patience({str(exchange.folder("a")): -1}, 2.0)
+    patience.wait()
+    publish(exchange, "a", 0)
+    began = time.monotonic()
+    patience.wait()
+    assert time.monotonic() - began < 0.5 * Patience.PACE * 2.0

@@ -18,8 +18,8 @@ from headgate.runtime.plan import Kind, compile_plan
 from headgate.runtime.sinks import Delivery, Memory
 from headgate.runtime.snapshot import Snapshot
 from headgate.runtime.state import read_json, write_json
-from tests.runtime.rig import json_rows, table_rows
-from tests.runtime.small import files, flow, numbered, put
+from tests.runtime.compared import table_rows
+from tests.runtime.small import files, flow, json_rows, numbered, put
 
 
 def counting(folder: Path, name: str = "counting") -> Dataflow:

@@ -28,7 +28,8 @@ from headgate.model.task_type import Role, State
 from headgate.runtime.compaction import HISTORY_BYTES, oldest_under_way, remove_snapshots
 from headgate.runtime.draining import is_drained
 from headgate.runtime.exchange import FileExchange
-from headgate.runtime.fragment import WORKERS_LATE, RunningFragment, Surroundings
+from headgate.runtime.failures import workers_were_late
+from headgate.runtime.fragment import RunningFragment
 from headgate.runtime.limits import set_limit
 from headgate.runtime.outbox import SinkOutbox
 from headgate.runtime.plan import Fragment, Kind, Plan, compile_plan
@@ -39,6 +40,7 @@ from headgate.runtime.snapshot import Snapshot, alternate_key
 from headgate.runtime.sources import hot_limit
 from headgate.runtime.state import StateDirectory, read_json, write_json
 from headgate.runtime.status import DataflowStatus, FragmentStatus, dataflow_status, fragment_status
+from headgate.runtime.surroundings import Surroundings
 from headgate.sharing.deduplicate import deduplicate
 
 __all__ = ["Engine"]
@@ -375,7 +377,7 @@ class Engine:
     def _without_workers(self) -> list[RunningFragment]:
         """The fragments that failed because their Python workers did not come up in time."""
         found = [(fragment, fragment.failure or "") for fragment in list(self.fragments.values())]
-        return [fragment for fragment, reason in found if any(sign in reason for sign in WORKERS_LATE)]
+        return [fragment for fragment, reason in found if workers_were_late(reason)]
 
     def _check_spark(self) -> None:
         """Raise when Spark's process, if this engine has started it, has ended by itself."""

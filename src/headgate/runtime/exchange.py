@@ -191,9 +191,11 @@ class Patience:
 
     def wait(self) -> None:
         until = self.clock() + self.wait_s
-        while self.clock() < until and not (self.clock() >= self.last + self.PACE * self.wait_s and self._rows_wait()):
+        while self.clock() < until:
+            if self.clock() >= self.last + self.PACE * self.wait_s and self._rows_wait():
+                self.last = self.clock()
+                return
             time.sleep(self.POLL_S)
-        self.last = self.clock()
 
     def _rows_wait(self) -> bool:
         return any(_head(folder) > max(_position(folder), start) for folder, start in self.topics.items())

@@ -5,8 +5,7 @@ An epoch, step by step:
 1. if it was committed before a failure, its deliveries are finished and nothing is run;
 2. its snapshot is found: for rows from a source, the current one, made durable in the plan log first; for rows from the
    exchange, the one that they carry;
-3. the fragment's tasks are fused into one Spark job, which stages all outputs; tasks that make it fail are found out
-   and left out, with all that is behind them (:mod:`headgate.runtime.isolation`);
+3. the fragment's tasks are fused into one Spark job, which stages all outputs (:mod:`headgate.runtime.epoch`);
 4. the commit is made durable: from here on the epoch is never run again;
 5. sinks and topics get their files. What a sink refuses is kept and offered again later; the others go on.
 """
@@ -14,64 +13,38 @@ An epoch, step by step:
 from __future__ import annotations
 
 import json
-import os
-import re
 import shutil
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
 from typing import Any
 
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.model.names import Signature
-from headgate.model.task_type import Role
-from headgate.runtime.exchange import ORDER, SNAPSHOT, FileExchange
-from headgate.runtime.fusion import Fusion, Output, union
+from headgate.runtime.epoch import Epochs
+from headgate.runtime.exchange import ORDER, SNAPSHOT
+from headgate.runtime.failures import reason_of
 from headgate.runtime.host import groups_for, host
-from headgate.runtime.isolation import Quarantine, behind, find_culprits
 from headgate.runtime.native import native_stream
 from headgate.runtime.plan import Feed, Fragment, Kind, Plan
 from headgate.runtime.plan_log import PlanLog
 from headgate.runtime.replay import is_played
-from headgate.runtime.schemas import Schemas, ddl
-from headgate.runtime.sinks import Delivery, form_of
+from headgate.runtime.schemas import ddl
+from headgate.runtime.sinks import Delivery
 from headgate.runtime.sources import read_source
-from headgate.runtime.staging import pack, stage
-from headgate.runtime.state import StateDirectory, read_json, write_json
+from headgate.runtime.state import read_json, write_json
+from headgate.runtime.surroundings import Surroundings
 
-__all__ = ["WORKERS_LATE", "Outbox", "RunningFragment", "Surroundings"]
-
-WORKERS_LATE = ("Python worker failed to connect back", "CANNOT_OPEN_SOCKET")
-"""What Spark says when a Python worker is not up within ten seconds, on a machine that has too much to do."""
+__all__ = ["RunningFragment"]
 
 ROWS_PER_BATCH = 500_000
 """The most rows that a fragment takes from a topic at once, whole batches of the topic aside."""
-
-Outbox = Callable[[int, Signature, Delivery], None]
-"""Hands a delivery to a sink of a plan, now or later; never raises for what a sink does."""
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What a fragment needs of its engine."""
-
-    spark: SparkSession
-    state: StateDirectory
-    exchange: FileExchange
-    schemas: Schemas
-    plan: Callable[[int], Plan]
-    current: Callable[[], Plan]
-    limit: Callable[[Signature], int | None]
-    outbox: Outbox
-    trigger_s: float
 
 
 @dataclass(slots=True)
@@ -98,8 +71,8 @@ class RunningFragment:
         self.refusal: str | None = None
         """Why it could not be started, if it could not."""
 
-        self.quarantine = Quarantine()
         self._ending = False
+        self.epochs = Epochs(fragment, around, lambda: self._ending)
         self._at_work = threading.Lock()
         self._topics: list[str] = []
         """The topics it reads, in the order in which Spark notes their offsets."""
@@ -113,7 +86,7 @@ class RunningFragment:
         file = self.folder / "fragment.json"
         if not file.exists():
             start = {topic: self.around.exchange.head(topic) for topic in self.fragment.reads}
-            groups = groups_for(int(self.around.spark.conf.get("spark.sql.shuffle.partitions", "2") or 2))
+            groups = groups_for(int(self.around.spark.conf.get("spark.sql.shuffle.partitions") or 0))
             write_json(file, {"snapshot": number, "start": start, "run": uuid.uuid4().hex[:8], "groups": groups})
         begun = read_json(file)
         self.begun: int = begun["snapshot"]
@@ -232,7 +205,7 @@ class RunningFragment:
         if self.refusal is not None or self._ending:
             return self.refusal
         error = self.query.exception() if self.query is not None and not self.query.isActive else None
-        return None if error is None else _reason(str(error))
+        return None if error is None else reason_of(str(error))
 
     def behind(self) -> int:
         """How many rows wait in its topics."""
@@ -263,10 +236,10 @@ class RunningFragment:
         commit_file = self.folder / "commit.json"
         commit = read_json(commit_file) if epoch == self._replayed else None
         if commit is not None and commit["epoch"] == epoch:
-            self._remember(rows)
+            self.epochs.remember(rows)
         else:
             plans = self._plans(epoch)
-            commit = self._run(rows, epoch, plans)
+            commit = self.epochs.run(rows, epoch, plans)
             if commit["targets"]:
                 write_json(commit_file, commit)
             self.last.snapshot = plans[-1].number if plans else self.last.snapshot
@@ -303,149 +276,6 @@ class RunningFragment:
         found = {self.around.exchange.snapshot_of(topic, end) for topic, end in self._ends(epoch).items()}
         return sorted(number for number in found if number is not None)
 
-    def _remember(self, rows: DataFrame) -> None:
-        """Take rows in without letting any out: what stateful operators keep must not miss an epoch."""
-        if self.fragment.kind in (Kind.KEYED, Kind.NATIVE):
-            rows.write.format("noop").mode("append").save()
-
-    def _run(self, rows: DataFrame, epoch: int, plans: Sequence[Plan]) -> dict[str, Any]:
-        if len(plans) > 1:
-            rows = rows.persist()
-        try:
-            return self._run_without(self.quarantine.resting(), rows, epoch, plans)
-        except (PySparkException, Py4JJavaError) as error:
-            if self._ending:
-                raise
-            # Rows that come out of a stateful operator must not be asked of it again and again.
-            rows = rows.persist()
-            culprits = self._culprits(rows, plans)
-            if not culprits and any(sign in str(error) for sign in WORKERS_LATE):
-                raise
-            for task, reason in culprits.items():
-                self.quarantine.put(task, reason)
-            return self._run_without(self.quarantine.resting(), rows, epoch, plans)
-        finally:
-            if rows.is_cached:
-                rows.unpersist()
-
-    def _culprits(self, rows: DataFrame, plans: Sequence[Plan]) -> dict[str, str]:
-        """The tasks and topics that raise for these rows, with the reasons."""
-        culprits: dict[str, str] = {}
-        for plan in plans:
-            if self.fragment.id not in plan.fragments:
-                continue
-            here = rows.where(f"{SNAPSHOT} = {plan.number}") if len(plans) > 1 else rows
-            feeds = _feeds_of_items(plan, plan.fragments[self.fragment.id])
-
-            def trial(items: Sequence[str], plan: Plan = plan, here: DataFrame = here) -> str | None:
-                return self._tried(plan, here, set(items))
-
-            culprits |= find_culprits(feeds, trial)
-        return culprits
-
-    def _tried(self, plan: Plan, rows: DataFrame, wanted: set[str]) -> str | None:
-        """Why some tasks and topics fail for these rows, if they do; nothing is put out."""
-        fusion = Fusion(plan, plan.fragments[self.fragment.id])
-        try:
-            self._fuse(fusion, rows, lambda item: item in wanted, all_outputs=True)
-            frame = fusion.result(packed=False)
-            (rows if frame is None else frame).write.format("noop").mode("append").save()
-        except (PySparkException, Py4JJavaError) as error:
-            return _reason(str(error))
-        finally:
-            for stored in fusion.stored:
-                stored.unpersist()
-        return None
-
-    def _run_without(self, resting: set[str], rows: DataFrame, epoch: int, plans: Sequence[Plan]) -> dict[str, Any]:
-        """Run an epoch without some tasks and what is behind them, and stage what the others put out."""
-        staging = self.around.state.path / "staging" / self.fragment.id
-        shutil.rmtree(staging, ignore_errors=True)
-        # A worker that outlives a killed engine for a moment must not write into what the next engine stages.
-        staging = staging / f"{epoch}-{os.getpid()}"
-        staging.mkdir(parents=True)
-        fusions: list[Fusion] = []
-        targets: list[tuple[str, str, Plan]] = []
-        parts = []
-        ran: set[str] = set()
-        for plan in plans:
-            if self.fragment.id not in plan.fragments:
-                continue  # those who want its rows have paused or are gone: the rows pass by
-            here = rows.where(f"{SNAPSHOT} = {plan.number}") if len(plans) > 1 else rows
-            fusion = Fusion(plan, plan.fragments[self.fragment.id], first_output=len(targets))
-            feeds = _feeds_of_items(plan, fusion.fragment)
-            left_out = behind(resting & feeds.keys(), feeds)
-            ran |= feeds.keys() - left_out
-            found = self._fuse(fusion, here, lambda item, left_out=left_out: item not in left_out)  # type: ignore[misc]
-            targets += [(kind, name, plan) for kind, name in found]
-            fusions.append(fusion)
-            part = fusion.result(packed=len(plans) == 1)
-            if part is not None:
-                parts.append(part)
-        try:
-            if not parts:
-                self._remember(rows)
-                return {"epoch": epoch, "done": True, "targets": []}
-            forms = [output.form for fusion in fusions for output in fusion.outputs]
-            staged = stage(parts[0] if len(plans) == 1 else pack(union(parts)), forms, staging)
-        finally:
-            for fusion in fusions:
-                for stored in fusion.stored:
-                    stored.unpersist()
-        self.quarantine.passed(ran)
-        files: dict[tuple[str, str, int], list[tuple[str, int]]] = {}
-        for item in staged:
-            kind, name, plan = targets[item.output]
-            files.setdefault((kind, name, plan.number), []).append((item.path, item.rows))
-        return {"epoch": epoch, "done": not files, "targets": self._numbered(files)}
-
-    def _numbered(self, files: Mapping[tuple[str, str, int], list[tuple[str, int]]]) -> list[dict[str, Any]]:
-        """Targets in the order of their snapshots; what goes to a topic gets its number before it is durable."""
-        heads: dict[str, int] = {}
-        found = []
-        for (kind, name, snapshot), staged in sorted(files.items(), key=lambda item: item[0][2]):
-            target: dict[str, Any] = {"kind": kind, "name": name, "snapshot": snapshot, "files": staged}
-            if kind == "topic":
-                heads[name] = heads.get(name, self.around.exchange.head(name)) + 1
-                target["number"] = heads[name]
-            found.append(target)
-        return found
-
-    def _fuse(
-        self, fusion: Fusion, rows: DataFrame, runs: Callable[[str], bool], *, all_outputs: bool = False
-    ) -> list[tuple[str, str]]:
-        """Put those of the fragment's tasks and topics that are to run into a fusion; returns where each output goes.
-
-        With ``all_outputs`` the rows of every task are an output, so that each task has work to do.
-        """
-        plan, fragment = fusion.plan, fusion.fragment
-        if fragment.kind is Kind.KEYED:
-            fusion.hosted([plan.tasks[signature] for signature in fragment.roots], rows)
-        elif fragment.kind is Kind.FEEDBACK:
-            if fragment.roots[0] in plan.tasks and runs(fragment.roots[0]):
-                fusion.feedback(plan.tasks[fragment.roots[0]], rows)
-        else:
-            fusion.source(fragment.roots[0], rows)
-        targets: list[tuple[str, str]] = []
-        for signature in filter(runs, fragment.tasks):
-            task = plan.tasks.get(signature)
-            if task is None or (fragment.kind is Kind.FEEDBACK and signature == fragment.roots[0]):
-                continue
-            if task.role is Role.SINK:
-                fusion.put(task.feeds, Output(signature, form_of(task.options)))
-                targets += [("sink", signature)] * (len(fusion.outputs) - len(targets))
-            else:
-                fusion.run(task)
-            if all_outputs:
-                fusion.put([Feed(signature, port.name, "in", None, None, False) for port in task.ports.outputs], TRIED)
-        for topic in fragment.writes:
-            if runs(topic.id):
-                schema = self.around.schemas.of(plan, plan.tasks[topic.feeds[0].source])
-                names = [field.name for field in schema.fields]
-                fusion.put(topic.feeds, Output(topic.id, "arrow"), names)
-                targets += [("topic", topic.id)] * (len(fusion.outputs) - len(targets))
-        return targets
-
     def _deliver(self, commit: Mapping[str, Any]) -> None:
         for target in commit["targets"]:
             files = [(path, rows) for path, rows in target["files"]]
@@ -456,23 +286,6 @@ class RunningFragment:
                 self.around.outbox(target["snapshot"], Signature(target["name"]), delivery)
 
 
-TRIED = Output("tried", "arrow")
-
-
-def _feeds_of_items(plan: Plan, fragment: Fragment) -> dict[str, list[str]]:
-    """The tasks of a fragment, sinks among them, and its topics, with what feeds each; those that feed others first."""
-    tasks = [plan.tasks[signature] for signature in fragment.tasks if signature in plan.tasks]
-    items: dict[str, list[str]] = {t.signature: [f.source for f in t.feeds if not f.feedback] for t in tasks}
-    return items | {topic.id: [feed.source for feed in topic.feeds] for topic in fragment.writes}
-
-
 def _last_number(folder: Path) -> int | None:
     names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
     return max((int(name) for name in names if name.isdigit()), default=None)
-
-
-def _reason(text: str) -> str:
-    """The telling line of a Spark failure: the last error that Python raised, or else the first line."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    raised = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
-    return (raised[-1:] or lines or [text])[0][:400]

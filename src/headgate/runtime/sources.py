@@ -63,7 +63,8 @@ def _files(spark: SparkSession, options: ReadFiles, limit: int | None, folder: P
     files = limit if limit is not None else options.files_per_batch
     if files is not None:
         reader = reader.option("maxFilesPerTrigger", files)
-    return reader.load(options.path)
+    # Spark's process, and its workers, may have been started in another folder than this one.
+    return reader.load(str(Path(options.path).absolute()))
 
 
 def _rate(spark: SparkSession, options: Rate, limit: int | None, folder: Path) -> DataFrame:
@@ -109,7 +110,8 @@ def _replay(spark: SparkSession, options: Replay, limit: int | None, folder: Pat
     del limit  # the reader looks into its folder
     if not Path(options.path).is_file():
         raise InputError("SOURCE_NOT_THERE", f"no file at '{options.path}': mend the path")
-    return replayed(spark, options, source_schema(options), folder)
+    here = options.model_copy(update={"path": str(Path(options.path).absolute())})
+    return replayed(spark, here, source_schema(options), folder)
 
 
 _READERS: dict[type[TaskConfig], Callable[..., DataFrame]] = {

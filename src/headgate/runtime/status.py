@@ -69,7 +69,7 @@ def dataflow_status(
 def _raised(fragment: RunningFragment, plan: Plan, signatures: Collection[str]) -> Iterator[str]:
     """What tasks of a dataflow raised, or the streams into its stateful tasks, and so are left out for a while."""
     readers = {topic.id: plan.fragments.get(topic.reader) for topic in fragment.fragment.writes}
-    for item, reason in fragment.quarantine.reasons.items():
+    for item, reason in fragment.epochs.quarantine.reasons.items():
         task, reader = plan.tasks.get(Signature(item)), readers.get(item)
         if task is not None and item in signatures:
             yield f"task '{task.name}' raised {reason}; it is left out and tried again later"

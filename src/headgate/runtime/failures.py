@@ -1,0 +1,26 @@
+"""What Spark raises when a job fails, and what of that is worth telling."""
+
+from __future__ import annotations
+
+import re
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+
+__all__ = ["JOB_FAILURES", "reason_of", "workers_were_late"]
+
+JOB_FAILURES = (PySparkException, Py4JJavaError)
+
+_WORKERS_LATE = ("Python worker failed to connect back", "CANNOT_OPEN_SOCKET")
+
+
+def workers_were_late(told: str) -> bool:
+    """Whether a Python worker was not up within Spark's ten seconds, on a machine that has too much to do."""
+    return any(sign in told for sign in _WORKERS_LATE)
+
+
+def reason_of(told: str) -> str:
+    """The telling line of a failure: the last error that Python raised, or else the first line."""
+    lines = [line.strip() for line in told.splitlines() if line.strip()]
+    raised = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
+    return (raised[-1:] or lines or [told])[0][:400]

@@ -1,0 +1,35 @@
+"""What a fragment needs of its engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from headgate.model.names import Signature
+from headgate.runtime.exchange import FileExchange
+from headgate.runtime.plan import Plan
+from headgate.runtime.schemas import Schemas
+from headgate.runtime.sinks import Delivery
+from headgate.runtime.state import StateDirectory
+
+__all__ = ["Outbox", "Surroundings"]
+
+Outbox = Callable[[int, Signature, Delivery], None]
+"""Hands a delivery to a sink of a plan, now or later; never raises for what a sink does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a fragment needs of its engine."""
+
+    spark: SparkSession
+    state: StateDirectory
+    exchange: FileExchange
+    schemas: Schemas
+    plan: Callable[[int], Plan]
+    current: Callable[[], Plan]
+    limit: Callable[[Signature], int | None]
+    outbox: Outbox
+    trigger_s: float
