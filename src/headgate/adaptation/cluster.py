@@ -1,0 +1,59 @@
+"""The one door between decisions and the world.
+
+A policy sees observations and answers with actions. What observes and acts is a :class:`Cluster`: Spark, the simulator,
+or a fake in a test; the same policy runs on all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from headgate.model.names import Signature
+from headgate.model.observation import Observation
+
+__all__ = ["AcquireMachine", "Action", "Cluster", "ReleaseMachine", "SetPartitions", "SwitchAlternate"]
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchAlternate:
+    """Make another alternate of a task the active one, for all dataflows that share the task."""
+
+    task: Signature
+    alternate: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetPartitions:
+    """Give a task so many processors; ``None`` leaves it to what feeds it."""
+
+    task: Signature
+    partitions: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class AcquireMachine:
+    """Start one more machine of a VM class."""
+
+    vm_class: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseMachine:
+    """Stop a machine, after what it is doing."""
+
+    machine: str
+
+
+Action = SwitchAlternate | SetPartitions | AcquireMachine | ReleaseMachine
+
+
+class Cluster(Protocol):
+    """Where dataflows run."""
+
+    def observe(self) -> Observation:
+        """What was measured since the last call, or since the beginning."""
+
+    def apply(self, actions: Sequence[Action]) -> None:
+        """Do all of some actions or, if one cannot be done, none, and say why."""
