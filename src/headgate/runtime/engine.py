@@ -25,6 +25,7 @@ from headgate.model.names import Signature
 from headgate.model.registry import Registry, default_registry
 from headgate.model.task import Task
 from headgate.model.task_type import Role, State
+from headgate.runtime.aside import Aside
 from headgate.runtime.compaction import HISTORY_BYTES, oldest_under_way, remove_snapshots
 from headgate.runtime.draining import is_drained
 from headgate.runtime.exchange import FileExchange
@@ -80,6 +81,7 @@ class Engine:
             self.snapshot = self._last_snapshot()
             self.plan = self._plan_of(self.snapshot.number)
             self.schemas = Schemas(self.spark)
+            self.aside = Aside(self.spark)
             self._around = Surroundings(
                 self.spark,
                 self.state,
@@ -90,6 +92,7 @@ class Engine:
                 lambda signature: self.snapshot.limits.get(signature),
                 self.outbox,
                 trigger_s,
+                self.aside,
             )
             self.fragments: dict[str, RunningFragment] = {}
             self._compacted = 0
@@ -446,6 +449,7 @@ class Engine:
         with self._lock:
             try:
                 self._check_spark()
+                self.aside.stop()
                 for fragment in self.fragments.values():
                     fragment.end()
                 for fragment in self.fragments.values():

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from headgate.model.names import Signature
+from headgate.runtime.aside import Aside
 from headgate.runtime.exchange import FileExchange
 from headgate.runtime.plan import Plan
 from headgate.runtime.schemas import Schemas
@@ -33,3 +34,4 @@ class Surroundings:
     limit: Callable[[Signature], int | None]
     outbox: Outbox
     trigger_s: float
+    aside: Aside
