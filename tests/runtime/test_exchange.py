@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import LongType, StructType
 
-from headgate.runtime.exchange import ORDER, SNAPSHOT, ExchangeReader, FileExchange, Patience
+from headgate.runtime.exchange import INGEST, ORDER, SNAPSHOT, ExchangeReader, FileExchange, Patience
 
-SCHEMA = StructType().add("id", LongType()).add(SNAPSHOT, LongType()).add(ORDER, LongType())
+SCHEMA = StructType().add("id", LongType()).add(INGEST, LongType()).add(SNAPSHOT, LongType()).add(ORDER, LongType())
 
 
 @pytest.fixture
@@ -22,10 +22,10 @@ def exchange(tmp_path: Path) -> FileExchange:
 
 def publish(exchange: FileExchange, topic: str, number: int, snapshot: int = 1, rows: int = 2) -> None:
     staged = exchange.root / f"staged-{topic}-{number}.arrow"
-    table = pa.table({"id": pa.array(range(rows), pa.int64())})
+    table = pa.table({"id": pa.array(range(rows), pa.int64()), INGEST: pa.array([5] * rows, pa.int64())})
     with pa.ipc.new_file(str(staged), table.schema) as writer:
         writer.write_table(table)
-    exchange.publish(topic, number, snapshot, [(str(staged), rows)])
+    exchange.publish(topic, number, snapshot, [(str(staged), rows)], 5)
 
 
 def reader(exchange: FileExchange, topic: str, rank: int = 1) -> ExchangeReader:
@@ -36,7 +36,7 @@ def reader(exchange: FileExchange, topic: str, rank: int = 1) -> ExchangeReader:
 def places(found: ExchangeReader, start: int, end: int) -> list[int]:
     """The places of the rows of a micro-batch."""
     parts = found.partitions({"number": start}, {"number": end})
-    return [place for part in parts for batch in found.read(part) for place in batch.column(2).to_pylist()]
+    return [place for part in parts for batch in found.read(part) for place in batch.column(ORDER).to_pylist()]
 
 
 def test_the_last_epoch_of_the_reader_can_be_read_again(exchange: FileExchange) -> None:
@@ -66,7 +66,7 @@ def test_publishing_again_changes_nothing(exchange: FileExchange) -> None:
 def test_killed_between_the_files_and_the_head(exchange: FileExchange) -> None:
     publish(exchange, "t", 0)
     (exchange.folder("t") / "head.json").unlink()
-    exchange.publish("t", 0, 1, [("moved/already.arrow", 2)])
+    exchange.publish("t", 0, 1, [("moved/already.arrow", 2)], 5)
     assert exchange.head("t") == 0
     assert len(places(reader(exchange, "t"), -1, 0)) == 2
 

@@ -42,12 +42,19 @@ def test_no_text_grows_without_end() -> None:
 
 def test_what_several_read_stands_alone_and_what_nobody_reads_is_gone() -> None:
     works = {"r1": keep("r0", "a > 1"), "r2": keep("r1", "a > 2"), "r3": keep("r1", "a > 3"), "r4": keep("r3", "a > 4")}
-    assert _folded(works, ["r2", "r4"]) == {
+    made, found = _folded(works, ["r2", "r4"])
+    assert made == {
         "r1": works["r1"],
         "r2": works["r2"],
         "r4": _Work("r1", ("a > 3", "a > 4"), works["r4"].does),
     }
-    assert _folded(works, ["r3", "r3"]) == {"r3": _Work("r0", ("a > 1", "a > 3"), works["r3"].does)}
+    assert found == {"r1": ("r1", 0), "r2": ("r2", 0), "r3": ("r4", 0), "r4": ("r4", 1)}
+    assert _folded(works, ["r3", "r3"])[0] == {"r3": _Work("r0", ("a > 1", "a > 3"), works["r3"].does)}
+
+
+def test_tests_that_may_answer_otherwise_the_next_time_are_not_asked_twice() -> None:
+    assert _joined(keep("r0", "RAND(1) < 0.5"), keep("r1", "a > 1")) is None
+    assert _joined(keep("r0"), keep("r1", "rand(1) < 0.5")) is not None
 
 
 ROWS: list[dict[str, Any]] = [

@@ -39,8 +39,8 @@ class TaskProfile:
     memory_bytes: int
     """The most memory that one processor took for it."""
 
-    spread: float
-    """Standard error of ``cpu_s_per_row`` over ``cpu_s_per_row``; infinite after a single measurement."""
+    spread: float | None
+    """Standard error of ``cpu_s_per_row`` over ``cpu_s_per_row``; none after a single measurement."""
 
 
 @dataclass(frozen=True, slots=True)

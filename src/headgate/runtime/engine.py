@@ -32,8 +32,10 @@ from headgate.runtime.exchange import FileExchange
 from headgate.runtime.failures import workers_were_late
 from headgate.runtime.fragment import RunningFragment
 from headgate.runtime.limits import set_limit
+from headgate.runtime.observer import Observed, Observer
 from headgate.runtime.outbox import SinkOutbox
 from headgate.runtime.plan import Fragment, Kind, Plan, compile_plan
+from headgate.runtime.records import Records
 from headgate.runtime.schemas import Schemas
 from headgate.runtime.session import open_session
 from headgate.runtime.sinks import Memory
@@ -41,7 +43,7 @@ from headgate.runtime.snapshot import Snapshot, alternate_key
 from headgate.runtime.sources import hot_limit
 from headgate.runtime.state import StateDirectory, read_json, write_json
 from headgate.runtime.status import DataflowStatus, FragmentStatus, dataflow_status, fragment_status
-from headgate.runtime.surroundings import Surroundings
+from headgate.runtime.surroundings import Measuring, Surroundings
 from headgate.sharing.deduplicate import deduplicate
 
 __all__ = ["Engine"]
@@ -63,6 +65,7 @@ class Engine:
         spark: SparkSession | None = None,
         master: str = "local[*]",
         trigger_s: float = 0.5,
+        measuring: Measuring | None = None,
         registry: Registry | None = None,
     ) -> None:
         self.registry = registry if registry is not None else default_registry()
@@ -82,6 +85,7 @@ class Engine:
             self.plan = self._plan_of(self.snapshot.number)
             self.schemas = Schemas(self.spark)
             self.aside = Aside(self.spark)
+            self.records = Records()
             self._around = Surroundings(
                 self.spark,
                 self.state,
@@ -93,6 +97,8 @@ class Engine:
                 self.outbox,
                 trigger_s,
                 self.aside,
+                self.records,
+                measuring or Measuring(),
             )
             self.fragments: dict[str, RunningFragment] = {}
             self._compacted = 0
@@ -443,6 +449,20 @@ class Engine:
                 for flow in self.snapshot.dataflows
             ]
             return flows, [fragment_status(fragment) for fragment in running]
+
+    def observer(self) -> Observer:
+        """One who observes from now on."""
+        return Observer(
+            Observed(
+                self.spark,
+                self.records,
+                lambda: self.plan,
+                lambda: list(self.fragments.values()),
+                lambda: list(self.outbox.refusals),
+                lambda: {},
+                lambda seconds: (),
+            )
+        )
 
     def stop(self) -> None:
         """Stop every fragment after the epoch under way, and let go of the state directory."""

@@ -8,24 +8,39 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from pyspark.sql import DataFrame
 
+from headgate.model.names import Signature
 from headgate.model.task_type import Role
+from headgate.runtime.counting import RowCounts
 from headgate.runtime.exchange import SNAPSHOT
 from headgate.runtime.failures import JOB_FAILURES, reason_of, workers_were_late
 from headgate.runtime.fusion import Fusion, Output, union
 from headgate.runtime.isolation import Quarantine, behind, find_culprits
 from headgate.runtime.plan import Feed, Fragment, Kind, Plan
+from headgate.runtime.records import Arrivals
 from headgate.runtime.sinks import form_of
-from headgate.runtime.staging import pack, stage
+from headgate.runtime.staging import Staged, pack, stage
 from headgate.runtime.surroundings import Surroundings
 
-__all__ = ["Epochs"]
+__all__ = ["Epochs", "Outcome"]
 
 TRIED = Output("tried", "arrow")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What an epoch came to: its commit, with all that was staged, and what was measured on the way."""
+
+    commit: dict[str, Any]
+    counts: RowCounts = field(default_factory=Counter)
+    arrivals: Mapping[Signature, list[Arrivals]] = field(default_factory=dict)
 
 
 class Epochs:
@@ -42,12 +57,15 @@ class Epochs:
         if self._fragment.kind in (Kind.KEYED, Kind.NATIVE):
             rows.write.format("noop").mode("append").save()
 
-    def run(self, rows: DataFrame, epoch: int, plans: Sequence[Plan]) -> dict[str, Any]:
-        """Run an epoch under the plans that its rows belong to; returns its commit, with all that was staged."""
+    def run(self, rows: DataFrame, epoch: int, plans: Sequence[Plan], ingested_us: int) -> Outcome:
+        """Run an epoch under the plans that its rows belong to.
+
+        ``ingested_us`` is when its events were taken in, where that is not known row by row.
+        """
         if len(plans) > 1:
             rows = rows.persist()
         try:
-            return self._run_without(self.quarantine.resting(), rows, epoch, plans)
+            return self._run_without(self.quarantine.resting(), rows, epoch, plans, ingested_us)
         except JOB_FAILURES as error:
             if self._stopping():
                 raise
@@ -58,7 +76,7 @@ class Epochs:
                 raise
             for task, reason in culprits.items():
                 self.quarantine.put(task, reason)
-            return self._run_without(self.quarantine.resting(), rows, epoch, plans)
+            return self._run_without(self.quarantine.resting(), rows, epoch, plans, ingested_us)
         finally:
             if rows.is_cached:
                 rows.unpersist()
@@ -92,7 +110,9 @@ class Epochs:
                 stored.unpersist()
         return None
 
-    def _run_without(self, resting: set[str], rows: DataFrame, epoch: int, plans: Sequence[Plan]) -> dict[str, Any]:
+    def _run_without(
+        self, resting: set[str], rows: DataFrame, epoch: int, plans: Sequence[Plan], ingested_us: int
+    ) -> Outcome:
         """Run an epoch without some tasks and what is behind them, and stage what the others put out."""
         staging = self._around.state.path / "staging" / self._fragment.id
         shutil.rmtree(staging, ignore_errors=True)
@@ -107,7 +127,8 @@ class Epochs:
             if self._fragment.id not in plan.fragments:
                 continue  # those who want its rows have paused or are gone: the rows pass by
             here = rows.where(f"{SNAPSHOT} = {plan.number}") if len(plans) > 1 else rows
-            fusion = Fusion(plan, plan.fragments[self._fragment.id], first_output=len(targets))
+            counting = self._around.measuring.counting
+            fusion = Fusion(plan, plan.fragments[self._fragment.id], first_output=len(targets), counting=counting)
             feeds = _feeds_of_items(plan, fusion.fragment)
             left_out = behind(resting & feeds.keys(), feeds)
             ran |= feeds.keys() - left_out
@@ -120,29 +141,42 @@ class Epochs:
         try:
             if not parts:
                 self.remember(rows)
-                return {"epoch": epoch, "done": True, "targets": []}
+                return Outcome({"epoch": epoch, "done": True, "targets": []})
             forms = [output.form for fusion in fusions for output in fusion.outputs]
-            staged = stage(parts[0] if len(plans) == 1 else pack(union(parts)), forms, staging)
+            staged = stage(parts[0] if len(plans) == 1 else pack(union(parts)), forms, staging, ingested_us)
         finally:
             for fusion in fusions:
                 for stored in fusion.stored:
                     stored.unpersist()
         self.quarantine.passed(ran)
-        files: dict[tuple[str, str, int], list[tuple[str, int]]] = {}
+        files: dict[tuple[str, str, int], list[Staged]] = {}
+        rows_of: Counter[int] = Counter()
         for item in staged:
             kind, name, plan = targets[item.output]
-            files.setdefault((kind, name, plan.number), []).append((item.path, item.rows))
-        return {"epoch": epoch, "done": not files, "targets": self._numbered(files)}
+            files.setdefault((kind, name, plan.number), []).append(item)
+            rows_of[item.output] += item.rows
+        commit = {"epoch": epoch, "done": not files, "targets": self._numbered(files)}
+        counts = sum((fusion.counted(rows_of) for fusion in fusions), start=Counter())
+        arrivals: dict[Signature, list[Arrivals]] = {}
+        for (kind, name, _), items in files.items():
+            if kind == "sink":
+                reached = [Arrivals(item.rows, np.frombuffer(item.ingested, np.int64)) for item in items]
+                arrivals.setdefault(Signature(name), []).extend(reached)
+        return Outcome(commit, counts, arrivals)
 
-    def _numbered(self, files: Mapping[tuple[str, str, int], list[tuple[str, int]]]) -> list[dict[str, Any]]:
+    def _numbered(self, files: Mapping[tuple[str, str, int], list[Staged]]) -> list[dict[str, Any]]:
         """Targets in the order of their snapshots; what goes to a topic gets its number before it is durable."""
         heads: dict[str, int] = {}
         found = []
         for (kind, name, snapshot), staged in sorted(files.items(), key=lambda item: item[0][2]):
-            target: dict[str, Any] = {"kind": kind, "name": name, "snapshot": snapshot, "files": staged}
+            paths = [(item.path, item.rows) for item in staged]
+            target: dict[str, Any] = {"kind": kind, "name": name, "snapshot": snapshot, "files": paths}
             if kind == "topic":
                 heads[name] = heads.get(name, self._around.exchange.head(name)) + 1
                 target["number"] = heads[name]
+                weights = [item.rows for item in staged]
+                means = [np.frombuffer(item.ingested, np.int64).mean() for item in staged]
+                target["ingested_us"] = int(np.average(means, weights=weights))
             found.append(target)
         return found
 
@@ -177,7 +211,7 @@ class Epochs:
             if runs(topic.id):
                 schema = self._around.schemas.of(plan, plan.tasks[topic.feeds[0].source])
                 names = [field.name for field in schema.fields]
-                fusion.put(topic.feeds, Output(topic.id, "arrow"), names)
+                fusion.put(topic.feeds, Output(topic.id, "topic"), names)
                 targets += [("topic", topic.id)] * (len(fusion.outputs) - len(targets))
         return targets
 

@@ -26,11 +26,12 @@ from headgate.runtime.limits import limit_of
 from headgate.runtime.state import read_json, write_json
 from headgate.runtime.worker import settle
 
-__all__ = ["ORDER", "SNAPSHOT", "Exchange", "ExchangeSource", "FileExchange", "topic_batches"]
+__all__ = ["INGEST", "ORDER", "SNAPSHOT", "Exchange", "ExchangeSource", "FileExchange", "topic_batches"]
 
-SNAPSHOT, ORDER = "__snapshot", "__order"
-"""Columns that every topic has: the plan snapshot of a row, and its place among the rows of a micro-batch: the same
-whenever the micro-batch is run again, and another for each row of the topics that one reader has."""
+SNAPSHOT, ORDER, INGEST = "__snapshot", "__order", "__ingest"
+"""Columns that every topic has: the plan snapshot of a row; its place among the rows of a micro-batch, the same
+whenever the micro-batch is run again, and another for each row of the topics that one reader has; and when the event
+that it came from was taken in, in microseconds since 1970. Sources have the last one too, where they know."""
 
 KEEP = 4
 """Batches that are no longer needed are removed so many at a time, or more."""
@@ -44,8 +45,13 @@ class Exchange(Protocol):
     def head(self, topic: str) -> int:
         """The number of the last batch of a topic; -1 when there is none."""
 
-    def publish(self, topic: str, number: int, snapshot: int, files: Sequence[tuple[str, int]]) -> None:
-        """Add a batch; the files are moved into the topic. Publishing a number again does nothing."""
+    def publish(
+        self, topic: str, number: int, snapshot: int, files: Sequence[tuple[str, int]], ingested_us: int
+    ) -> None:
+        """Add a batch; the files are moved into the topic. Publishing a number again does nothing.
+
+        ``ingested_us`` is when the events of its rows were taken in, in the mean.
+        """
 
     def position(self, topic: str) -> int:
         """The number of the last batch that the topic's reader is done with."""
@@ -64,6 +70,9 @@ class Exchange(Protocol):
 
     def rows_behind(self, topic: str) -> int:
         """How many rows the topic's reader has not read yet."""
+
+    def waiting(self, topic: str, until: int) -> list[tuple[int, int]]:
+        """The batches after the reader's position, up to one of them: rows, and when their events were taken in."""
 
     def forget(self, topic: str) -> None:
         """Remove what a topic holds: its reader is gone. Numbers go on, should there be a reader again."""
@@ -104,9 +113,13 @@ class FileExchange:
         return waiting is None or waiting >= snapshot
 
     def rows_behind(self, topic: str) -> int:
+        return sum(rows for rows, _ in self.waiting(topic, self.head(topic)))
+
+    def waiting(self, topic: str, until: int) -> list[tuple[int, int]]:
         folder = self.folder(topic)
-        numbers = range(self.position(topic) + 1, _head(folder) + 1)
-        return sum((read_json(_described(folder, number)) or {"rows": 0})["rows"] for number in numbers)
+        numbers = range(self.position(topic) + 1, until + 1)
+        described = [read_json(_described(folder, number)) for number in numbers]
+        return [(found["rows"], found["ingested_us"]) for found in described if found is not None]
 
     def forget(self, topic: str) -> None:
         folder = self.folder(topic)
@@ -116,7 +129,9 @@ class FileExchange:
             file.unlink(missing_ok=True)
         write_json(folder / "first.json", {"number": head + 1})
 
-    def publish(self, topic: str, number: int, snapshot: int, files: Sequence[tuple[str, int]]) -> None:
+    def publish(
+        self, topic: str, number: int, snapshot: int, files: Sequence[tuple[str, int]], ingested_us: int
+    ) -> None:
         folder = self.folder(topic)
         if number <= _head(folder):
             return
@@ -127,7 +142,8 @@ class FileExchange:
                 Path(staged).replace(target)
             names.append(target.name)
         rows = sum(count for _, count in files)
-        write_json(_described(folder, number), {"files": names, "snapshot": snapshot, "rows": rows})
+        described = {"files": names, "snapshot": snapshot, "rows": rows, "ingested_us": ingested_us}
+        write_json(_described(folder, number), described)
         write_json(folder / "head.json", {"number": number})
         _retain(folder)
 
@@ -257,7 +273,10 @@ class ExchangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def topic_batches(path: str, schema: StructType, snapshot: int, first: int) -> Iterator[Any]:
-    """The rows of a topic's file, each with its snapshot and its place, numbered from ``first``."""
+    """The rows of a topic's file, each with its snapshot and its place, numbered from ``first``.
+
+    When its event was taken in is the last column of the file.
+    """
     import numpy as np
     import pyarrow as pa
     from pyspark.sql.pandas.types import to_arrow_schema

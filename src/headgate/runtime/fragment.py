@@ -18,7 +18,7 @@ import threading
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -27,13 +27,16 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.model.names import Signature
-from headgate.runtime.epoch import Epochs
-from headgate.runtime.exchange import ORDER, SNAPSHOT
+from headgate.runtime.counting import RowCounts
+from headgate.runtime.epoch import Epochs, Outcome
+from headgate.runtime.exchange import INGEST, ORDER, SNAPSHOT
 from headgate.runtime.failures import reason_of
 from headgate.runtime.host import groups_for, host
+from headgate.runtime.jobs import tagged
 from headgate.runtime.native import native_stream
 from headgate.runtime.plan import Feed, Fragment, Kind, Plan
 from headgate.runtime.plan_log import PlanLog
+from headgate.runtime.records import EpochRecord
 from headgate.runtime.replay import is_played
 from headgate.runtime.schemas import ddl
 from headgate.runtime.sinks import Delivery
@@ -55,7 +58,6 @@ class EpochFacts:
     snapshot: int = 0
     rows_out: int = 0
     seconds: float = 0.0
-    parts: dict[str, float] = field(default_factory=dict)
 
 
 class RunningFragment:
@@ -151,7 +153,7 @@ class RunningFragment:
             for side in sorted({feed.side or 0 for feed in self.fragment.feeds}):
                 feeds = [feed for feed in self.fragment.feeds if (feed.side or 0) == side]
                 sides[side] = [self._topic(plan, topic, feeds[0]) for topic in self._topics_of(plan, feeds)]
-            joined = [reduce(DataFrame.unionByName, parts).drop(SNAPSHOT, ORDER) for parts in sides.values()]
+            joined = [reduce(DataFrame.unionByName, parts).drop(INGEST, SNAPSHOT, ORDER) for parts in sides.values()]
             return native_stream(root, joined)
         rows = reduce(
             DataFrame.unionByName, [self._topic(plan, topic, self.fragment.feeds[0]) for topic in self.fragment.reads]
@@ -166,7 +168,8 @@ class RunningFragment:
         return [t.id for w in writers for t in w.writes if t.reader == self.fragment.id and wanted & set(t.feeds)]
 
     def _topic(self, plan: Plan, topic: str, feed: Feed) -> DataFrame:
-        columns = f"{ddl(self.around.schemas.of(plan, plan.tasks[feed.source]))}, {SNAPSHOT} int, {ORDER} bigint"
+        columns = f"{ddl(self.around.schemas.of(plan, plan.tasks[feed.source]))}, {INGEST} bigint"
+        columns += f", {SNAPSHOT} int, {ORDER} bigint"
         self._topics.append(topic)
         reader = self.around.spark.readStream.format("headgate_exchange").option("columns", columns)
         reader = reader.option("folder", str(self.around.exchange.folder(topic)))
@@ -232,27 +235,47 @@ class RunningFragment:
             self._work(rows, epoch)
 
     def _work(self, rows: DataFrame, epoch: int) -> None:
-        began = time.monotonic()
+        began = time.time()
         commit_file = self.folder / "commit.json"
-        commit = read_json(commit_file) if epoch == self._replayed else None
-        if commit is not None and commit["epoch"] == epoch:
+        stored = read_json(commit_file) if epoch == self._replayed else None
+        ends = self._ends(epoch)
+        waiting = [batch for topic, end in ends.items() for batch in self.around.exchange.waiting(topic, end)]
+        tag = f"{self.fragment.id}-{self._run_id}-{epoch}"
+        if stored is not None and stored["epoch"] == epoch:
             self.epochs.remember(rows)
+            outcome = Outcome(stored)
         else:
             plans = self._plans(epoch)
-            commit = self.epochs.run(rows, epoch, plans)
-            if commit["targets"]:
-                write_json(commit_file, commit)
+            with tagged(self.around.spark, tag):
+                outcome = self.epochs.run(rows, epoch, plans, _mean_us(waiting, began))
+            if outcome.commit["targets"]:
+                write_json(commit_file, outcome.commit)
             self.last.snapshot = plans[-1].number if plans else self.last.snapshot
-        planned = time.monotonic()
+        commit = outcome.commit
+        committed = time.time()
         if not commit["done"]:
             self._deliver(commit)
             write_json(commit_file, {**commit, "done": True})
-        for topic, end in self._ends(epoch).items():
+        for topic, end in ends.items():
             self.around.exchange.done(topic, end)
-        ended = time.monotonic()
+        ended = time.time()
         self.last.epoch, self.last.seconds = epoch, ended - began
-        self.last.parts["run"], self.last.parts["commit"] = planned - began, ended - planned
         self.last.rows_out = sum(count for target in commit["targets"] for _, count in target["files"])
+        if outcome.commit is not stored:
+            rows_in = self._count_in(outcome.counts, sum(count for count, _ in waiting))
+            times = began, committed, ended
+            self.around.records.add(
+                EpochRecord(self.fragment.id, epoch, tag, *times, rows_in, outcome.counts, outcome.arrivals)
+            )
+
+    def _count_in(self, counts: RowCounts, read: int) -> int:
+        """How many rows came in, of which so many from topics; counted for roots that are not counted otherwise."""
+        root = self.fragment.roots[0]
+        if self.fragment.kind is Kind.SOURCE:
+            read = counts[root, "out"]
+        if self.fragment.kind in (Kind.SOURCE, Kind.NATIVE):
+            counts[root, "in"] = read
+        return read
 
     def _plans(self, epoch: int) -> list[Plan]:
         """The plans that an epoch's rows belong to."""
@@ -280,10 +303,17 @@ class RunningFragment:
         for target in commit["targets"]:
             files = [(path, rows) for path, rows in target["files"]]
             if target["kind"] == "topic":
-                self.around.exchange.publish(target["name"], target["number"], target["snapshot"], files)
+                described = target["number"], target["snapshot"], files, target["ingested_us"]
+                self.around.exchange.publish(target["name"], *described)
             else:
                 delivery = Delivery(f"{self.fragment.id}-{self._run_id}", commit["epoch"], target["snapshot"], files)
                 self.around.outbox(target["snapshot"], Signature(target["name"]), delivery)
+
+
+def _mean_us(waiting: Sequence[tuple[int, int]], now: float) -> int:
+    """When the events of some batches were taken in, in the mean; now, if there are none."""
+    rows = sum(count for count, _ in waiting)
+    return sum(count * ingested for count, ingested in waiting) // rows if rows else int(now * 1e6)
 
 
 def _last_number(folder: Path) -> int | None:

@@ -15,17 +15,21 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
+from types import MappingProxyType
 
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from headgate.model.expression import spliced
+from headgate.model.names import Signature
 from headgate.model.task_type import Role
+from headgate.runtime.counting import Count, Observed, RowCounts, Side, Staged, observed, values
+from headgate.runtime.exchange import INGEST
 from headgate.runtime.host import RESULTS
 from headgate.runtime.plan import Feed, Fragment, Plan, RunningTask
 from headgate.runtime.staging import OUTPUTS, pack
-from headgate.tasks.frames import FRAMES
+from headgate.tasks.frames import run_frames
 from headgate.tasks.keyed import added_column
 from headgate.tasks.rowwise import ROW_WISE, RowWise, quoted
 from headgate.tasks.stateful import KeyedConfig
@@ -65,40 +69,75 @@ class _Work:
     does: RowWise
 
 
+_Place = tuple[str, int]
+"""Where rows are counted: those of a column that pass so many of its tests."""
+
+
 class _Frame:
     """A DataFrame and the row-wise tasks below it."""
 
     def __init__(self, base: DataFrame) -> None:
         self.base = base
+        self.carried = [INGEST] if INGEST in base.columns else []
+        """Columns that go along with every row and that no task sees."""
+
         self.works: dict[str, _Work] = {}
         self.outputs: list[tuple[int, Output, str]] = []
+        self.counts: dict[_Place, list[Count]] = {}
+        """The places where rows are to be counted, and the counts of all who came by; Spark need not run them all."""
 
     def add(self, parent: str, condition: str | None, does: RowWise) -> str:
         column = f"r{len(self.works) + 1}"
         self.works[column] = _Work(parent, tuple(c for c in (condition, does.condition) if c is not None), does)
         return column
 
+    def count(self, column: str, passed: int) -> _Place:
+        """Have the rows of a column counted that pass so many of its tests; returns where they will be."""
+        while passed == 0 and column != "r0":
+            column = self.works[column].parent
+            passed = len(self.works[column].tests) if column != "r0" else 0
+        self.counts.setdefault((column, passed), [])
+        return column, passed
+
     def result(self, packed: bool) -> DataFrame:
         """One frame with a column for each output, or with all of them as one struct column."""
         if len(self.outputs) == 1:
             number, output, column = self.outputs[0]
-            return _selected(self.rows(column), {f"o{number}": _formed("struct(*)", output.form)}, packed)
+            last = self.count(column, len(self.works[column].tests) if column != "r0" else 0)
+            self.counts[last].append(Staged(number))
+            rows = self.rows(column, counted=last)
+            whole = f"struct({', '.join(quoted(name) for name in rows.columns if name != INGEST)})"
+            return _selected(rows, {f"o{number}": _formed(whole, output.form)}, self.carried, packed)
         return self._wide(packed)
 
-    def rows(self, column: str) -> DataFrame:
-        """The rows of one task as a frame of their own, by ordinary filters and projections."""
+    def rows(self, column: str, counted: _Place | None = None) -> DataFrame:
+        """The rows of one task as a frame of their own, by ordinary filters and projections.
+
+        Those of one place, ``counted``, are counted otherwise.
+        """
         path = []
         while column != "r0":
-            path.append(self.works[column])
+            path.append(column)
             column = self.works[column].parent
-        frame = self.base
-        for work in reversed(path):
-            for test in work.tests:
-                frame = frame.where(_expression(test))
+        frame = self._counted(self.base, ("r0", 0), counted)
+        for column in reversed(path):
+            work = self.works[column]
+            for passed, test in enumerate(work.tests, start=1):
+                frame = self._counted(frame.where(_expression(test)), (column, passed), counted)
             if work.does.row is not None:
-                frame = frame.select(_expression(f"{work.does.row} as row")).select("row.*")
+                frame = frame.select(_expression(f"{work.does.row} as row"), *self.carried)
+                frame = frame.select("row.*", *self.carried)
             elif work.does.columns is not None:
-                frame = frame.select(*(_expression(f"{e} as {quoted(n)}") for n, e in work.does.columns))
+                made = (_expression(f"{e} as {quoted(n)}") for n, e in work.does.columns)
+                frame = frame.select(*made, *self.carried)
+        return frame
+
+    def _counted(self, frame: DataFrame, place: _Place, otherwise: _Place | None) -> DataFrame:
+        """A frame whose rows are those of a place, counted if they are to be."""
+        if place not in self.counts or place == otherwise:
+            return frame
+        frame, observation = observed(frame, {"n": "count(1)"})
+        self.counts[place].append(Observed(observation, "n"))
         return frame
 
     def _wide(self, packed: bool) -> DataFrame:
@@ -108,7 +147,8 @@ class _Frame:
         than the rows do, so there are as few levels as can be.
         """
         ends = Counter(column for _, _, column in self.outputs)
-        works = _folded(self.works, list(ends.elements()))
+        works, folded = _folded(self.works, list(ends.elements()))
+        asked = self._asked(works, folded)
         read = {work.parent for work in works.values()}
         at_end = {column for column in works if ends[column] == 1 and column not in read}
         depths = {"r0": 0}
@@ -121,30 +161,97 @@ class _Frame:
             parent = works[column].parent
             needed_until[parent] = max(needed_until.get(parent, 0), depths[column])
         # Before the first level, the columns of a row are columns of the frame.
-        whole = f"struct({', '.join(map(quoted, self.base.columns))})"
+        whole = f"struct({', '.join(quoted(name) for name in self.base.columns if name != INGEST)})"
         frame = self.base
         raw: str | None = whole
         for depth in range(1, deepest + 1):
+            here = [c for c in depths if depths[c] == depth]
             kept = [c for c in depths if depths[c] < depth < needed_until.get(c, 0)]
             texts = {c: raw if c == "r0" and raw is not None else c for c in kept}
-            texts |= {c: _as_column(works[c], raw) for c in depths if depths[c] == depth}
-            frame, raw = _selected(frame, texts), None
+            texts |= {c: _as_column(works[c], raw, asked.tests(c)) for c in here}
+            texts |= {f"m{c}": _reached(works[c], raw) for c in here if asked.tests(c)}
+            frame, raw = _selected(frame, texts, self.carried), None
+            frame = self._counted_together(frame, asked, here)
         texts = {}
         for number, output, column in self.outputs:
-            made = _as_column(works[column], raw) if column in at_end else column
+            made = _as_column(works[column], raw, asked.tests(column)) if column in at_end else column
             texts[f"o{number}"] = _formed(raw if column == "r0" and raw is not None else made, output.form)
         # No filter for rows that no output wants: Spark would push it down through every projection, and with it copies
         # of all that the outputs are made of. The stager drops nulls anyway.
-        return _selected(frame, texts, packed)
+        tests = {f"m{c}": _reached(works[c], raw) for c in at_end if asked.tests(c)}
+        frame = _selected(frame, texts, self.carried, packed, tests)
+        frame = self._counted_together(frame, asked, ["r0", *at_end])
+        return frame.drop(*tests) if tests else frame
+
+    def _asked(self, works: Mapping[str, _Work], folded: Mapping[str, tuple[str, int]]) -> _Asked:
+        """The places to be counted that outputs do not tell."""
+        outputs = {column: number for number, _, column in self.outputs}
+        asked = _Asked({}, {column: len(work.tests) for column, work in works.items()})
+        for place in self.counts:
+            if place[0] != "r0" and place[0] not in folded:
+                continue  # no output needs it: it is not computed
+            column, before = folded.get(place[0], ("r0", 0))
+            passed = before + place[1]
+            if passed == len(works[column].tests if column != "r0" else ()) and column in outputs:
+                self.counts[place].append(Staged(outputs[column]))
+            else:
+                asked.places.setdefault(column, {}).setdefault(passed, []).append(place)
+        return asked
+
+    def _counted_together(self, frame: DataFrame, asked: _Asked, columns: Iterable[str]) -> DataFrame:
+        """A frame with what is asked of some columns that have just been made."""
+        aggregates: dict[str, str] = {}
+        for column in columns:
+            for passed in asked.places.get(column, {}):
+                name = f"{column}_{passed}"
+                if column == "r0":
+                    aggregates[name] = "count(1)"
+                elif passed == asked.of_tests[column]:
+                    aggregates[name] = f"count({column})"
+                else:
+                    aggregates[name] = f"count_if(m{column} >= {passed})"
+        if not aggregates:
+            return frame
+        frame, observation = observed(frame, aggregates)
+        for column in columns:
+            for passed, places in asked.places.get(column, {}).items():
+                for place in places:
+                    self.counts[place].append(Observed(observation, f"{column}_{passed}"))
+        return frame
 
 
-def _selected(frame: DataFrame, texts: Mapping[str, str], packed: bool = False) -> DataFrame:
-    columns = [_expression(f"{text} as {name}") for name, text in texts.items()]
-    return frame.select(F.struct(*columns).alias(OUTPUTS) if packed else columns)
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is to be counted where works have been folded into others."""
+
+    places: dict[str, dict[int, list[_Place]]]
+    """By column and by how many of its tests rows pass."""
+
+    of_tests: Mapping[str, int]
+    """How many tests a column has."""
+
+    def tests(self, column: str) -> bool:
+        """Whether it must be known how far rows get in a column's tests."""
+        return any(passed < self.of_tests[column] for passed in self.places.get(column, ()))
 
 
-def _folded(works: Mapping[str, _Work], outputs: Sequence[str]) -> dict[str, _Work]:
+def _selected(
+    frame: DataFrame,
+    texts: Mapping[str, str],
+    carried: Sequence[str],
+    packed: bool = False,
+    beside: Mapping[str, str] = MappingProxyType({}),
+) -> DataFrame:
+    """A projection; if ``packed``, with all but what is ``beside`` in one struct column."""
+    columns = [*(_expression(f"{text} as {name}") for name, text in texts.items()), *map(F.col, carried)]
+    others = [_expression(f"{text} as {name}") for name, text in beside.items()]
+    return frame.select(*([F.struct(*columns).alias(OUTPUTS)] if packed else columns), *others)
+
+
+def _folded(works: Mapping[str, _Work], outputs: Sequence[str]) -> tuple[dict[str, _Work], dict[str, tuple[str, int]]]:
     """The works that outputs need; one that has a single reader becomes part of that reader, where that costs nothing.
+
+    Also tells, for each work, in which one it is found again, and after how many tests of that one its own begin.
 
     Spark analyses every projection anew in each micro-batch: the fewer columns and levels, the shorter the batch.
     """
@@ -153,14 +260,21 @@ def _folded(works: Mapping[str, _Work], outputs: Sequence[str]) -> dict[str, _Wo
         if readers[column]:
             readers[work.parent] += 1
     made: dict[str, _Work] = {}
+    into: dict[str, str] = {}
+    before_own: dict[str, int] = {}
     for column, work in works.items():
         if readers[column]:
             before = made.get(work.parent)
             joined = _joined(before, work) if before is not None and readers[work.parent] == 1 else None
             if joined is not None:
                 del made[work.parent]
+                into[work.parent] = column
             made[column] = joined or work
-    return made
+            before_own[column] = len(made[column].tests) - len(work.tests)
+    found: dict[str, tuple[str, int]] = {}
+    for column in reversed(before_own):  # readers first
+        found[column] = (found[into[column]][0] if column in into else column, before_own[column])
+    return made, found
 
 
 @lru_cache(maxsize=100_000)
@@ -186,9 +300,15 @@ def _joined(before: _Work, after: _Work) -> _Work | None:
     texts = [*tests, row or "", *(text for _, text in new or ())]
     if sum(map(len, texts)) > LONGEST or any(read[name] > 1 and not _is_name(text) for name, text in made.items()):
         return None
+    if before.tests and after.tests and any(map(_VOLATILE.search, (*before.tests, *tests))):
+        return None  # rows that pass are counted by asking again, which must give the same answer
     return _Work(
         before.parent, (*before.tests, *tests), RowWise(after.does.names, None, new if row is None else None, row)
     )
+
+
+_VOLATILE = re.compile(r"(?i)\b(rand|randn|random|uuid|shuffle|randstr|uniform|monotonically_increasing_id)\s*\(")
+"""Functions that may give another answer each time."""
 
 
 def _is_name(text: str) -> bool:
@@ -200,8 +320,11 @@ def _unquoted(name: str) -> str:
 
 
 @lru_cache(maxsize=100_000)
-def _as_column(work: _Work, raw: str | None) -> str:
-    """A work as an expression over the column it reads; or, where ``raw`` is the whole row, over the row's columns."""
+def _as_column(work: _Work, raw: str | None, counted: bool) -> str:
+    """A work as an expression over the column it reads; or, where ``raw`` is the whole row, over the row's columns.
+
+    With ``counted`` it shares the answer to its tests with :func:`_reached`, which Spark then evaluates once for both.
+    """
     whole = work.parent if raw is None else raw
 
     def placed(text: str) -> str:
@@ -214,9 +337,21 @@ def _as_column(work: _Work, raw: str | None) -> str:
         value = f"named_struct({', '.join(fields)})"
     else:
         value = whole
+    if counted:
+        return f"case when {_reached(work, raw)} = {len(work.tests)} then {value} end"
     for test in reversed(work.tests):
         value = f"case when ({placed(test)}) then {value} end"
     return value if work.parent == "r0" else f"case when {work.parent} is not null then {value} end"
+
+
+@lru_cache(maxsize=100_000)
+def _reached(work: _Work, raw: str | None) -> str:
+    """How many of a work's tests a row passes before the first that it does not; null where it is not the work's."""
+    value = str(len(work.tests))
+    for passed in range(len(work.tests) - 1, -1, -1):
+        test = work.tests[passed] if raw is not None else _within(work.tests[passed], work.parent)
+        value = f"case when ({test}) then {value} else {passed} end"
+    return f"({value})" if work.parent == "r0" else f"(case when {work.parent} is not null then {value} end)"
 
 
 @lru_cache(maxsize=100_000)
@@ -240,37 +375,43 @@ def _formed(row: str, form: str) -> str:
 class Fusion:
     """Builds the DataFrame of one epoch of a fragment."""
 
-    def __init__(self, plan: Plan, fragment: Fragment, first_output: int = 0) -> None:
+    def __init__(self, plan: Plan, fragment: Fragment, first_output: int = 0, *, counting: bool = False) -> None:
         self.plan = plan
         self.fragment = fragment
         self.first_output = first_output
+        self.counting = counting
         self.outputs: list[Output] = []
         self.stored: list[DataFrame] = []
         """Frames kept for the batch because several others start from them; to be unpersisted after it."""
 
         self._frames: list[_Frame] = []
+        self._places: list[tuple[Signature, Side, _Frame, _Place]] = []
         self._rows: dict[tuple[str, str], list[_Rows]] = {}
         self._branching = _branching(plan, fragment)
 
     def source(self, signature: str, frame: DataFrame) -> None:
         """The rows of a source or native task."""
-        visible = [name for name in frame.columns if not name.startswith("__")]
-        self._rows[signature, "out"] = [self._new(frame, visible, (signature, "out") in self._branching)]
+        rows = self._new(frame, _visible(frame), (signature, "out") in self._branching)
+        self._rows[signature, "out"] = [rows]
+        self._count(Signature(signature), "out", rows.frame)
 
     def hosted(self, tasks: Sequence[RunningTask], frame: DataFrame) -> None:
         """The rows of a keyed host: for each hosted task the row with its result, or none if it lets none pass."""
-        names = [name for name in frame.columns if not name.startswith("__")]
+        names = _visible(frame)
         # A stateful operator must not run twice in an epoch.
         root = self._new(frame, names, any(starts_frame(self.plan.tasks[task]) for task in self.fragment.tasks))
         for slot, task in enumerate(tasks):
             does = _with_result(task, slot, names)
             column = root.frame.add("r0", None, does)
+            self._count(task.signature, "in", root.frame)
+            self._count(task.signature, "out", root.frame, column)
             self._rows[task.signature, "out"] = [_Rows(root.frame, column, does.names)]
 
     def feedback(self, task: RunningTask, frame: DataFrame) -> None:
         """Rows that come back to a task: it treats them as it treats others."""
-        names = [name for name in frame.columns if not name.startswith("__")]
-        root = self._new(frame.select(*map(quoted, names)), names)
+        names = _visible(frame)
+        carried = [INGEST] if INGEST in frame.columns else []
+        root = self._new(frame.select(*map(quoted, [*names, *carried])), names)
         self._run(task, {self.fragment.feeds[0].target_port: [(root, None)]})
 
     def run(self, task: RunningTask) -> None:
@@ -317,10 +458,16 @@ class Fusion:
                 rows, where = self._gathered(only, task.partitions), None
             does = row_wise(task.options, rows.names)
             found = _Rows(rows.frame, rows.frame.add(rows.column, where, does), does.names)
+            self._count(task.signature, "in", found.frame, found.column, 0 if where is None else 1)
         else:
-            frames = {port: self._gathered(rows, task.partitions).frame.base for port, rows in entering.items()}
-            made = FRAMES[type(task.options)](task.options, frames)
-            found = self._new(made, made.columns)
+            frames = {}
+            for name, streams in entering.items():
+                gathered = self._gathered(streams, task.partitions)
+                self._count(task.signature, "in", gathered.frame)
+                frames[name] = gathered.frame.rows("r0")
+            made = run_frames(task.options, frames)
+            found = self._new(made, _visible(made))
+        self._count(task.signature, "out", found.frame, found.column)
         for port in task.ports.outputs:
             here = found
             if (task.signature, port.name) in self._branching:
@@ -330,13 +477,29 @@ class Fusion:
     def _gathered(self, entering: Sequence[tuple[_Rows, str | None]], partitions: int | None) -> _Rows:
         """Several streams as one frame."""
         parts = []
+        carried = [INGEST] if all(rows.frame.carried for rows, _ in entering) else []
         for rows, where in entering:
-            part = rows.frame.rows(rows.column).select(*map(quoted, rows.names))
-            parts.append(part if where is None else part.where(where))
+            part = rows.frame.rows(rows.column)
+            part = part if where is None else part.where(where)
+            parts.append(part.select(*map(quoted, [*rows.names, *carried])))
         frame = reduce(lambda one, two: one.unionByName(two), parts)
         if partitions is not None:
             frame = frame.repartition(partitions)
         return self._new(frame, entering[0][0].names)
+
+    def _count(self, task: Signature, side: Side, frame: _Frame, column: str = "r0", passed: int | None = None) -> None:
+        """Count the rows of a column, or those that pass some of its tests, as rows into a task or out of it."""
+        if self.counting:
+            tests = frame.works[column].tests if column != "r0" else ()
+            self._places.append((task, side, frame, frame.count(column, len(tests) if passed is None else passed)))
+
+    def counted(self, staged: Mapping[int, int]) -> RowCounts:
+        """The rows into tasks and out of them, once the job has run and has staged so many rows of each output."""
+        known = values((count for frame in self._frames for some in frame.counts.values() for count in some), staged)
+        found: RowCounts = Counter()
+        for task, side, frame, place in self._places:
+            found[task, side] += next((known[count] for count in frame.counts[place] if count in known), 0)
+        return found
 
     def _new(self, base: DataFrame, names: Sequence[str], store: bool = False) -> _Rows:
         if store:
@@ -350,6 +513,11 @@ class Fusion:
 def union(parts: Iterable[DataFrame]) -> DataFrame:
     """Frames with other outputs each as one."""
     return reduce(lambda one, two: one.unionByName(two, allowMissingColumns=True), parts)
+
+
+def _visible(frame: DataFrame) -> list[str]:
+    """The columns that tasks see."""
+    return [name for name in frame.columns if not name.startswith("__")]
 
 
 def starts_frame(task: RunningTask) -> bool:

@@ -1,22 +1,26 @@
 """The replayer: a recorded file played as a stream, at a given rate or at the pace of its own time stamps.
 
 An offset is a number of rows, so a replayed epoch reads the same rows again. Time counts from the start of this run:
-after a restart the player goes on with the next row at once.
+after a restart the player goes on with the next row at once. Each row tells when it was due.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.types import StructType
+from pyspark.sql.types import LongType, StructType
 
+from headgate.runtime.exchange import INGEST
 from headgate.runtime.limits import limit_of
 from headgate.runtime.recording import recorded
 from headgate.runtime.state import read_json, write_json
@@ -46,9 +50,13 @@ def is_played(folder: Path, rows: int) -> bool:
 
 
 class _Slice(InputPartition):
-    def __init__(self, first: int, last: int) -> None:
+    """Some rows, and from when on which row was due."""
+
+    def __init__(self, first: int, last: int, began_us: int, offset: int) -> None:
         self.first = first
         self.last = last
+        self.began_us = began_us
+        self.offset = offset
 
 
 class ReplayReader(DataSourceStreamReader):
@@ -60,8 +68,9 @@ class ReplayReader(DataSourceStreamReader):
         self.options = Replay.model_validate_json(task)
         self.folder = folder
         self.began: float | None = None
+        self.began_us = 0
         self.offset_at_start = 0
-        self.due_s: list[float] = []
+        self.due_s: np.ndarray[Any, np.dtype[np.float64]] | None = None
 
     def initialOffset(self) -> dict[str, int]:
         return {"rows": 0}
@@ -70,8 +79,9 @@ class ReplayReader(DataSourceStreamReader):
         del limit
         total = recorded(self.task, self.columns).num_rows
         if self.began is None:
-            self.began, self.offset_at_start = time.monotonic(), start["rows"]
-            self.due_s = _due(recorded(self.task, self.columns), self.options)
+            self.began, self.began_us = time.monotonic(), time.time_ns() // 1_000
+            self.offset_at_start = start["rows"]
+            self.due_s = _due(self.task, self.columns)
             write_json(Path(self.folder) / "recording.json", {"rows": total, "repeat": self.options.repeat})
         most = start["rows"] + limit_of(self.folder, ROWS_AT_ONCE)
         if total == 0:
@@ -84,16 +94,18 @@ class ReplayReader(DataSourceStreamReader):
         begun = self.offset_at_start
         if self.options.rate_per_s is not None:
             return begun + int(elapsed_s * self.options.rate_per_s)
-        if not self.due_s:
+        if self.due_s is None:
             return most
         rounds, row = divmod(begun, total)
         passed = self.due_s[row] + elapsed_s * self.options.speed
         span = self.due_s[-1] + 1.0
         further = int(passed // span) if self.options.repeat else 0
-        return (rounds + further) * total + bisect_right(self.due_s, passed - further * span)
+        return (rounds + further) * total + int(np.searchsorted(self.due_s, passed - further * span, "right"))
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        return [_Slice(start["rows"], end["rows"])] if end["rows"] > start["rows"] else []
+        if end["rows"] <= start["rows"]:
+            return []
+        return [_Slice(start["rows"], end["rows"], self.began_us, self.offset_at_start)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         assert isinstance(partition, _Slice)
@@ -102,29 +114,42 @@ class ReplayReader(DataSourceStreamReader):
         while first < partition.last:
             row = first % table.num_rows
             count = min(partition.last - first, table.num_rows - row)
-            yield from table.slice(row, count).combine_chunks().to_batches()
-            first += count
+            for batch in table.slice(row, count).combine_chunks().to_batches():
+                yield batch.append_column(INGEST, pa.array(self._due_us(partition, first, len(batch))))
+                first += len(batch)
+
+    def _due_us(self, partition: _Slice, first: int, count: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """When some rows were due, in microseconds since 1970: at once, where nothing paces them."""
+        rows = np.arange(first, first + count)
+        due_s = _due(self.task, self.columns)
+        if not partition.began_us or (due_s is None and self.options.rate_per_s is None):
+            return np.full(count, time.time_ns() // 1_000)
+        if self.options.rate_per_s is not None:
+            after_s = (rows + 1 - partition.offset) / self.options.rate_per_s
+        else:
+            assert due_s is not None
+            span = due_s[-1] + 1.0
+            total = len(due_s)
+            begun = partition.offset // total * span + due_s[partition.offset % total]
+            after_s = (rows // total * span + due_s[rows % total] - begun) / self.options.speed
+        return partition.began_us + (after_s * 1e6).astype(np.int64)
 
 
-def _due(table: Any, options: Replay) -> list[float]:
-    """When each row is due, in seconds from the first."""
-    if options.time_column is None:
-        return []
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
+@lru_cache(maxsize=8)
+def _due(task: str, columns: str) -> np.ndarray[Any, np.dtype[np.float64]] | None:
+    """When each row is due, in seconds from the first, if rows have times."""
+    options = Replay.model_validate_json(task)
+    if options.time_column is None or options.rate_per_s is not None:
+        return None
+    table = recorded(task, columns)
     times = table.column(options.time_column)
     seconds = (
         pc.divide(pc.cast(times, pa.int64()), 1e6)
         if pa.types.is_timestamp(times.type)
         else pc.cast(times, pa.float64())
     )
-    values = [value or 0.0 for value in seconds.to_pylist()]
-    latest, due = values[0], []
-    for value in values:
-        latest = max(latest, value)
-        due.append(latest - values[0])
-    return due
+    found = np.maximum.accumulate(seconds.fill_null(0.0).to_numpy())
+    return np.asarray(found - found[0]) if len(found) else None
 
 
 class ReplaySource(DataSource):
@@ -135,7 +160,8 @@ class ReplaySource(DataSource):
         return "headgate_replay"
 
     def schema(self) -> StructType:
-        return StructType.fromJson(json.loads(self.options["columns"]))
+        return StructType.fromJson(json.loads(self.options["columns"])).add(INGEST, LongType())
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        return ReplayReader(self.options["task"], schema.json(), self.options["folder"])
+        del schema
+        return ReplayReader(self.options["task"], self.options["columns"], self.options["folder"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from pyspark.sql.types import StructType
 
 from headgate.errors import InputError
 from headgate.model.task_type import OUT, Inputs, TaskConfig
+from headgate.runtime.exchange import INGEST
 from headgate.runtime.plan import RunningTask
 from headgate.runtime.replay import replayed
 from headgate.tasks.frames import parsed_schema
@@ -29,12 +31,24 @@ def read_source(spark: SparkSession, task: RunningTask, limit: int | None, folde
     try:
         found = _READERS[type(task.options)](spark, task.options, limit, folder)
         # Spark adds columns for folders such as day=monday; those that were asked for are the stream.
-        return found.select(*(quoted(field.name) for field in source_schema(task.options).fields))
+        names = [quoted(field.name) for field in source_schema(task.options).fields]
+        ingested = _ingested(task.options)
+        return found.selectExpr(*names, *([] if ingested is None else [f"{ingested} as {INGEST}"]))
     except InputError as error:
         raise InputError(error.condition, f"task '{task.name}': {error.message}") from None
     except PySparkException as error:
         reason = " ".join(str(error).split())[:300]
         raise InputError("SOURCE_UNREADABLE", f"task '{task.name}' cannot read its source: {reason}") from None
+
+
+def _ingested(options: TaskConfig) -> str | None:
+    """When a row was taken in, in microseconds since 1970, where a source knows that."""
+    if isinstance(options, ReadFiles):
+        # A file that was there long before waited for nobody until now.
+        return f"greatest(unix_micros(_metadata.file_modification_time), {time.time_ns() // 1_000}L)"
+    if isinstance(options, (Rate, ReadKafka)):
+        return "unix_micros(timestamp)"
+    return INGEST if isinstance(options, Replay) else None
 
 
 def source_schema(options: TaskConfig) -> StructType:

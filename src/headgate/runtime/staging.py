@@ -7,20 +7,32 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from headgate.runtime.exchange import INGEST
 from headgate.runtime.worker import settle
 
-__all__ = ["ENDINGS", "OUTPUTS", "Staged", "pack", "stage"]
+__all__ = ["OUTPUTS", "Staged", "pack", "stage"]
 
 OUTPUTS = "outputs"
 
-STAGED = StructType().add("output", "integer").add("partition", "integer").add("path", "string").add("rows", "long")
+STAGED = (
+    StructType()
+    .add("output", "integer")
+    .add("partition", "integer")
+    .add("path", "string")
+    .add("rows", "long")
+    .add("ingested", "binary")
+)
 
-ENDINGS = {"parquet": ".parquet", "json": ".json", "csv": ".csv", "arrow": ".arrow"}
+ENDINGS = {"parquet": ".parquet", "json": ".json", "csv": ".csv", "arrow": ".arrow", "topic": ".arrow"}
+
+POINTS = 64
+"""Into how many quantiles the times are condensed at which the events of a file's rows were taken in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,23 +42,26 @@ class Staged:
     output: int
     path: str
     rows: int
+    ingested: bytes
+    """When the events of its rows were taken in, in microseconds since 1970: quantiles, 64-bit each."""
 
 
-def stage(frame: DataFrame, forms: Sequence[str], folder: Path) -> list[Staged]:
+def stage(frame: DataFrame, forms: Sequence[str], folder: Path, ingested: int) -> list[Staged]:
     """Run the epoch's job: write each output's rows into files of ``folder`` and return them, in order.
 
-    The frame's only column, :data:`OUTPUTS`, has a field for each output: ``o0``, ``o1`` and so on.
+    The frame's only column, :data:`OUTPUTS`, has a field for each output: ``o0``, ``o1`` and so on; and, where it is
+    known row by row, one for when the events were taken in. ``ingested`` is the time for the others.
     """
     target, wanted = str(folder), list(forms)
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return _write(batches, wanted, target)
+        return _write(batches, wanted, target, ingested)
 
     # Only the column's name is asked for. With many outputs, PySpark takes as long to fetch their types as all else.
     frame.__dict__["schema"] = StructType().add(OUTPUTS, StructType())
     found = frame.mapInArrow(write, STAGED).collect()
     ordered = sorted(found, key=lambda row: (row["output"], row["partition"]))
-    return [Staged(row["output"], row["path"], row["rows"]) for row in ordered]
+    return [Staged(row["output"], row["path"], row["rows"], bytes(row["ingested"])) for row in ordered]
 
 
 def pack(frame: DataFrame) -> DataFrame:
@@ -54,7 +69,9 @@ def pack(frame: DataFrame) -> DataFrame:
     return frame.select(F.struct(F.col("*")).alias(OUTPUTS))
 
 
-def _write(batches: Iterator[pa.RecordBatch], forms: Sequence[str], folder: str) -> Iterator[pa.RecordBatch]:
+def _write(
+    batches: Iterator[pa.RecordBatch], forms: Sequence[str], folder: str, ingested: int
+) -> Iterator[pa.RecordBatch]:
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -63,23 +80,33 @@ def _write(batches: Iterator[pa.RecordBatch], forms: Sequence[str], folder: str)
     writers: dict[int, _Writer] = {}
     for batch in batches:
         outputs = batch.column(0)
-        for field, rows in zip(outputs.type, outputs.flatten(), strict=True):
-            number = int(field.name[1:])
+        fields = dict(zip((field.name for field in outputs.type), outputs.flatten(), strict=True))
+        times = _times(fields.pop(INGEST, None), len(batch), ingested)
+        for name, rows in fields.items():
+            number, here = int(name[1:]), times
             if rows.null_count:
+                here = times[rows.is_valid().to_numpy(zero_copy_only=False)]
                 rows = rows.drop_null()
             if len(rows):
                 if number not in writers:
                     ending = ENDINGS[forms[number]]
                     path = f"{folder}/{number}-{partition}-{attempt}{ending}"
                     writers[number] = _Writer(path, forms[number])
-                writers[number].write(rows)
-    made = [(number, partition, writer.path, writer.close()) for number, writer in writers.items()]
+                writers[number].write(rows, here)
+    made = [(n, partition, writer.path, writer.close(), writer.ingested()) for n, writer in writers.items()]
     settle()
     if made:
         columns = [pa.array(column) for column in zip(*made, strict=True)]
-        types = [pa.int32(), pa.int32(), pa.string(), pa.int64()]
+        types = [pa.int32(), pa.int32(), pa.string(), pa.int64(), pa.binary()]
         arrays = [column.cast(kind) for column, kind in zip(columns, types, strict=True)]
-        yield pa.RecordBatch.from_arrays(arrays, ["output", "partition", "path", "rows"])
+        yield pa.RecordBatch.from_arrays(arrays, STAGED.names)
+
+
+def _times(known: pa.Array | None, rows: int, otherwise: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """When the events of a batch's rows were taken in."""
+    if known is None:
+        return np.full(rows, otherwise, np.int64)
+    return np.asarray(known.fill_null(otherwise))
 
 
 class _Writer:
@@ -90,9 +117,11 @@ class _Writer:
         self.form = form
         self.rows = 0
         self._file: Any = None
+        self._times: list[np.ndarray[Any, np.dtype[np.int64]]] = []
 
-    def write(self, rows: Any) -> None:
+    def write(self, rows: Any, times: np.ndarray[Any, np.dtype[np.int64]]) -> None:
         self.rows += len(rows)
+        self._times.append(times)
         if self.form in ("json", "csv"):
             if self._file is None:
                 self._file = Path(self.path).open("w", encoding="utf-8", newline="")  # noqa: SIM115
@@ -100,6 +129,8 @@ class _Writer:
             self._file.write("\n")
             return
         batch = pa.RecordBatch.from_struct_array(rows)
+        if self.form == "topic":
+            batch = batch.append_column(INGEST, pa.array(times))
         if self._file is None:
             self._file = self._opened(batch.schema)
         self._file.write_batch(batch)
@@ -114,3 +145,10 @@ class _Writer:
     def close(self) -> int:
         self._file.close()
         return self.rows
+
+    def ingested(self) -> bytes:
+        """The times of its rows: all of them, in order, or that many quantiles."""
+        times = np.sort(np.concatenate(self._times))
+        if len(times) > POINTS:
+            times = times[((np.arange(POINTS) + 0.5) * len(times) / POINTS).astype(np.int64)]
+        return times.tobytes()

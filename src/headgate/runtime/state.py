@@ -25,7 +25,7 @@ from headgate.errors import InputError
 
 __all__ = ["StateDirectory", "read_json", "write_json"]
 
-VERSION = "2"
+VERSION = "3"
 
 
 def write_json(path: Path, value: object) -> None:

@@ -18,7 +18,7 @@ from headgate.tasks.relational import Explode, Tokenise
 from headgate.tasks.rowwise import quoted
 from headgate.tasks.user_defined import Python, Sql
 
-__all__ = ["FRAMES", "load_function", "parsed_schema"]
+__all__ = ["FRAMES", "load_function", "parsed_schema", "run_frames"]
 
 Frames = Mapping[str, DataFrame]
 
@@ -112,3 +112,10 @@ FRAMES: dict[type[TaskConfig], Callable[..., DataFrame]] = {
     Python: _python,
 }
 """From a task type's options and its input frames by port to its output."""
+
+
+def run_frames(options: TaskConfig, frames: Frames) -> DataFrame:
+    """What a task makes of its input frames; code of a dataflow's author sees no columns but the dataflow's own."""
+    if isinstance(options, (Sql, Python)):
+        frames = {port: frame.drop(*(n for n in frame.columns if n.startswith("__"))) for port, frame in frames.items()}
+    return FRAMES[type(options)](options, frames)

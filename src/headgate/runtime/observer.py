@@ -1,0 +1,185 @@
+"""The observer: makes observations of what epochs recorded and of what Spark tells."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from pyspark.sql import SparkSession
+
+from headgate.model.names import Signature
+from headgate.model.observation import (
+    FragmentObservation,
+    Observation,
+    SinkObservation,
+    Sojourn,
+    TaskObservation,
+    TaskProfile,
+    WorkerObservation,
+)
+from headgate.model.task_type import Role
+from headgate.runtime.counting import RowCounts
+from headgate.runtime.fragment import RunningFragment
+from headgate.runtime.jobs import finished_jobs
+from headgate.runtime.plan import Plan, RunningTask
+from headgate.runtime.records import Arrivals, EpochRecord, Records
+
+__all__ = ["Observed", "Observer", "sojourn_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What an observer looks at: the engine's parts, as they are when it looks."""
+
+    spark: SparkSession
+    records: Records
+    plan: Callable[[], Plan]
+    fragments: Callable[[], Sequence[RunningFragment]]
+    refusing: Callable[[], Iterable[Signature]]
+    """The sinks that refuse rows: what goes to them has not arrived."""
+
+    profiles: Callable[[], Mapping[tuple[Signature, str], TaskProfile]]
+    workers: Callable[[float], tuple[WorkerObservation, ...]]
+
+
+@dataclass(slots=True)
+class _Batches:
+    """The batches of a fragment, added up."""
+
+    batches: int = 0
+    rows_in: int = 0
+    planning_s: float = 0.0
+    scheduling_s: float = 0.0
+    execution_s: float = 0.0
+    commit_s: float = 0.0
+
+
+@dataclass(slots=True)
+class Observer:
+    """Observes since its last look; several of them do not disturb each other."""
+
+    around: Observed
+    clock: Callable[[], float] = time.time
+    _last: float = field(init=False)
+    _records: Any = field(init=False)
+    _progress: dict[str, int] = field(default_factory=dict)
+    """Up to which batch Spark's own account of a fragment has been read."""
+
+    def __post_init__(self) -> None:
+        self._last = self.clock()
+        self._records = self.around.records.taken()
+
+    def observe(self) -> Observation:
+        """All that was measured since the last look."""
+        now = self.clock()
+        seconds, self._last = max(now - self._last, 1e-6), now
+        records: list[EpochRecord] = [self._records.popleft() for _ in range(len(self._records))]
+        counts: RowCounts = Counter()
+        ages: dict[Signature, list[tuple[float, Arrivals]]] = defaultdict(list)
+        batches: dict[str, _Batches] = defaultdict(_Batches)
+        for record in records:
+            counts.update(record.counts)
+            for sink, arrivals in record.arrivals.items():
+                ages[sink] += [(record.ended, some) for some in arrivals]
+            self._add(batches[record.fragment], record)
+        plan = self.around.plan()
+        profiles = self.around.profiles()
+        refusing = set(self.around.refusing())
+        sinks = [task for task in plan.tasks.values() if task.role is Role.SINK]
+        return Observation(
+            now,
+            seconds,
+            tuple(_task(task, counts, profiles) for task in plan.tasks.values() if task.role is not Role.SINK),
+            tuple(_sink(task, [] if task.signature in refusing else ages[task.signature]) for task in sinks),
+            tuple(self._fragment(fragment, batches[fragment.fragment.id]) for fragment in self.around.fragments()),
+            self.around.workers(seconds),
+        )
+
+    def _add(self, batches: _Batches, record: EpochRecord) -> None:
+        """Add an epoch to its fragment's batches, its time divided by what Spark tells of its jobs."""
+        jobs = finished_jobs(self.around.spark, record.tag)
+        in_jobs = sum(job.completed - job.submitted for job in jobs)
+        waited = sum(job.scheduling_s for job in jobs)
+        batches.batches += 1
+        batches.rows_in += record.rows_in
+        batches.scheduling_s += waited
+        batches.execution_s += in_jobs - waited
+        # What of an epoch's run is not in a job is the making of jobs.
+        batches.planning_s += max(record.committed - record.began - in_jobs, 0.0)
+        batches.commit_s += record.ended - record.committed
+
+    def _fragment(self, fragment: RunningFragment, batches: _Batches) -> FragmentObservation:
+        planning_s, commit_s = self._by_spark(fragment)
+        planning_s, commit_s = batches.planning_s + planning_s, batches.commit_s + commit_s
+        return FragmentObservation(
+            fragment.fragment.id,
+            fragment.fragment.kind.value,
+            (*fragment.fragment.roots, *fragment.fragment.tasks),
+            batches.batches,
+            batches.rows_in,
+            fragment.behind(),
+            planning_s + batches.scheduling_s + batches.execution_s + commit_s,
+            planning_s,
+            batches.scheduling_s,
+            batches.execution_s,
+            commit_s,
+        )
+
+    def _by_spark(self, fragment: RunningFragment) -> tuple[float, float]:
+        """What Spark itself took before and after the epochs since the last look: planning, and making durable."""
+        if fragment.query is None:
+            return 0.0, 0.0
+        told: Any = fragment.query._jsq.recentProgress()
+        last = self._progress.get(fragment.fragment.id, -1)
+        planning_ms = commit_ms = 0
+        for at in range(len(told) - 1, -1, -1):
+            number, spent = told[at].batchId(), told[at].durationMs()
+            if number <= last:
+                break
+            self._progress[fragment.fragment.id] = max(number, self._progress.get(fragment.fragment.id, -1))
+            planning_ms += sum(spent.get(part) or 0 for part in ("getBatch", "queryPlanning"))
+            commit_ms += sum(spent.get(part) or 0 for part in ("walCommit", "commitOffsets"))
+        return planning_ms / 1e3, commit_ms / 1e3
+
+
+def _task(
+    task: RunningTask, counts: RowCounts, profiles: Mapping[tuple[Signature, str], TaskProfile]
+) -> TaskObservation:
+    return TaskObservation(
+        task.signature,
+        task.name,
+        task.alternate.type,
+        task.alternate.name,
+        task.users,
+        task.partitions,
+        counts[task.signature, "in"],
+        counts[task.signature, "out"],
+        profile=profiles.get((task.signature, task.alternate.name)),
+    )
+
+
+def _sink(task: RunningTask, arrivals: Sequence[tuple[float, Arrivals]]) -> SinkObservation:
+    rows = sum(some.rows for _, some in arrivals)
+    return SinkObservation(task.signature, task.name, task.users, rows, sojourn_of(arrivals))
+
+
+def sojourn_of(arrivals: Sequence[tuple[float, Arrivals]]) -> Sojourn | None:
+    """How long events took to their sink, from when rows arrived and when their events had been taken in.
+
+    >>> half = np.array([1_000_000, 2_000_000])
+    >>> sojourn_of([(3.0, Arrivals(2, half)), (3.0, Arrivals(2, half))])
+    Sojourn(mean_s=1.5, p50_s=1.0, p95_s=2.0, p99_s=2.0)
+    """
+    if not arrivals:
+        return None
+    ages = np.concatenate([arrived - some.ingested_us / 1e6 for arrived, some in arrivals])
+    weights = np.concatenate([np.full(len(a.ingested_us), a.rows / len(a.ingested_us)) for _, a in arrivals])
+    order = np.argsort(ages, kind="stable")
+    ages, reached = ages[order], np.cumsum(weights[order])
+    places = np.searchsorted(reached, np.array([0.50, 0.95, 0.99]) * reached[-1] - 1e-9)
+    p50, p95, p99 = (float(ages[place]) for place in places)
+    return Sojourn(float(np.average(ages, weights=weights[order])), p50, p95, p99)

@@ -1,0 +1,65 @@
+"""What was measured of each epoch, for whoever observes."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from headgate.model.names import Signature
+from headgate.runtime.counting import RowCounts
+
+__all__ = ["Arrivals", "EpochRecord", "Records"]
+
+KEPT = 20_000
+"""Records that wait for an observer who does not come; the oldest go first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """Rows that reached a sink together, and when their events had been taken in, as quantiles."""
+
+    rows: int
+    ingested_us: np.ndarray[Any, np.dtype[np.int64]]
+
+
+@dataclass(frozen=True, slots=True)
+class EpochRecord:
+    """What was measured of an epoch."""
+
+    fragment: str
+    epoch: int
+    tag: str
+    """By which Spark's jobs of this epoch are found."""
+
+    began: float
+    committed: float
+    ended: float
+    """All three in seconds since 1970."""
+
+    rows_in: int
+    counts: RowCounts
+    arrivals: Mapping[Signature, Sequence[Arrivals]] = field(default_factory=dict)
+
+
+class Records:
+    """Hands every record to all who have asked for records."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._takers: list[deque[EpochRecord]] = []
+
+    def taken(self) -> deque[EpochRecord]:
+        """A place where records come in from now on, for one observer."""
+        with self._lock:
+            self._takers.append(deque(maxlen=KEPT))
+            return self._takers[-1]
+
+    def add(self, record: EpochRecord) -> None:
+        with self._lock:
+            for taker in self._takers:
+                taker.append(record)
