@@ -32,9 +32,11 @@ from headgate.runtime.exchange import FileExchange
 from headgate.runtime.failures import workers_were_late
 from headgate.runtime.fragment import RunningFragment
 from headgate.runtime.limits import set_limit
+from headgate.runtime.measuring import MEASURING, Measuring
 from headgate.runtime.observer import Observed, Observer
 from headgate.runtime.outbox import SinkOutbox
 from headgate.runtime.plan import Fragment, Kind, Plan, compile_plan
+from headgate.runtime.profiler import Profiler
 from headgate.runtime.records import Records
 from headgate.runtime.schemas import Schemas
 from headgate.runtime.session import open_session
@@ -43,7 +45,7 @@ from headgate.runtime.snapshot import Snapshot, alternate_key
 from headgate.runtime.sources import hot_limit
 from headgate.runtime.state import StateDirectory, read_json, write_json
 from headgate.runtime.status import DataflowStatus, FragmentStatus, dataflow_status, fragment_status
-from headgate.runtime.surroundings import Measuring, Surroundings
+from headgate.runtime.surroundings import Surroundings
 from headgate.sharing.deduplicate import deduplicate
 
 __all__ = ["Engine"]
@@ -65,7 +67,7 @@ class Engine:
         spark: SparkSession | None = None,
         master: str = "local[*]",
         trigger_s: float = 0.5,
-        measuring: Measuring | None = None,
+        measuring: Measuring = MEASURING,
         registry: Registry | None = None,
     ) -> None:
         self.registry = registry if registry is not None else default_registry()
@@ -86,6 +88,7 @@ class Engine:
             self.schemas = Schemas(self.spark)
             self.aside = Aside(self.spark)
             self.records = Records()
+            self.profiler = Profiler(self.spark, measuring.sample_every)
             self._around = Surroundings(
                 self.spark,
                 self.state,
@@ -98,7 +101,8 @@ class Engine:
                 trigger_s,
                 self.aside,
                 self.records,
-                measuring or Measuring(),
+                self.profiler,
+                measuring.counting,
             )
             self.fragments: dict[str, RunningFragment] = {}
             self._compacted = 0
@@ -459,8 +463,8 @@ class Engine:
                 lambda: self.plan,
                 lambda: list(self.fragments.values()),
                 lambda: list(self.outbox.refusals),
-                lambda: {},
-                lambda seconds: (),
+                self.profiler.profiles,
+                lambda _: (),
             )
         )
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -62,15 +64,17 @@ class Epochs:
 
         ``ingested_us`` is when its events were taken in, where that is not known row by row.
         """
-        if len(plans) > 1:
+        sampled = bool(plans) and self._around.profiler.wants(epoch)
+        # Rows that come out of a stateful operator must not be asked of it again and again.
+        if len(plans) > 1 or (sampled and self._fragment.kind is not Kind.SOURCE):
             rows = rows.persist()
+        began = time.monotonic()
         try:
             return self._run_without(self.quarantine.resting(), rows, epoch, plans, ingested_us)
         except JOB_FAILURES as error:
             if self._stopping():
                 raise
-            # Rows that come out of a stateful operator must not be asked of it again and again.
-            rows = rows.persist()
+            rows, sampled = rows.persist(), False
             culprits = self._culprits(rows, plans)
             if not culprits and workers_were_late(str(error)):
                 raise
@@ -78,8 +82,14 @@ class Epochs:
                 self.quarantine.put(task, reason)
             return self._run_without(self.quarantine.resting(), rows, epoch, plans, ingested_us)
         finally:
-            if rows.is_cached:
+            self._around.profiler.took(time.monotonic() - began)
+            handed_over = sampled and self._around.aside.offer(rows, partial(self._sample, plans[-1]))
+            if rows.is_cached and not handed_over:
                 rows.unpersist()
+
+    def _sample(self, plan: Plan, rows: DataFrame) -> None:
+        if self._fragment.id in plan.fragments:
+            self._around.profiler.sample(rows, plan, plan.fragments[self._fragment.id])
 
     def _culprits(self, rows: DataFrame, plans: Sequence[Plan]) -> dict[str, str]:
         """The tasks and topics that raise for these rows, with the reasons."""
@@ -127,7 +137,7 @@ class Epochs:
             if self._fragment.id not in plan.fragments:
                 continue  # those who want its rows have paused or are gone: the rows pass by
             here = rows.where(f"{SNAPSHOT} = {plan.number}") if len(plans) > 1 else rows
-            counting = self._around.measuring.counting
+            counting = self._around.counting
             fusion = Fusion(plan, plan.fragments[self._fragment.id], first_output=len(targets), counting=counting)
             feeds = _feeds_of_items(plan, fusion.fragment)
             left_out = behind(resting & feeds.keys(), feeds)

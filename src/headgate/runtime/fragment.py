@@ -18,7 +18,7 @@ import threading
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -57,6 +57,7 @@ class EpochFacts:
     epoch: int = -1
     snapshot: int = 0
     rows_out: int = 0
+    began: float = field(default_factory=time.time)
     seconds: float = 0.0
 
 
@@ -247,7 +248,8 @@ class RunningFragment:
         else:
             plans = self._plans(epoch)
             with tagged(self.around.spark, tag):
-                outcome = self.epochs.run(rows, epoch, plans, _mean_us(waiting, began))
+                # Where nothing is known of when rows came in, they did so one by one since the last epoch began.
+                outcome = self.epochs.run(rows, epoch, plans, _mean_us(waiting, (began + self.last.began) / 2))
             if outcome.commit["targets"]:
                 write_json(commit_file, outcome.commit)
             self.last.snapshot = plans[-1].number if plans else self.last.snapshot
@@ -259,7 +261,7 @@ class RunningFragment:
         for topic, end in ends.items():
             self.around.exchange.done(topic, end)
         ended = time.time()
-        self.last.epoch, self.last.seconds = epoch, ended - began
+        self.last.epoch, self.last.began, self.last.seconds = epoch, began, ended - began
         self.last.rows_out = sum(count for target in commit["targets"] for _, count in target["files"])
         if outcome.commit is not stored:
             rows_in = self._count_in(outcome.counts, sum(count for count, _ in waiting))
@@ -311,7 +313,7 @@ class RunningFragment:
 
 
 def _mean_us(waiting: Sequence[tuple[int, int]], now: float) -> int:
-    """When the events of some batches were taken in, in the mean; now, if there are none."""
+    """When the events of some batches were taken in, in the mean; ``now``, if there are none."""
     rows = sum(count for count, _ in waiting)
     return sum(count * ingested for count, ingested in waiting) // rows if rows else int(now * 1e6)
 

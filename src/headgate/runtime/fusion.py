@@ -416,13 +416,24 @@ class Fusion:
 
     def run(self, task: RunningTask) -> None:
         """A stateless task over those of its feeds that this fragment has."""
+        entering = self._entering(task)
+        if entering:
+            self._run(task, entering)
+
+    def inputs(self, task: RunningTask) -> dict[str, DataFrame]:
+        """The rows that enter a task, by port."""
+        found = self._entering(task)
+        if not found:
+            raise LookupError(f"no rows of fragment {self.fragment.id} reach task {task.name}")
+        return {port: self._gathered(streams, None).frame.rows("r0") for port, streams in found.items()}
+
+    def _entering(self, task: RunningTask) -> dict[str, list[tuple[_Rows, str | None]]]:
         entering: dict[str, list[tuple[_Rows, str | None]]] = {}
         for feed in task.feeds:
             if not feed.feedback:
                 for rows in self._rows.get((feed.source, feed.source_port), ()):
                     entering.setdefault(feed.target_port, []).append((rows, feed.where))
-        if entering:
-            self._run(task, entering)
+        return entering
 
     def put(self, feeds: Sequence[Feed], output: Output, names: Sequence[str] | None = None) -> None:
         """Let the rows of some streams leave as one output; ``names`` gives the order of columns where it matters."""

@@ -11,7 +11,7 @@ group and micro-batch (three calls to the state store, an Arrow batch of results
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import itemgetter
@@ -29,7 +29,7 @@ from headgate.runtime.worker import settle
 from headgate.tasks.keyed import Step, step_of
 from headgate.tasks.rowwise import quoted
 
-__all__ = ["RESULTS", "groups_for", "host"]
+__all__ = ["RESULTS", "Hosted", "by_key", "groups_for", "host", "stepped"]
 
 RESULTS, GROUP = "__results", "__group"
 
@@ -57,7 +57,7 @@ def host(rows: DataFrame, key: tuple[str, ...], host_id: str, plans: Path, group
 
 
 @dataclass(frozen=True, slots=True)
-class _Hosted:
+class Hosted:
     """A hosted task: where its entry in a key's state is, and what it does."""
 
     life: str
@@ -66,7 +66,7 @@ class _Hosted:
 
 
 @lru_cache(maxsize=256)
-def _hosted(plans: str, number: int, host_id: str, names: tuple[str, ...]) -> tuple[_Hosted, ...]:
+def _hosted(plans: str, number: int, host_id: str, names: tuple[str, ...]) -> tuple[Hosted, ...]:
     """The tasks that a plan hosts."""
     from headgate.model.registry import default_registry
 
@@ -77,7 +77,7 @@ def _hosted(plans: str, number: int, host_id: str, names: tuple[str, ...]) -> tu
     hosted = []
     for task in found.get(host_id, []):
         options: Any = registry[task["type"]].config.model_validate(task["config"])
-        hosted.append(_Hosted(task["life"], task["alternate"], step_of(options, names)))
+        hosted.append(Hosted(task["life"], task["alternate"], step_of(options, names)))
     return tuple(hosted)
 
 
@@ -105,44 +105,66 @@ class _Host(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Row]:
         del key, timerValues
-        by_key: dict[str, list[Row]] = {}
-        for row in rows:
-            by_key.setdefault(key_text([row[at] for at in self.key]), []).append(row)
-        keys = list(by_key)
+        grouped = by_key(rows, self.key)
+        keys = list(grouped)
         for first in range(0, len(keys), KEYS):
             some = keys[first : first + KEYS]
             put = []
             for text, stored in zip(some, self.state.get(some), strict=True):
-                kept, results = self._stepped(stored, by_key.pop(text))
+                mine = grouped.pop(text)
+                kept, results = stepped(stored, mine, self.order, self._hosted, self.snapshot, self.visible)
                 put.append((text, kept))
                 yield from results
             self.state.put(put)
 
-    def _stepped(self, stored: bytes | None, rows: list[Row]) -> tuple[bytes, list[Any]]:
-        """What is remembered of a key after its rows, and the rows with their results."""
-        lives: dict[str, dict[str, Any]] = pickle.loads(stored) if stored is not None else {}
-        hosted: tuple[_Hosted, ...] = ()
-        last = None
-        results: list[Any] = []
-        # Rows of one key come in any order out of a shuffle, and what a task remembers depends on their order.
-        for row in sorted(rows, key=itemgetter(self.order)):
-            number = row[self.snapshot]
-            if number != last:
-                last, hosted = number, _hosted(self.plans, number, self.host_id, self.names)
-                # What tasks remembered that are gone is forgotten; an alternate that rests keeps what it knows.
-                lives = {task.life: lives.get(task.life, {}) for task in hosted}
-            made = []
-            for task in hosted:
-                entries = lives[task.life]
-                entries[task.alternate], result = task.step(entries.get(task.alternate), row)
-                made.append(result)
-            out = _Result(zip(self.visible, row, strict=False))
-            out[RESULTS] = made
-            results.append(out)
-        return pickle.dumps(lives, 5), results
+    def _hosted(self, number: int) -> tuple[Hosted, ...]:
+        return _hosted(self.plans, number, self.host_id, self.names)
 
     def close(self) -> None:
         settle()
+
+
+def by_key(rows: Iterable[Any], key: Sequence[int]) -> dict[str, list[Any]]:
+    """Rows by the text of their key, whose columns are at these places."""
+    found: dict[str, list[Any]] = {}
+    for row in rows:
+        found.setdefault(key_text([row[at] for at in key]), []).append(row)
+    return found
+
+
+def stepped(
+    stored: bytes | None,
+    rows: list[Any],
+    order: int,
+    hosted_by: Callable[[int], tuple[Hosted, ...]],
+    snapshot: int | None,
+    visible: Sequence[str],
+) -> tuple[bytes, list[Any]]:
+    """What is remembered of a key after its rows, and the rows with their results.
+
+    ``order`` and ``snapshot`` are the places of those two columns, and ``hosted_by`` tells the tasks that a snapshot
+    has; without snapshots it is asked for number 0.
+    """
+    lives: dict[str, dict[str, Any]] = pickle.loads(stored) if stored is not None else {}
+    hosted: tuple[Hosted, ...] = ()
+    last = None
+    results: list[Any] = []
+    # Rows of one key come in any order out of a shuffle, and what a task remembers depends on their order.
+    for row in sorted(rows, key=itemgetter(order)):
+        number = 0 if snapshot is None else row[snapshot]
+        if number != last:
+            last, hosted = number, hosted_by(number)
+            # What tasks remembered that are gone is forgotten; an alternate that rests keeps what it knows.
+            lives = {task.life: lives.get(task.life, {}) for task in hosted}
+        made = []
+        for task in hosted:
+            entries = lives[task.life]
+            entries[task.alternate], result = task.step(entries.get(task.alternate), row)
+            made.append(result)
+        out = _Result(zip(visible, row, strict=False))
+        out[RESULTS] = made
+        results.append(out)
+    return pickle.dumps(lives, 5), results
 
 
 def key_text(values: Sequence[Any]) -> str:

@@ -15,6 +15,7 @@ from pyspark.sql.types import StructType
 
 from headgate.runtime.exchange import INGEST
 from headgate.runtime.worker import settle
+from headgate.tasks.metering import metered
 
 __all__ = ["OUTPUTS", "Staged", "pack", "stage"]
 
@@ -59,7 +60,7 @@ def stage(frame: DataFrame, forms: Sequence[str], folder: Path, ingested: int) -
 
     # Only the column's name is asked for. With many outputs, PySpark takes as long to fetch their types as all else.
     frame.__dict__["schema"] = StructType().add(OUTPUTS, StructType())
-    found = frame.mapInArrow(write, STAGED).collect()
+    found = frame.mapInArrow(metered(write), STAGED).collect()
     ordered = sorted(found, key=lambda row: (row["output"], row["partition"]))
     return [Staged(row["output"], row["path"], row["rows"], bytes(row["ingested"])) for row in ordered]
 

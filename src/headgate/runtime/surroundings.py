@@ -11,26 +11,16 @@ from headgate.model.names import Signature
 from headgate.runtime.aside import Aside
 from headgate.runtime.exchange import FileExchange
 from headgate.runtime.plan import Plan
+from headgate.runtime.profiler import Profiler
 from headgate.runtime.records import Records
 from headgate.runtime.schemas import Schemas
 from headgate.runtime.sinks import Delivery
 from headgate.runtime.state import StateDirectory
 
-__all__ = ["Measuring", "Outbox", "Surroundings"]
+__all__ = ["Outbox", "Surroundings"]
 
 Outbox = Callable[[int, Signature, Delivery], None]
 """Hands a delivery to a sink of a plan, now or later; never raises for what a sink does."""
-
-
-@dataclass(frozen=True, slots=True)
-class Measuring:
-    """What is measured while dataflows run."""
-
-    counting: bool = True
-    """Whether the rows of every task are counted in every epoch."""
-
-    sample_every: int | None = 20
-    """One epoch of a fragment in so many has tasks measured by themselves; none has if it is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,4 +38,5 @@ class Surroundings:
     trigger_s: float
     aside: Aside
     records: Records
-    measuring: Measuring
+    profiler: Profiler
+    counting: bool

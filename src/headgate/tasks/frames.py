@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 
 from headgate.errors import InputError
 from headgate.model.task_type import TaskConfig
+from headgate.tasks.metering import metered
 from headgate.tasks.relational import Explode, Tokenise
 from headgate.tasks.rowwise import quoted
 from headgate.tasks.user_defined import Python, Sql
@@ -58,7 +59,7 @@ def _python(options: Python, frames: Frames) -> DataFrame:
         return apply(load_function(path), keywords, batches, target)
 
     target = to_arrow_schema(schema, timezone="UTC")
-    return frame.mapInArrow(run, schema)
+    return frame.mapInArrow(metered(run), schema)
 
 
 def _over_rows(

@@ -1,0 +1,187 @@
+"""A task by itself, over rows that are there already, to be measured."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from headgate.model.names import Signature
+from headgate.model.task_type import State
+from headgate.runtime.exchange import INGEST, SNAPSHOT
+from headgate.runtime.fusion import Fusion
+from headgate.runtime.host import RESULTS, Hosted, by_key, stepped
+from headgate.runtime.plan import Fragment, Kind, Plan, RunningTask
+from headgate.tasks.frames import run_frames
+from headgate.tasks.keyed import step_of
+from headgate.tasks.metering import metered
+from headgate.tasks.rowwise import ROW_WISE, quoted
+from headgate.tasks.stateful import KeyedConfig
+
+__all__ = ["Alone", "alone"]
+
+Frames = Mapping[str, DataFrame]
+
+
+class Alone(ABC):
+    """A task and its input: what it makes of rows, and what there is without it."""
+
+    def __init__(self, task: RunningTask, entering: Frames) -> None:
+        self.task = task
+        self.entering = {port: frame.persist() for port, frame in entering.items()}
+
+    def rows(self) -> int:
+        """How many rows there are to work on; materialises them."""
+        return sum(frame.count() for frame in self.entering.values())
+
+    @contextmanager
+    def scaled(self, given: int, wanted: int) -> Iterator[tuple[Frames, int]]:
+        """About so many rows, materialised: some of those given, or all of them several times."""
+        times = max(1, round(wanted / given))
+        share = min(1.0, wanted / given)
+        frames = {}
+        for port, frame in self.entering.items():
+            names = frame.columns
+            if share < 1.0:
+                frames[port] = frame.limit(max(1, round(share * given / len(self.entering)))).persist()
+            elif times > 1:
+                repeated = frame.withColumn("__again", F.explode(F.sequence(F.lit(1), F.lit(times))))
+                frames[port] = repeated.select(*map(quoted, names)).persist()
+            else:
+                frames[port] = frame
+        try:
+            yield frames, sum(frame.count() for frame in frames.values())
+        finally:
+            for frame in frames.values():
+                if frame not in self.entering.values():
+                    frame.unpersist()
+
+    @abstractmethod
+    def without(self, entering: Frames) -> DataFrame:
+        """The rows as they would go by without the task."""
+
+    @abstractmethod
+    def made(self, entering: Frames) -> DataFrame:
+        """What the task makes of the rows. Rows that it would not let pass are there too, where that is possible: the
+        work that others are spared is not its own."""
+
+    @abstractmethod
+    def output(self, entering: Frames) -> DataFrame:
+        """What the task puts out."""
+
+    def close(self) -> None:
+        """Let go of the rows."""
+        for frame in self.entering.values():
+            frame.unpersist()
+
+
+class _Stateless(Alone):
+    def __init__(self, task: RunningTask, fusion: Fusion) -> None:
+        super().__init__(task, fusion.inputs(task))
+        self._fusion = fusion
+
+    def without(self, entering: Frames) -> DataFrame:
+        frames = list(entering.values())
+        return frames[0] if len(frames) == 1 else frames[0].select(F.lit(1)).union(frames[1].select(F.lit(1)))
+
+    def made(self, entering: Frames) -> DataFrame:
+        row_wise = ROW_WISE.get(type(self.task.options))
+        if row_wise is None:
+            return run_frames(self.task.options, entering)
+        (frame,) = entering.values()
+        names = [name for name in frame.columns if name != INGEST]
+        does = row_wise(self.task.options, names)
+        tests = [] if does.condition is None else [F.expr(does.condition).alias("__passes")]
+        if does.row is not None:
+            return frame.select(F.expr(does.row).alias("row"), *tests)
+        columns = does.columns or tuple((name, quoted(name)) for name in names)
+        return frame.select(*(F.expr(text).alias(name) for name, text in columns), *tests)
+
+    def output(self, entering: Frames) -> DataFrame:
+        row_wise = ROW_WISE.get(type(self.task.options))
+        if row_wise is None:
+            return run_frames(self.task.options, entering)
+        made, does = self.made(entering), row_wise(self.task.options, next(iter(entering.values())).columns)
+        made = made if does.condition is None else made.where("__passes").drop("__passes")
+        return made if does.row is None else made.select("row.*")
+
+    def close(self) -> None:
+        super().close()
+        for frame in self._fusion.stored:
+            frame.unpersist()
+
+
+class _Keyed(Alone):
+    """A hosted task: steps through rows as the host does, with the task and without it, and keeps state for itself."""
+
+    def __init__(self, task: RunningTask, frame: DataFrame) -> None:
+        super().__init__(task, {"in": frame})
+        assert isinstance(task.options, KeyedConfig)
+        self._options = task.options
+
+    def without(self, entering: Frames) -> DataFrame:
+        return self._hosting(entering["in"], hosts=False)
+
+    def made(self, entering: Frames) -> DataFrame:
+        return self._hosting(entering["in"], hosts=True)
+
+    def output(self, entering: Frames) -> DataFrame:
+        return entering["in"].withColumn("result", F.lit(0.0))
+
+    def _hosting(self, frame: DataFrame, *, hosts: bool) -> DataFrame:
+        names, options = tuple(frame.columns), self._options
+        folded = [name.casefold() for name in names]
+        key = tuple(folded.index(name.casefold()) for name in options.key)
+
+        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            hosted = (Hosted("life", "way", step_of(options, names)),) if hosts else ()
+            kept: dict[str, bytes] = {}
+            for batch in batches:
+                columns = [*(column.to_pylist() for column in batch.columns), range(len(batch))]
+                rows: list[Any] = list(zip(*columns, strict=True))
+                for text, some in by_key(rows, key).items():
+                    kept[text], _ = stepped(kept.get(text), some, len(names), lambda _: hosted, None, names)
+            yield from ()
+
+        return frame.mapInArrow(metered(run), "nothing int")
+
+
+def alone(rows: DataFrame, plan: Plan, fragment: Fragment, task: RunningTask) -> Alone | None:
+    """A task of a fragment by itself, over rows of one of its epochs; ``None`` where none of them reach it."""
+    if SNAPSHOT in rows.columns:
+        rows = rows.where(f"{SNAPSHOT} = {plan.number}")
+    if task.state is State.KEYED:
+        return _Keyed(task, rows.drop(RESULTS, SNAPSHOT, INGEST))
+    fusion = Fusion(plan, fragment)
+    if fragment.kind is Kind.KEYED:
+        fusion.hosted([plan.tasks[signature] for signature in fragment.roots], rows)
+    elif fragment.kind is Kind.FEEDBACK:
+        if fragment.roots[0] == task.signature:
+            return None  # it is the root here; where it is not, it can be measured
+        fusion.feedback(plan.tasks[fragment.roots[0]], rows)
+    else:
+        fusion.source(fragment.roots[0], rows)
+    before = _before(task, plan)
+    for signature in fragment.tasks:
+        if signature in before and not (fragment.kind is Kind.FEEDBACK and signature == fragment.roots[0]):
+            fusion.run(plan.tasks[signature])
+    with suppress(LookupError):
+        return _Stateless(task, fusion)
+    return None
+
+
+def _before(task: RunningTask, plan: Plan) -> set[Signature]:
+    """All tasks whose rows reach a task."""
+    found: set[Signature] = set()
+    waiting = [task]
+    while waiting:
+        for feed in waiting.pop().feeds:
+            if not feed.feedback and feed.source not in found:
+                found.add(feed.source)
+                waiting.append(plan.tasks[feed.source])
+    return found

@@ -1,0 +1,21 @@
+"""What is measured while dataflows run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["MEASURING", "Measuring"]
+
+
+@dataclass(frozen=True, slots=True)
+class Measuring:
+    """What is measured while dataflows run."""
+
+    counting: bool = True
+    """Whether the rows of every task are counted in every epoch."""
+
+    sample_every: int | None = 20
+    """One epoch of a fragment in so many has tasks measured by themselves; none has if it is left out."""
+
+
+MEASURING = Measuring()

@@ -1,0 +1,204 @@
+"""The profiler: measures tasks by themselves, on rows that sampled epochs have kept, beside the epochs.
+
+A task's input is materialised, so that nothing but the task is measured: what it takes to go through the rows with the
+task, less what it takes to go through them without. Rows are repeated, or left out, until the difference is large
+enough to be measured and small enough to be afforded. Which tasks are measured is decided by what is known of them
+least; how many, by the time that epochs have taken.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+import statistics
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from headgate.model.names import Signature
+from headgate.model.observation import TaskProfile
+from headgate.model.task_type import Role, State
+from headgate.runtime.alone import Alone, alone
+from headgate.runtime.exchange import INGEST
+from headgate.runtime.plan import Fragment, Kind, Plan, RunningTask
+from headgate.runtime.staging import pack, stage
+from headgate.runtime.trial import Trials, drain
+
+__all__ = ["Profiler"]
+
+SHARE = 0.02
+"""Of the time that epochs take, at most so much is spent on measuring tasks."""
+
+ROWS = 20_000
+"""Rows of an epoch that are looked at."""
+
+WORTH_S, WAITED_S = 0.05, 0.5
+"""CPU seconds that a task's own part of a measurement should come to; or seconds, for one that waits."""
+
+FIRST_ROWS, MOST_ROWS, TRANSFERRED = 64, 1_000_000, 20_000
+
+KEPT = 5
+"""Measurements of a task that count; the middle one is believed."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    rows: int
+    cpu_s: float
+    sojourn_s: float
+    transfer_s: float
+    memory_bytes: int
+
+
+Key = tuple[Signature, str]
+"""A task and its alternate."""
+
+
+class Profiler:
+    """Keeps what has been measured of tasks, and measures more when epochs hand it rows."""
+
+    def __init__(self, spark: SparkSession, every: int | None) -> None:
+        self._spark = spark
+        self._every = every
+        self._trials = Trials(spark)
+        self._lock = threading.Lock()
+        self._samples: dict[Key, deque[_Sample]] = {}
+        self._asked: dict[Key, int] = {}
+        self._epochs_s = 0.0
+        self._spent_s = 0.0
+
+    def wants(self, epoch: int) -> bool:
+        """Whether an epoch is to keep its rows: one in so many, and while measuring has not taken more than its share.
+
+        The first sample does not wait for its turn: a plan is made from it.
+        """
+        if self._every is None or epoch < 1:
+            return False
+        return (epoch == 1 or epoch % self._every == 0) and self._allowance_s() > 0
+
+    def took(self, seconds: float) -> None:
+        """Tell how long an epoch took."""
+        with self._lock:
+            self._epochs_s += seconds
+
+    def _allowance_s(self) -> float:
+        return SHARE * self._epochs_s - self._spent_s
+
+    def sample(self, rows: DataFrame, plan: Plan, fragment: Fragment) -> None:
+        """Measure some of a fragment's tasks on an epoch's rows; at least one, and no more than time is left for."""
+        began = time.monotonic()
+        kept = rows.limit(ROWS).persist()
+        try:
+            kept.count()
+            for task in self._in_need(plan, fragment):
+                self._measure(kept, plan, fragment, task)
+                if time.monotonic() - began > self._allowance_s():
+                    break
+        finally:
+            kept.unpersist()
+            with self._lock:
+                self._spent_s += time.monotonic() - began
+
+    def _in_need(self, plan: Plan, fragment: Fragment) -> list[RunningTask]:
+        """The tasks that can be measured, those first that have been looked at least often."""
+        hosted = fragment.roots if fragment.kind is Kind.KEYED else ()
+        tasks = [plan.tasks[signature] for signature in (*hosted, *fragment.tasks) if signature in plan.tasks]
+        found = [task for task in tasks if task.role is not Role.SINK and task.state is not State.NATIVE]
+        return sorted(found, key=lambda task: self._asked.get(_key(task), 0))
+
+    def profiles(self) -> Mapping[Key, TaskProfile]:
+        """What is known of tasks."""
+        with self._lock:
+            return {key: _profile(samples) for key, samples in self._samples.items()}
+
+    def _measure(self, rows: DataFrame, plan: Plan, fragment: Fragment, task: RunningTask) -> None:
+        key = _key(task)
+        with self._lock:
+            self._asked[key] = self._asked.get(key, 0) + 1
+        work = alone(rows, plan, fragment, task)
+        if work is None:
+            return
+        try:
+            given = work.rows()
+            sample = self._sampled(work, given, self._rows_to_begin_with(key)) if given else None
+        finally:
+            work.close()
+        if sample is not None:
+            with self._lock:
+                self._samples.setdefault(key, deque(maxlen=KEPT)).append(sample)
+
+    def _rows_to_begin_with(self, key: Key) -> int:
+        """As many rows as will be worth measuring, from what is known."""
+        known = self._samples.get(key)
+        if not known:
+            return FIRST_ROWS
+        worth = WORTH_S / known[-1].cpu_s if known[-1].cpu_s > 0 else MOST_ROWS
+        waited = WAITED_S / known[-1].sojourn_s if known[-1].sojourn_s > 0 else MOST_ROWS
+        return min(MOST_ROWS, max(FIRST_ROWS, math.ceil(1.1 * min(worth, waited))))
+
+    def _sampled(self, work: Alone, given: int, wanted: int) -> _Sample:
+        """Measure with more and more rows, until the task's own part is worth measuring."""
+        with work.scaled(given, FIRST_ROWS) as (entering, _), self._trials.metering():
+            # What Spark compiles for this plan, and what workers import, is not the rows' fault.
+            for frame in (work.without(entering), work.made(entering)):
+                drain(frame)
+        while True:
+            with work.scaled(given, wanted) as (entering, count):
+                with self._trials.metering():
+                    without, made = work.without(entering), work.made(entering)
+                before = self._trials.run(partial(drain, without))
+                after = self._trials.run(partial(drain, made))
+                cpu_s, run_s = after.cpu_s - before.cpu_s, after.run_s - before.run_s
+                if cpu_s < WORTH_S and run_s < WAITED_S and count < MOST_ROWS:
+                    grown = 1.5 * min(WORTH_S / cpu_s if cpu_s > 0 else 64.0, WAITED_S / run_s if run_s > 0 else 64.0)
+                    wanted = min(MOST_ROWS, math.ceil(count * min(max(grown, 2.0), 64.0)))
+                    continue
+                cpu_s = max(cpu_s, 0.0) / count
+                sample = _Sample(count, cpu_s, max(run_s / count, cpu_s), 0.0, after.memory_bytes)
+            transfer_s = self._transfer(work, given, min(count, TRANSFERRED))
+            return replace(sample, transfer_s=transfer_s)
+
+    def _transfer(self, work: Alone, given: int, wanted: int) -> float:
+        """CPU seconds per row of output to hand the rows on as topics do."""
+        folder = Path(tempfile.mkdtemp(prefix="headgate-trial-"))
+        with work.scaled(given, wanted) as (entering, _):
+            output = work.output(entering).persist()
+            try:
+                rows = output.count()
+                before = self._trials.run(partial(drain, output))
+                visible = [F.col(f"`{name}`") for name in output.columns if name != INGEST]
+                packed = pack(output.select(F.struct(*visible).alias("o0")))
+                with self._trials.metering():
+                    taken = self._trials.run(lambda: stage(packed, ["topic"], folder, 0))
+                return max(taken.cpu_s - before.cpu_s, 0.0) / rows if rows else 0.0
+            finally:
+                output.unpersist()
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _key(task: RunningTask) -> Key:
+    return task.signature, task.alternate.name
+
+
+def _profile(samples: Sequence[_Sample]) -> TaskProfile:
+    cpu = [sample.cpu_s for sample in samples]
+    middle = statistics.median(cpu)
+    spread = None
+    if len(cpu) > 1 and middle > 0:
+        spread = statistics.stdev(cpu) / math.sqrt(len(cpu)) / middle
+    return TaskProfile(
+        sum(sample.rows for sample in samples),
+        middle,
+        statistics.median(sample.sojourn_s for sample in samples),
+        statistics.median(sample.transfer_s for sample in samples),
+        max(sample.memory_bytes for sample in samples),
+        spread,
+    )
