@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
+import time
 from typing import Any
 
 import pandas as pd
@@ -36,3 +38,22 @@ def shouted(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def broken(row: dict[str, Any]) -> dict[str, Any]:
     raise ValueError(f"cannot stand {row['id']}")
+
+
+AGES_S: dict[str, list[float]] = {}
+
+
+def stamped(rows: list[dict[str, Any]], epoch: int) -> None:
+    """Notes how old rows are when they arrive, by the time stamps that they carry."""
+    del epoch
+    now = time.time()
+    for row in rows:
+        AGES_S.setdefault(row["name"], []).append(now - row["timestamp"].timestamp())
+
+
+def burning(row: dict[str, Any], rounds: int = 20) -> dict[str, Any]:
+    """Costs the CPU something."""
+    text = str(row["text"]).encode()
+    for _ in range(rounds):
+        text = hashlib.sha256(text).digest()
+    return {**row, "text": text.hex()}

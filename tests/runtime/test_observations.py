@@ -6,7 +6,9 @@ import tempfile
 from collections import Counter
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -19,7 +21,9 @@ from headgate.model.observation import Observation
 from headgate.model.task import Alternate
 from headgate.runtime.engine import Engine
 from headgate.sharing.deduplicate import deduplicate
+from tests.runtime import functions
 from tests.runtime.flows import COLUMNS, Expected, dataflow_of, documents, drop_file, make_rows
+from tests.runtime.small import files, flow, memory, numbered, put, wait_for
 
 pytestmark = pytest.mark.spark
 
@@ -43,7 +47,7 @@ def counts_of(observation: Observation) -> dict[str, tuple[int, int]]:
 
 
 @settings(
-    max_examples=6,
+    max_examples=2,
     deadline=None,
     derandomize=True,
     phases=[Phase.generate],
@@ -94,3 +98,64 @@ def leading_to_sinks(dataflow: Dataflow) -> set[Signature]:
 def best_of(dataflow: Dataflow, task_id: str) -> Alternate:
     (task,) = [task for task in dataflow.tasks if task.id == task_id]
     return max(task.alternates, key=lambda way: way.value)
+
+
+def test_sojourn_at_sinks_is_what_time_stamps_say(engine: Engine) -> None:
+    source = {"id": "ticks", "type": "rate", "config": {"rows_per_s": 400}}
+    call = {"type": "write_call", "config": {"function": "tests.runtime.functions.stamped"}}
+    flows: dict[str, list[dict[str, Any]]] = {
+        "plain": [],
+        "filtered": [{"type": "filter", "config": {"where": "value % 3 = 0"}}],
+        "keyed": [
+            {"type": "derive", "config": {"columns": {"k": "value % 7"}}},
+            {"type": "count", "config": {"key": ["k"]}},
+        ],
+    }
+    functions.AGES_S.clear()
+    named = {name: {"type": "derive", "config": {"columns": {"name": f"'{name}'"}}} for name in flows}
+    observer = engine.observer()
+    engine.submit(*(flow(name, source, *tasks, named[name], call) for name, tasks in flows.items()))
+    wait_for(lambda: all(len(functions.AGES_S.get(name, ())) > 800 for name in flows), "rows at every sink")
+    engine.stop()
+    for sink in observer.observe().sinks:
+        assert sink.sojourn is not None
+        by_hand = np.array(functions.AGES_S[sink.name.split(".")[0]])
+        assert sink.rows == len(by_hand)
+        for told, share in ((sink.sojourn.p50_s, 50), (sink.sojourn.p95_s, 95), (sink.sojourn.p99_s, 99)):
+            assert told == pytest.approx(np.percentile(by_hand, share), rel=0.10, abs=0.02), (sink, share)
+        assert sink.sojourn.mean_s == pytest.approx(by_hand.mean(), rel=0.10, abs=0.02)
+
+
+def test_parts_of_batches_and_rows_behind(engine: Engine, tmp_path: Path) -> None:
+    put(tmp_path / "in", "0", numbered(0, 4_000))
+    recording = tmp_path / "in" / "0.json"
+    config = {"path": str(recording), "columns": "id long, k string, v double", "rate_per_s": 2_000.0}
+    source = {"id": "src", "type": "replay", "config": config}
+    engine.submit(flow("a", source, {"type": "filter", "config": {"where": "id >= 0"}}, memory("a")))
+    engine.limit("a", "src", 50)
+    observer = engine.observer()
+    wait_for(lambda: engine.fragments and next(iter(engine.fragments.values())).last.epoch >= 8, "some epochs")
+    seen = observer.observe()
+    (fragment,) = seen.fragments
+    assert fragment.batches > 0
+    assert fragment.rows_in == sum(sink.rows for sink in seen.sinks) == seen.tasks[0].rows_out
+    parts = (fragment.planning_s, fragment.scheduling_s, fragment.execution_s, fragment.commit_s)
+    assert min(parts) >= 0
+    assert min(fragment.execution_s, fragment.commit_s) > 0
+    assert sum(parts) == pytest.approx(fragment.batch_s)
+    # It takes 50 rows an epoch and 2,000 a second are due: what it has not taken waits for it.
+    assert 0 < fragment.rows_behind <= 4_000 - fragment.rows_in
+
+
+def test_an_observer_starts_when_it_is_made_and_sees_every_row_once(engine: Engine, tmp_path: Path) -> None:
+    put(tmp_path / "in", "0", numbered(0, 10))
+    engine.submit(flow("a", files(tmp_path / "in"), memory("a")))
+    engine.wait_until_idle()
+    late, early = engine.observer(), engine.observer()
+    put(tmp_path / "in", "1", numbered(10, 7))
+    engine.wait_until_idle()
+    first = early.observe()
+    put(tmp_path / "in", "2", numbered(20, 5))
+    engine.wait_until_idle()
+    assert [first.sinks[0].rows, early.observe().sinks[0].rows] == [7, 5]
+    assert late.observe().sinks[0].rows == 12

@@ -13,6 +13,7 @@ from headgate import __version__
 from headgate.cli.bench import bench
 from headgate.cli.convert import convert
 from headgate.cli.diff import diff
+from headgate.cli.observations import observations
 from headgate.cli.output import faults_to_stderr, sentence_to_stderr
 from headgate.cli.plan import plan
 from headgate.cli.queue import queue
@@ -20,6 +21,7 @@ from headgate.cli.run import run
 from headgate.cli.schema import schema
 from headgate.cli.show import show
 from headgate.cli.tasks import tasks
+from headgate.cli.top import top
 from headgate.cli.validate import validate
 from headgate.errors import HeadgateError, InvalidDataflow
 
@@ -52,7 +54,7 @@ def _root(
     del version
 
 
-for command in (validate, show, convert, diff, plan, schema, tasks, queue, run, bench):
+for command in (validate, show, convert, diff, plan, schema, tasks, queue, run, top, observations, bench):
     app.command()(command)
 
 

@@ -11,6 +11,7 @@ import os
 import shutil
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -19,6 +20,7 @@ from types import TracebackType
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from headgate.adaptation.cluster import SetPartitions, SwitchAlternate
 from headgate.errors import HeadgateError, InputError, nearest
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import Signature
@@ -47,11 +49,15 @@ from headgate.runtime.state import StateDirectory, read_json, write_json
 from headgate.runtime.status import DataflowStatus, FragmentStatus, dataflow_status, fragment_status
 from headgate.runtime.surroundings import Surroundings
 from headgate.sharing.deduplicate import deduplicate
+from headgate.store.observations import ObservationHistory
 
 __all__ = ["Engine"]
 
 LOG_BYTES = 8_000_000
 """How much of what Spark prints is kept, and as much again of what it printed before."""
+
+OBSERVE_EVERY_S = 5.0
+"""How long the intervals are of which the state directory keeps a history."""
 
 SNAPSHOTS_BETWEEN = 50
 """How many new snapshots there are between two compactions."""
@@ -109,6 +115,9 @@ class Engine:
             self._left: dict[str, Plan] = {}
             """The last plan of fragments that run on without being in the current one."""
 
+            self.history = ObservationHistory(self.state.path / "observations")
+            self._observer = self.observer()
+            self._observed = time.monotonic()
             self._go_on()
         except BaseException:
             self.state.close()
@@ -152,23 +161,37 @@ class Engine:
     def switch(self, dataflow: str, task: str, alternate: str) -> None:
         """Make another alternate of a task the active one, for all dataflows that share the task."""
         with self._lock:
-            signature, found = self._find(dataflow, task)
-            names = [way.name for way in found.alternates]
-            if alternate not in names:
-                told = f"task '{task}' of '{dataflow}' has no alternate '{alternate}'; it has {', '.join(names)}"
-                raise InputError("UNKNOWN_ALTERNATE", told)
-            chosen = alternate_key(found.alternates[names.index(alternate)])
-            self._publish(self.snapshot.next(active={**self.snapshot.active, signature: chosen}))
+            self.apply([SwitchAlternate(self._find(dataflow, task)[0], alternate)])
 
     def repartition(self, dataflow: str, task: str, partitions: int | None) -> None:
         """Run a task on that many partitions; ``None`` leaves it to what feeds it."""
         with self._lock:
-            signature, _ = self._find(dataflow, task)
-            if partitions is not None and partitions < 1:
-                raise InputError("BAD_PARTITIONS", f"{partitions} partitions: at least 1 is needed")
-            kept = {key: count for key, count in self.snapshot.partitions.items() if key != signature}
-            added = {} if partitions is None else {signature: partitions}
-            self._publish(self.snapshot.next(partitions={**kept, **added}))
+            self.apply([SetPartitions(self._find(dataflow, task)[0], partitions)])
+
+    def apply(self, actions: Sequence[SwitchAlternate | SetPartitions]) -> None:
+        """Change how tasks are run: all of it at once or, if something cannot be done, nothing."""
+        with self._lock:
+            active, partitions = dict(self.snapshot.active), dict(self.snapshot.partitions)
+            for action in actions:
+                dataflow, task = self._named(action.task)
+                if isinstance(action, SwitchAlternate):
+                    active[action.task] = _chosen(dataflow, task, action.alternate)
+                elif action.partitions is None:
+                    partitions.pop(action.task, None)
+                elif action.partitions < 1:
+                    raise InputError("BAD_PARTITIONS", f"{action.partitions} partitions: at least 1 is needed")
+                else:
+                    partitions[action.task] = action.partitions
+            self._publish(self.snapshot.next(active=active, partitions=partitions))
+
+    def _named(self, signature: Signature) -> tuple[str, Task]:
+        """A dataflow that has a task of this signature, and the task."""
+        for flow in self.snapshot.dataflows:
+            signatures = deduplicate(flow).signatures
+            for task in flow.tasks:
+                if signatures.get(task.id) == signature:
+                    return flow.name, task
+        raise InputError("UNKNOWN_TASK", f"no running dataflow has a task of signature {signature}")
 
     def pause(self, name: str) -> None:
         """Let a dataflow rest: what passes meanwhile does not reach its sinks, and its keyed tasks start afresh.
@@ -355,7 +378,9 @@ class Engine:
     # watching
 
     def housekeep(self) -> None:
-        """Offer refused rows again, start what could not be, stop what is no longer needed; to be called now and then.
+        """Offer refused rows again, start what could not be, stop what is no longer needed, note what was measured.
+
+        To be called now and then.
 
         Without it the engine runs all the same, but what has failed is not mended.
         """
@@ -370,6 +395,9 @@ class Engine:
             self._retire()
             self._compact()
             self._trim_log()
+        if time.monotonic() - self._observed >= OBSERVE_EVERY_S:
+            self._observed = time.monotonic()
+            self.history.append(self._observer.observe())
 
     def _compact(self) -> None:
         """Remove plan snapshots that nothing needs, now and then."""
@@ -485,6 +513,14 @@ class Engine:
             finally:
                 self.fragments.clear()
                 self.state.close()
+
+
+def _chosen(dataflow: str, task: Task, alternate: str) -> str:
+    names = [way.name for way in task.alternates]
+    if alternate not in names:
+        told = f"task '{task.id}' of '{dataflow}' has no alternate '{alternate}'; it has {', '.join(names)}"
+        raise InputError("UNKNOWN_ALTERNATE", told)
+    return alternate_key(task.alternates[names.index(alternate)])
 
 
 def _remove(folder: Path) -> None:

@@ -37,7 +37,7 @@ from headgate.runtime.native import native_stream
 from headgate.runtime.plan import Feed, Fragment, Kind, Plan
 from headgate.runtime.plan_log import PlanLog
 from headgate.runtime.records import EpochRecord
-from headgate.runtime.replay import is_played
+from headgate.runtime.replay import is_played, rows_kept_back
 from headgate.runtime.schemas import ddl
 from headgate.runtime.sinks import Delivery
 from headgate.runtime.sources import read_source
@@ -212,8 +212,9 @@ class RunningFragment:
         return None if error is None else reason_of(str(error))
 
     def behind(self) -> int:
-        """How many rows wait in its topics."""
-        return sum(self.around.exchange.rows_behind(topic) for topic in self.fragment.reads)
+        """How many rows wait for it, in its topics or at a source that tells."""
+        waiting = sum(self.around.exchange.rows_behind(topic) for topic in self.fragment.reads)
+        return waiting + rows_kept_back(self.folder)
 
     def has_more(self) -> bool:
         """Whether there are rows that it has not read yet, as far as can be known."""

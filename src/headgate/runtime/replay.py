@@ -26,10 +26,18 @@ from headgate.runtime.recording import recorded
 from headgate.runtime.state import read_json, write_json
 from headgate.tasks.sources import Replay
 
-__all__ = ["ReplaySource", "is_played", "replayed"]
+__all__ = ["ReplaySource", "is_played", "replayed", "rows_kept_back"]
 
 ROWS_AT_ONCE = 1_000_000
 """The most rows handed over per trigger when nothing else limits them."""
+
+
+BEHIND = "behind.json"
+
+
+def rows_kept_back(folder: Path) -> int:
+    """How many rows a replay has that are due and were not handed over, because of a limit."""
+    return int((read_json(folder / BEHIND) or {"rows": 0})["rows"])
 
 
 def replayed(spark: SparkSession, options: Replay, columns: StructType, folder: Path) -> DataFrame:
@@ -71,6 +79,7 @@ class ReplayReader(DataSourceStreamReader):
         self.began_us = 0
         self.offset_at_start = 0
         self.due_s: np.ndarray[Any, np.dtype[np.float64]] | None = None
+        self.behind = -1
 
     def initialOffset(self) -> dict[str, int]:
         return {"rows": 0}
@@ -86,8 +95,16 @@ class ReplayReader(DataSourceStreamReader):
         most = start["rows"] + limit_of(self.folder, ROWS_AT_ONCE)
         if total == 0:
             return start
-        due = min(most, self._due_by(time.monotonic() - self.began, total, most))
-        return {"rows": max(start["rows"], due if self.options.repeat else min(due, total))}
+        due = self._due_by(time.monotonic() - self.began, total, most)
+        due = max(start["rows"], due if self.options.repeat else min(due, total))
+        self._tell_behind(max(0, due - most))
+        return {"rows": min(due, most)}
+
+    def _tell_behind(self, rows: int) -> None:
+        """Tell how many rows are due that a limit keeps back."""
+        if rows != self.behind:
+            self.behind = rows
+            write_json(Path(self.folder) / BEHIND, {"rows": rows})
 
     def _due_by(self, elapsed_s: float, total: int, most: int) -> int:
         """How many rows are due in all, counted from the very first."""

@@ -1,0 +1,89 @@
+"""The history of observations: a ring of files in the state directory, which others may read while it grows.
+
+A file holds one observation a line and is named after its first; when it has grown, the next begins, and the oldest
+ones go when all of them together are too large. A line that was cut short by a crash is passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from headgate.errors import InputError
+from headgate.model.observation import Observation
+
+__all__ = ["ObservationHistory", "history_of"]
+
+MOST_BYTES, FILE_BYTES = 64_000_000, 1_000_000
+
+_FORM = TypeAdapter(Observation)
+
+
+class ObservationHistory:
+    """Observations in the order in which they were made; one writer, any number of readers."""
+
+    def __init__(self, folder: Path, most_bytes: int = MOST_BYTES, file_bytes: int = FILE_BYTES) -> None:
+        self.folder = folder
+        self.most_bytes = most_bytes
+        self.file_bytes = file_bytes
+
+    def append(self, observation: Observation) -> None:
+        """Add the newest observation; the oldest may go."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        files = self._files()
+        if not files or files[-1].stat().st_size >= self.file_bytes:
+            # After what is there, should the clock have been set back meanwhile.
+            number = max(int(observation.ended * 1_000), int(files[-1].stem) + 1 if files else 0)
+            files.append(self.folder / f"{number:016d}.jsonl")
+        text = _FORM.dump_json(observation)
+        with files[-1].open("ab") as file:
+            # A line that a crash has cut short must not take this one with it.
+            file.write(b"\n" + text + b"\n")
+        sizes = [file.stat().st_size for file in files]
+        while len(files) > 1 and sum(sizes) > self.most_bytes:
+            files.pop(0).unlink(missing_ok=True)
+            sizes.pop(0)
+
+    def read(self, since: float = 0.0) -> Iterator[Observation]:
+        """The observations that ended after a moment, oldest first."""
+        files = self._files()
+        for file, following in zip(files, [*files[1:], None], strict=True):
+            if following is not None and int(following.stem) / 1_000 <= since:
+                continue
+            for observation in _observations(file):
+                if observation.ended > since:
+                    yield observation
+
+    def last(self) -> Observation | None:
+        """The newest observation, if there is one."""
+        for file in reversed(self._files()):
+            found = list(_observations(file))
+            if found:
+                return found[-1]
+        return None
+
+    def _files(self) -> list[Path]:
+        return sorted(self.folder.glob("[0-9]*.jsonl")) if self.folder.is_dir() else []
+
+
+def _observations(file: Path) -> Iterator[Observation]:
+    try:
+        lines = file.read_bytes().splitlines()
+    except FileNotFoundError:  # the ring has moved on
+        return
+    for line in lines:
+        if line:
+            try:
+                yield _FORM.validate_json(line)
+            except ValidationError:
+                continue
+
+
+def history_of(state: Path) -> ObservationHistory:
+    """The history in a state directory; raises :class:`InputError` where no engine has ever run."""
+    if not (state / "version").exists():
+        told = f"no engine has run with the state directory '{state}'; start one with headgate run --state {state}"
+        raise InputError("NO_STATE", told)
+    return ObservationHistory(state / "observations")

@@ -1,0 +1,75 @@
+"""``headgate top`` and ``headgate observations``: what was measured, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from headgate.cli.main import app
+from headgate.errors import InputError
+from headgate.store.observations import ObservationHistory
+from tests.store.test_observations import observation
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    made = tmp_path / "state"
+    made.mkdir()
+    (made / "version").write_text("3", encoding="utf-8")
+    history = ObservationHistory(made / "observations")
+    for age_s in (3_600.0, 10.0, 1.0):
+        history.append(observation(time.time() - age_s))
+    return made
+
+
+def shown(*arguments: str) -> str:
+    done = CliRunner(env={"COLUMNS": "140"}).invoke(app, list(arguments), catch_exceptions=False)
+    assert done.exit_code == 0
+    return done.stdout
+
+
+def test_top_shows_tasks_sinks_fragments_and_workers(state: Path) -> None:
+    told = shown("top", "--state", str(state), "--once")
+    for text in ("flow.parse", "0.96", "2.00", "flow.out", "0.90", "source-1", "20", "50%", "0.97", "small"):
+        assert text in told, told
+    assert "does not seem to be running" not in told
+
+
+def test_top_tells_of_an_engine_that_is_gone(tmp_path: Path) -> None:
+    (tmp_path / "version").write_text("3", encoding="utf-8")
+    ObservationHistory(tmp_path / "observations").append(observation(time.time() - 100))
+    assert "does not seem to be running" in shown("top", "--state", str(tmp_path), "--once")
+
+
+def test_top_before_anything_was_measured(tmp_path: Path) -> None:
+    (tmp_path / "version").write_text("3", encoding="utf-8")
+    with pytest.raises(InputError, match="nothing has been measured"):
+        CliRunner().invoke(app, ["top", "--state", str(tmp_path)], catch_exceptions=False)
+
+
+def test_observations_as_a_list_and_as_json(state: Path) -> None:
+    assert len(shown("observations", "--state", str(state)).splitlines()) == 4
+    assert len(shown("observations", "--state", str(state), "--last", "1min").splitlines()) == 3
+    lines = shown("observations", "--state", str(state), "--json").splitlines()
+    assert [json.loads(line)["tasks"][0]["profile"]["cpu_s_per_row"] for line in lines] == [2e-6] * 3
+
+
+def test_export_holds_every_value(state: Path, tmp_path: Path) -> None:
+    told = shown("observations", "--state", str(state), "--export", str(tmp_path / "out"))
+    assert told.startswith("3 tasks, 3 sinks, 3 fragments, 3 workers in ")
+    (task, *_) = pq.read_table(tmp_path / "out" / "tasks.parquet").to_pylist()
+    assert (task["rows_in"], task["rows_out"], task["errors"], task["dataflows"]) == (500, 480, 3, ["flow", "other"])
+    assert (task["profile_cpu_s_per_row"], task["profile_memory_bytes"], task["profile_spread"]) == (2e-6, 4_096, None)
+    (sink, *_) = pq.read_table(tmp_path / "out" / "sinks.parquet").to_pylist()
+    assert (sink["rows"], sink["sojourn_p99_s"]) == (480, 1.1)
+    (fragment, *_) = pq.read_table(tmp_path / "out" / "fragments.parquet").to_pylist()
+    assert (fragment["rows_behind"], fragment["commit_s"]) == (20, 0.3)
+    (worker, *_) = pq.read_table(tmp_path / "out" / "workers.parquet").to_pylist()
+    assert (worker["busy"], worker["vm_class"]) == (0.5, "small")
+    with pytest.raises(InputError, match="is there already and not empty"):
+        shown("observations", "--state", str(state), "--export", str(tmp_path / "out"))
