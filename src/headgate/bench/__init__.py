@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from headgate import __version__
-from headgate.bench import model, queueing, runtime, sharing, sharing_plots
+from headgate.bench import model, observe, queueing, runtime, sharing, sharing_plots
 from headgate.bench.measured import Measured
 
 __all__ = ["BENCHMARKS", "Benchmark", "report"]
@@ -31,6 +31,7 @@ class Benchmark:
 
 BENCHMARKS: Mapping[str, Benchmark] = {
     "model": Benchmark("model", "Reading, checking and signing dataflows of 1,000 to 100,000 tasks.", model.run),
+    "observe": Benchmark("observe", "What measuring costs while dataflows run, and how true it is.", observe.run),
     "queueing": Benchmark(
         "queueing", "How near queueing models come to simulation, and how quick both are.", queueing.run
     ),

@@ -76,13 +76,12 @@ class Profiler:
         self._spent_s = 0.0
 
     def wants(self, epoch: int) -> bool:
-        """Whether an epoch is to keep its rows: one in so many, and while measuring has not taken more than its share.
-
-        The first sample does not wait for its turn: a plan is made from it.
-        """
-        if self._every is None or epoch < 1:
+        """Whether an epoch is to keep its rows: one in so many, and if measuring a task more is within its share."""
+        if self._every is None or epoch < 1 or epoch % self._every:
             return False
-        return (epoch == 1 or epoch % self._every == 0) and self._allowance_s() > 0
+        with self._lock:
+            measured = sum(self._asked.values())
+            return self._allowance_s() >= (self._spent_s / measured if measured else 0.0)
 
     def took(self, seconds: float) -> None:
         """Tell how long an epoch took."""
@@ -95,12 +94,14 @@ class Profiler:
     def sample(self, rows: DataFrame, plan: Plan, fragment: Fragment) -> None:
         """Measure some of a fragment's tasks on an epoch's rows; at least one, and no more than time is left for."""
         began = time.monotonic()
+        allowed_s = self._allowance_s()
         kept = rows.limit(ROWS).persist()
         try:
             kept.count()
-            for task in self._in_need(plan, fragment):
+            for count, task in enumerate(self._in_need(plan, fragment)):
                 self._measure(kept, plan, fragment, task)
-                if time.monotonic() - began > self._allowance_s():
+                spent_s = time.monotonic() - began
+                if spent_s + spent_s / (count + 1) > allowed_s:
                     break
         finally:
             kept.unpersist()
@@ -114,10 +115,14 @@ class Profiler:
         found = [task for task in tasks if task.role is not Role.SINK and task.state is not State.NATIVE]
         return sorted(found, key=lambda task: self._asked.get(_key(task), 0))
 
+    def samples(self) -> Mapping[Key, Sequence[_Sample]]:
+        """The measurements that count, by task."""
+        with self._lock:
+            return {key: tuple(samples) for key, samples in self._samples.items()}
+
     def profiles(self) -> Mapping[Key, TaskProfile]:
         """What is known of tasks."""
-        with self._lock:
-            return {key: _profile(samples) for key, samples in self._samples.items()}
+        return {key: _profile(samples) for key, samples in self.samples().items()}
 
     def _measure(self, rows: DataFrame, plan: Plan, fragment: Fragment, task: RunningTask) -> None:
         key = _key(task)

@@ -1,0 +1,270 @@
+"""``headgate bench observe``: what measuring costs, and how true it is.
+
+Everything is measured in one run, on one Spark:
+
+- ``sampling``: CPU of four dataflows with all measuring on (rows counted in every batch, tasks measured by themselves
+  in one batch of twenty) over their CPU with all of it off, the two sides taking turns on the same data;
+- ``cpu_error_*``: how far the profiled CPU time per row is from that of a micro-benchmark of the task alone, by kind of
+  task; the micro-benchmark reads the CPU time of all processes, with and without the task, over many rows;
+- ``events_behind_error``: how far the growth of what a source is said to be behind is from the rows that came to be due
+  less those that it took, while it gets twice as many as it may take;
+- ``observe_ms`` and ``observation_latency_s``: how long a look takes, and how old the newest batch is that it has seen.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from headgate.bench.measured import Measured, cpu_seconds
+from headgate.formats import parse
+from headgate.model.dataflow import Dataflow
+
+__all__ = ["burn", "run"]
+
+COLUMNS = "id bigint, k string, v double, text string"
+FILES, ROWS, ROUNDS = 100, 4_000, 3
+MICRO_ROWS, MICRO_ROUNDS = 1_000_000, 5
+KEYS = 200
+
+Progress = Callable[[str], None]
+
+CHEAP = {"w": "v * 2 + id", "u": "concat(k, '-', v)"}
+COSTLY = {"h": "sha2(concat(text, sha2(sha2(text, 512), 512)), 512)"}
+BURN = "headgate.bench.observe.burn"
+KALMAN: dict[str, Any] = {"key": ["k"], "column": "v", "into": "s"}
+
+
+def burn(row: dict[str, Any]) -> dict[str, Any]:
+    """A Python function over rows that costs something: a sum over the letters of a text."""
+    return {**row, "v": float(sum(ord(letter) for letter in row["text"]) % 9_973)}
+
+
+def run(seed: int, progress: Progress) -> Measured:
+    """Run all parts on one Spark."""
+    from headgate.runtime.session import open_session
+
+    folder = Path(tempfile.mkdtemp(prefix="headgate-bench-"))
+    spark = open_session("local[2]", {"spark.driver.memory": "3g"})
+    figures: dict[str, float] = {}
+    samples: dict[str, Any] = {}
+    try:
+        progress("writing data")
+        _write(folder / "data", FILES, ROWS, seed)
+        for part in (_cost, _truth, _behind):
+            found, raw = part(spark, folder, progress)
+            figures |= found
+            samples |= raw
+    finally:
+        spark.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+    return Measured({name: round(value, 4) for name, value in figures.items()}, samples)
+
+
+def _rows(count: int, draw: random.Random, first: int) -> str:
+    made = (
+        {"id": first + n, "k": f"k{(first + n) % KEYS}", "v": round(draw.uniform(-20, 60), 3), "text": _text(draw)}
+        for n in range(count)
+    )
+    return "".join(json.dumps(row) + "\n" for row in made)
+
+
+def _text(draw: random.Random) -> str:
+    return " ".join(f"word{draw.randrange(10_000)}" for _ in range(6))
+
+
+def _write(folder: Path, files: int, rows: int, seed: int) -> None:
+    folder.mkdir(parents=True)
+    for number in range(files):
+        text = _rows(rows, random.Random(seed + number), number * rows)
+        (folder / f"{number:06d}.json").write_text(text, encoding="utf-8")
+
+
+def _flow(name: str, source: Mapping[str, Any], sink: Mapping[str, Any], *tasks: Mapping[str, Any]) -> Dataflow:
+    made: list[dict[str, Any]] = [{"id": "in", **source}]
+    for number, task in enumerate((*tasks, sink)):
+        made.append({"id": f"t{number}", **task, "inputs": [made[-1]["id"]]})
+    return parse(json.dumps({"name": name, "tasks": made}), "json").dataflow
+
+
+def _flows(source: Mapping[str, Any], sink: Callable[[str], Mapping[str, Any]]) -> list[Dataflow]:
+    """A cheap, a costly, a Python and a keyed task, each in a dataflow of its own behind a shared filter."""
+    valid = {"type": "filter", "config": {"where": "v > -1000 and text is not null"}}
+    return [
+        _flow("cheap", source, sink("cheap"), valid, {"type": "derive", "config": {"columns": CHEAP}}),
+        _flow("costly", source, sink("costly"), valid, {"type": "derive", "config": {"columns": COSTLY}}),
+        _flow("python", source, sink("python"), valid, {"type": "python", "config": {"function": BURN}}),
+        _flow("keyed", source, sink("keyed"), valid, {"type": "kalman", "config": KALMAN}),
+    ]
+
+
+def _parquet(folder: Path) -> dict[str, Any]:
+    return {"type": "write_files", "config": {"path": str(folder), "format": "parquet"}}
+
+
+# what measuring costs
+
+
+def _cost(spark: Any, folder: Path, progress: Progress) -> tuple[dict[str, float], dict[str, Any]]:
+    from headgate.runtime.engine import Engine
+    from headgate.runtime.measuring import Measuring
+
+    off, on = Measuring(counting=False, sample_every=None), Measuring()
+    spent: dict[str, list[float]] = {"off": [], "on": []}
+    measured: list[float] = []
+    source = {"type": "read_files", "config": {"path": str(folder / "data"), "columns": COLUMNS, "files_per_batch": 1}}
+    for turn in range(ROUNDS + 1):
+        # The sides take turns at being first: what the one has warmed up serves the other.
+        for side, measuring in (("off", off), ("on", on)) if turn % 2 else (("on", on), ("off", off)):
+            progress(f"four dataflows, measuring {side}, round {turn} of {ROUNDS}" + ("" if turn else " (warm-up)"))
+            place = folder / f"cost-{side}-{turn}"
+            before = cpu_seconds()
+            with Engine(place / "state", spark=spark, trigger_s=0.0, measuring=measuring) as engine:
+                engine.submit(*_flows(source, lambda name, place=place: _parquet(place / name)))  # type: ignore[misc]
+                engine.wait_until_idle()
+                engine.aside.wait_until_idle()
+                if side == "on":
+                    measured.append(float(len(engine.profiler.profiles())))
+            if turn:
+                spent[side].append(cpu_seconds() - before)
+            shutil.rmtree(place, ignore_errors=True)
+    ratio = statistics.median(spent["on"]) / statistics.median(spent["off"])
+    return {"sampling": ratio, "tasks_sampled": min(measured)}, {"sampling": spent}
+
+
+# how true it is
+
+
+def _truth(spark: Any, folder: Path, progress: Progress) -> tuple[dict[str, float], dict[str, Any]]:
+    told = _profiled(spark, folder, progress)
+    known = _by_micro_benchmark(spark, folder, progress)
+    figures = {f"cpu_error_{kind}": abs(told[kind] / known[kind] - 1.0) for kind in known}
+    figures |= {f"cpu_us_{kind}": 1e6 * value for kind, value in known.items()}
+    return figures, {"profiled_s": told, "micro_s": known}
+
+
+def _profiled(spark: Any, folder: Path, progress: Progress) -> dict[str, float]:
+    """CPU seconds per row as the engine has them, once each kind of task has been measured five times."""
+    from headgate.runtime.engine import Engine
+    from headgate.runtime.measuring import Measuring
+
+    place = folder / "truth"
+    recording = sorted((folder / "data").iterdir())[0]
+    config = {"path": str(recording), "columns": COLUMNS, "rate_per_s": 4_000.0, "repeat": True}
+    source = {"type": "replay", "config": config}
+    with Engine(place / "state", spark=spark, trigger_s=0.5, measuring=Measuring(sample_every=4)) as engine:
+        engine.submit(*_flows(source, lambda name: _parquet(place / name)))
+        kinds = {task.signature: task.users[0] for task in engine.plan.tasks.values() if len(task.users) == 1}
+        until, enough = time.monotonic() + 600, 0
+        while enough < 4 and time.monotonic() < until:
+            time.sleep(5)
+            enough = sum(len(found) >= 5 for (task, _), found in engine.profiler.samples().items() if task in kinds)
+            progress(f"profiling: {enough} of 4 kinds of tasks have been measured often enough")
+        return {
+            kinds[task]: profile.cpu_s_per_row
+            for (task, _), profile in engine.profiler.profiles().items()
+            if task in kinds
+        }
+
+
+def _by_micro_benchmark(spark: Any, folder: Path, progress: Progress) -> dict[str, float]:
+    """CPU seconds per row of each kind of task, by the CPU time of all processes over many rows."""
+    from headgate.runtime.host import host
+
+    one = spark.read.schema(COLUMNS).json(str(folder / "data"))
+    times = max(1, MICRO_ROWS // (FILES * ROWS))
+    rows = one.selectExpr("*", f"explode(sequence(1, {times})) as again").drop("again").persist()
+    count = rows.count()
+
+    def spent(frame: Any) -> float:
+        before = cpu_seconds()
+        frame.write.format("noop").mode("append").save()
+        return cpu_seconds() - before
+
+    def difference(with_task: Callable[[], Any], without: Callable[[], Any], what: str) -> float:
+        spent(with_task()), spent(without())
+        pairs = []
+        for turn in range(MICRO_ROUNDS):
+            progress(f"micro-benchmark of the {what} task, round {turn + 1} of {MICRO_ROUNDS}")
+            pairs.append((spent(with_task()), spent(without())))
+        return min(one for one, _ in pairs) - min(other for _, other in pairs)
+
+    def derived(columns: Mapping[str, str]) -> Any:
+        return rows.selectExpr("*", *(f"{text} as {name}" for name, text in columns.items()))
+
+    def in_python(batches: Any) -> Any:
+        for batch in batches:
+            yield type(batch).from_pylist([burn(row) for row in batch.to_pylist()], schema=batch.schema)
+
+    hosted = rows.selectExpr("id", "k", "v", "0L as __ingest", "1 as __snapshot", "id as __order").limit(count // 4)
+    hosted = hosted.repartition(2).persist()
+    keyed = hosted.count()
+
+    def hosting(tasks: int) -> Any:
+        plans = folder / f"plans-{tasks}"
+        plans.mkdir(exist_ok=True)
+        found = [
+            {
+                "task": f"t{n}",
+                "type": "kalman",
+                "config": {**KALMAN, "process_noise": 0.1 + n / 10},
+                "life": f"t{n}@1",
+                "alternate": "a",
+            }
+            for n in range(tasks)
+        ]
+        (plans / "1.json").write_text(json.dumps({"host": found}), encoding="utf-8")
+        return host(hosted, ("k",), "host", plans, 32)
+
+    return {
+        "cheap": difference(lambda: derived(CHEAP), lambda: rows, "cheap") / count,
+        "costly": difference(lambda: derived(COSTLY), lambda: rows, "costly") / count,
+        "python": difference(lambda: rows.mapInArrow(in_python, rows.schema), lambda: rows, "Python") / count,
+        "keyed": difference(lambda: hosting(9), lambda: hosting(1), "keyed") / 8 / keyed,
+    }
+
+
+def _behind(spark: Any, folder: Path, progress: Progress) -> tuple[dict[str, float], dict[str, Any]]:
+    """A source that gets 4,000 rows a second and may take half of that; what it says of its backlog."""
+    from headgate.runtime.engine import Engine
+
+    progress("a source that falls behind")
+    place = folder / "behind"
+    recording = sorted((folder / "data").iterdir())[0]
+    config = {"path": str(recording), "columns": COLUMNS, "rate_per_s": 4_000.0, "repeat": True}
+    source = {"type": "replay", "config": config}
+    looks: list[tuple[float, int, int]] = []
+    looks_ms, ages = [], []
+    with Engine(place / "state", spark=spark, trigger_s=0.5) as engine:
+        engine.submit(_flow("one", source, {"type": "write_memory", "config": {"name": "one"}}))
+        engine.limit("one", "in", 1_000)
+        observer = engine.observer()
+        taken = 0
+        for _ in range(15):
+            time.sleep(2.0)
+            before = time.monotonic()
+            seen = observer.observe()
+            looks_ms.append(1e3 * (time.monotonic() - before))
+            (fragment,) = engine.fragments.values()
+            ages.append(time.time() - (fragment.last.began + fragment.last.seconds))
+            taken += seen.fragments[0].rows_in
+            looks.append((before, taken, seen.fragments[0].rows_behind))
+    # What has come to be due since an early look, less what was taken since, must have been added to the backlog.
+    errors = []
+    began, taken, behind = looks[2]
+    for at, taken_then, behind_then in looks[8:]:
+        grown = 4_000.0 * (at - began) - (taken_then - taken)
+        errors.append(abs((behind_then - behind) - grown) / grown)
+    figures = {
+        "events_behind_error": statistics.median(errors),
+        "observe_ms": statistics.median(looks_ms),
+        "observation_latency_s": statistics.median(ages),
+    }
+    return figures, {"events_behind_errors": errors, "looks_ms": looks_ms}
