@@ -57,3 +57,9 @@ def burning(row: dict[str, Any], rounds: int = 20) -> dict[str, Any]:
     for _ in range(rounds):
         text = hashlib.sha256(text).digest()
     return {**row, "text": text.hex()}
+
+
+def waiting(row: dict[str, Any]) -> dict[str, Any]:
+    """Waits for somebody who takes two milliseconds to answer."""
+    time.sleep(0.002)
+    return row

@@ -1,0 +1,66 @@
+"""What a row costs in a task, measured beside the epochs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from headgate.bench import observe
+from headgate.model.observation import TaskProfile
+from headgate.runtime.engine import Engine
+from headgate.runtime.measuring import Measuring
+from tests.runtime.small import flow, memory, numbered, put, wait_for
+
+pytestmark = pytest.mark.spark
+
+WAITING = {"type": "python", "config": {"function": "tests.runtime.functions.waiting"}}
+
+
+@pytest.fixture
+def profiled(spark: SparkSession, tmp_path: Path) -> dict[str, TaskProfile]:
+    """The profiles of a task that waits, one that does not, and a keyed one, by dataflow."""
+    put(tmp_path / "in", "0", numbered(0, 200))
+    config = {"path": str(tmp_path / "in" / "0.json"), "columns": "id long, k string, v double"}
+    source = {"id": "src", "type": "replay", "config": {**config, "rate_per_s": 100.0, "repeat": True}}
+    hashed = {"type": "derive", "config": {"columns": {"h": "sha2(concat(k, v), 512)"}}}
+    with Engine(tmp_path / "state", spark=spark, trigger_s=0.2, measuring=Measuring(sample_every=2)) as engine:
+        engine.submit(
+            flow("waits", source, WAITING, memory("waits")),
+            flow("hashes", source, hashed, memory("hashes")),
+            flow("counts", source, {"type": "count", "config": {"key": ["k"]}}, memory("counts")),
+        )
+        names = {task.signature: task.users[0] for task in engine.plan.tasks.values() if len(task.users) == 1}
+        observer = engine.observer()
+        found: dict[str, TaskProfile] = {}
+
+        def all_there() -> bool:
+            for task in observer.observe().tasks:
+                if task.profile is not None:
+                    found[names[task.task]] = task.profile
+            return len(found) == 3
+
+        wait_for(all_there, "every task to be measured", patience_s=180)
+        assert not engine.aside.failures
+    return found
+
+
+def test_time_waited_is_told_from_time_at_work(profiled: dict[str, TaskProfile]) -> None:
+    waits, hashes, counts = profiled["waits"], profiled["hashes"], profiled["counts"]
+    assert 0.002 <= waits.sojourn_s_per_row < 0.004
+    assert waits.cpu_s_per_row < 0.001
+    # What takes microseconds was measured over more rows than came; what takes milliseconds over few.
+    assert waits.rows < 2_000 < hashes.rows
+    for quick in (hashes, counts):
+        assert 0 < quick.cpu_s_per_row <= quick.sojourn_s_per_row < 0.0005
+        assert quick.transfer_s_per_row > 0
+
+
+@pytest.mark.slow
+def test_cpu_per_row_is_that_of_a_micro_benchmark_of_the_task_alone(spark: SparkSession, tmp_path: Path) -> None:
+    observe._write(tmp_path / "data", observe.FILES, observe.ROWS, 1)
+    figures, samples = observe._truth(spark, tmp_path, print)
+    errors = {name: value for name, value in figures.items() if name.startswith("cpu_error")}
+    assert len(errors) == 4
+    assert max(errors.values()) <= 0.15, samples
