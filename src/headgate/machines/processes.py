@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["MARK", "Process", "end", "marked", "start"]
+__all__ = ["MARK", "Process", "end", "is_stopped", "marked", "start"]
 
 MARK = "HEADGATE_MACHINE"
 """The environment variable by which the processes of a machine are known."""
@@ -73,6 +73,12 @@ def start(command: Sequence[str], mark: str, log: Path, environment: Mapping[str
 
 
 _WAITED_FOR: list[subprocess.Popen[bytes]] = []
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a process has been stopped, or is gone."""
+    found = _stat(pid)
+    return found is None or found[0] in "TtZX"
 
 
 def marked(mark: str) -> list[int]:

@@ -11,6 +11,7 @@ import os
 import shutil
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -20,6 +21,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from headgate.errors import HeadgateError, InputError, nearest
+from headgate.machines.provider import Machine, Provider
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import Signature
 from headgate.model.registry import Registry, default_registry
@@ -29,11 +31,14 @@ from headgate.runtime.aside import Aside
 from headgate.runtime.compaction import HISTORY_BYTES, oldest_under_way, remove_snapshots
 from headgate.runtime.draining import is_drained
 from headgate.runtime.exchange import FileExchange
+from headgate.runtime.executors import Executors
 from headgate.runtime.failures import workers_were_late
 from headgate.runtime.fragment import RunningFragment
 from headgate.runtime.limits import set_limit
 from headgate.runtime.outbox import SinkOutbox
 from headgate.runtime.plan import Fragment, Kind, Plan, compile_plan
+from headgate.runtime.reachable import check_executors, check_paths, paths_read
+from headgate.runtime.scaling import Scaling
 from headgate.runtime.schemas import Schemas
 from headgate.runtime.session import open_session
 from headgate.runtime.sinks import Memory
@@ -64,6 +69,8 @@ class Engine:
         master: str = "local[*]",
         trigger_s: float = 0.5,
         registry: Registry | None = None,
+        settings: Mapping[str, str] | None = None,
+        provider: Provider | None = None,
     ) -> None:
         self.registry = registry if registry is not None else default_registry()
         self.state = StateDirectory(Path(state))
@@ -72,7 +79,8 @@ class Engine:
 
         try:
             self._own_spark = spark is None
-            self.spark = spark if spark is not None else open_session(master, log=self.log)
+            self.spark = spark if spark is not None else open_session(master, settings, log=self.log)
+            self.scaling = self._checked_executors(provider)
             self.memory = Memory()
             self.exchange = FileExchange(self.state.path / "exchange")
             self.outbox = SinkOutbox(self.state.path / "pending", self.spark, self.memory, self._plan)
@@ -101,8 +109,20 @@ class Engine:
 
             self._go_on()
         except BaseException:
+            self._let_go_of_spark()
             self.state.close()
             raise
+
+    def _checked_executors(self, provider: Provider | None) -> Scaling:
+        executors = Executors(self.spark)
+        if not executors.local:
+            check_executors(executors, self.state.path)
+        return Scaling(executors, provider)
+
+    def _let_go_of_spark(self) -> None:
+        """Stop a Spark that was started for an engine that did not come about."""
+        if self._own_spark and hasattr(self, "spark"):
+            self.spark.stop()
 
     def __enter__(self) -> Engine:
         return self
@@ -143,19 +163,51 @@ class Engine:
         """Make another alternate of a task the active one, for all dataflows that share the task."""
         with self._lock:
             signature, found = self._find(dataflow, task)
-            names = [way.name for way in found.alternates]
-            if alternate not in names:
-                told = f"task '{task}' of '{dataflow}' has no alternate '{alternate}'; it has {', '.join(names)}"
-                raise InputError("UNKNOWN_ALTERNATE", told)
-            chosen = alternate_key(found.alternates[names.index(alternate)])
+            chosen = _chosen(dataflow, found, alternate)
             self._publish(self.snapshot.next(active={**self.snapshot.active, signature: chosen}))
+
+    def change(self, active: Mapping[Signature, str], partitions: Mapping[Signature, int | None]) -> None:
+        """Switch alternates, by their names, and set partitions of tasks, all in one plan snapshot or not at all."""
+        with self._lock:
+            chosen: dict[Signature, str] = {}
+            for signature, alternate in active.items():
+                name, task = self._named(signature)
+                chosen[signature] = _chosen(name, task, alternate)
+            for signature, count in partitions.items():
+                self._named(signature)
+                _check_partitions(count)
+            counts = {**self.snapshot.partitions, **partitions}
+            kept = {signature: count for signature, count in counts.items() if count is not None}
+            self._publish(self.snapshot.next(active={**self.snapshot.active, **chosen}, partitions=kept))
+
+    def _named(self, signature: Signature) -> tuple[str, Task]:
+        """A dataflow that has a task, and the task."""
+        for flow in self.snapshot.dataflows:
+            signatures = deduplicate(flow).signatures
+            for task in flow.tasks:
+                if signatures.get(task.id) == signature:
+                    return flow.name, task
+        raise InputError("UNKNOWN_TASK", f"no task has the signature '{signature[:16]}'")
+
+    def scale(self, executors: int) -> None:
+        """Have so many executors: more are asked for; those that are too many end their tasks and leave."""
+        self.scaling.scale(executors)
+
+    def acquire(self, vm_class: str) -> Machine:
+        """Ask the provider for a machine; executors come onto it when it is ready."""
+        self.scaling.check([vm_class], [])
+        return self.scaling.acquire(vm_class)
+
+    def release(self, machine: str) -> None:
+        """Give a machine back to the provider, after what it is doing."""
+        self.scaling.check([], [machine])
+        self.scaling.release(machine)
 
     def repartition(self, dataflow: str, task: str, partitions: int | None) -> None:
         """Run a task on that many partitions; ``None`` leaves it to what feeds it."""
         with self._lock:
             signature, _ = self._find(dataflow, task)
-            if partitions is not None and partitions < 1:
-                raise InputError("BAD_PARTITIONS", f"{partitions} partitions: at least 1 is needed")
+            _check_partitions(partitions)
             kept = {key: count for key, count in self.snapshot.partitions.items() if key != signature}
             added = {} if partitions is None else {signature: partitions}
             self._publish(self.snapshot.next(partitions={**kept, **added}))
@@ -230,6 +282,7 @@ class Engine:
         plan = compile_plan(snapshot, self.registry)
         snapshot = replace(snapshot, since=plan.since())
         self.schemas.check(plan)
+        check_paths(self.scaling.executors, paths_read(plan, self.plan))
         new = [fragment for fragment in plan.fragments.values() if fragment.id not in self.fragments]
         # Hosts must find the plan before the first row that carries its number.
         write_json(self.state.path / "hosts" / f"{snapshot.number}.json", plan.hosts())
@@ -461,6 +514,20 @@ class Engine:
             finally:
                 self.fragments.clear()
                 self.state.close()
+
+
+def _chosen(dataflow: str, task: Task, alternate: str) -> str:
+    """An alternate of a task, as snapshots name it."""
+    names = [way.name for way in task.alternates]
+    if alternate not in names:
+        told = f"task '{task.id}' of '{dataflow}' has no alternate '{alternate}'; it has {', '.join(names)}"
+        raise InputError("UNKNOWN_ALTERNATE", told)
+    return alternate_key(task.alternates[names.index(alternate)])
+
+
+def _check_partitions(count: int | None) -> None:
+    if count is not None and count < 1:
+        raise InputError("BAD_PARTITIONS", f"{count} partitions: at least 1 is needed")
 
 
 def _remove(folder: Path) -> None:
