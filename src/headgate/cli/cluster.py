@@ -13,7 +13,7 @@ import typer
 
 from headgate.cli.output import print_json, sentence_to_stderr
 from headgate.errors import BadValue, HeadgateError, InputError
-from headgate.machines.local import LocalProvider
+from headgate.machines.local import CLASSES, LocalProvider, class_named
 from headgate.machines.provider import Machine, MachineState
 from headgate.machines.standalone import last_words
 from headgate.model.vm_class import VmClass
@@ -55,7 +55,10 @@ def up(
     Example: [bold]headgate cluster up medium:3 --class "old=2,2g,0.05,0.5"[/bold]
     """
     wanted = _counted(machines or ["small:3"])
-    provider = LocalProvider.up(folder, port=port, classes=[_vm_class(text) for text in classes or []])
+    own = [_vm_class(text) for text in classes or []]
+    for name, _ in wanted:
+        class_named(name, (*CLASSES, *own))
+    provider = LocalProvider.up(folder, port=port, classes=own)
     typer.echo(f"master at {provider.master} (for browsers at {provider.web})", err=True)
     try:
         _acquire(provider, wanted)
@@ -124,10 +127,8 @@ def down(folder: Folder = FOLDER) -> None:
 
 
 def _acquire(provider: LocalProvider, wanted: Sequence[tuple[str, int]]) -> None:
-    known = {vm_class.name for vm_class in provider.classes()}
     for name, _ in wanted:
-        if name not in known:
-            provider.find_class(name)
+        provider.find_class(name)
     names = [provider.acquire(name).name for name, count in wanted for _ in range(count)]
     provider.wait_until_settled()
     found = {machine.name: machine for machine in provider.list(gone=True)}

@@ -43,7 +43,7 @@ from headgate.machines.standalone import (
 )
 from headgate.model.vm_class import VmClass
 
-__all__ = ["CLASSES", "LocalProvider", "Stopped"]
+__all__ = ["CLASSES", "LocalProvider", "Stopped", "class_named"]
 
 CLASSES = (
     VmClass("small", 1, 1024 * MIB, Decimal("0.05")),
@@ -87,6 +87,9 @@ class LocalProvider:
     def up(cls, folder: Path, *, port: int = 0, classes: Sequence[VmClass] = ()) -> LocalProvider:
         """Start a cluster without machines; with port 0 its master takes any that is free."""
         made = cls(folder)
+        known = {vm_class.name: vm_class for vm_class in (*CLASSES, *classes)}
+        for vm_class in known.values():
+            _check_class(vm_class)
         _make(made.folder)
         with made._locked():
             made._refuse_if_up()
@@ -95,9 +98,6 @@ class LocalProvider:
                 raise InputError("PORT_TAKEN", told)
             port = port or free_port(HOST)
             web_port = free_port(HOST)
-            known = {vm_class.name: vm_class for vm_class in (*CLASSES, *classes)}
-            for vm_class in known.values():
-                _check_class(vm_class)
             log = made.folder / "master.log"
             log.unlink(missing_ok=True)
             process = start_master(HOST, port, web_port, made._mark(MASTER), log)
@@ -274,15 +274,11 @@ class LocalProvider:
 
     def find_class(self, name: str) -> VmClass:
         """A VM class by its name."""
-        known = {vm_class.name: vm_class for vm_class in self.classes()}
-        if name in known:
-            return known[name]
-        near = nearest(name, known)
-        hint = f"did you mean '{near}'?" if near else f"there is {', '.join(known)}"
-        raise InputError("UNKNOWN_VM_CLASS", f"no VM class '{name[:60]}' is known; {hint}")
+        return class_named(name, self.classes())
 
     def find(self, name: str) -> Machine:
         """A machine that there is, by its name."""
+        self._checked()
         known = {machine.name: machine for machine in self._record.machines().values() if not machine.is_gone}
         if name in known:
             return known[name]
@@ -324,6 +320,16 @@ class LocalProvider:
 
 
 _UNDER_WAY = (MachineState.STARTING, MachineState.DRAINING)
+
+
+def class_named(name: str, classes: Sequence[VmClass]) -> VmClass:
+    """A VM class among some, by its name."""
+    known = {vm_class.name: vm_class for vm_class in classes}
+    if name in known:
+        return known[name]
+    near = nearest(name, known)
+    hint = f"did you mean '{near}'?" if near else f"there is {', '.join(known)}"
+    raise InputError("UNKNOWN_VM_CLASS", f"no VM class '{name[:60]}' is known; {hint}")
 
 
 def _check_class(vm_class: VmClass) -> None:

@@ -9,6 +9,7 @@ import socket
 import sys
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +27,17 @@ _ALL = (
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
 )
+_MASTER = (
+    "-Dspark.master.rest.enabled=false",
+)  # another way to submit, on a port that a second cluster would find taken
 _WORKER = ("-Dspark.worker.cleanup.enabled=true",)
 
 
 def start_master(host: str, port: int, web_port: int, mark: str, log: Path) -> Process:
     """Start a master."""
     arguments = ["--host", host, "--port", str(port), "--webui-port", str(web_port)]
-    return start([_spark_class(), "org.apache.spark.deploy.master.Master", *arguments], mark, log, _environment(host))
+    command = [_spark_class(), "org.apache.spark.deploy.master.Master", *arguments]
+    return start(command, mark, log, _environment(host) | {"SPARK_MASTER_OPTS": _added("SPARK_MASTER_OPTS", _MASTER)})
 
 
 def start_worker(vm_class: VmClass, host: str, master: str, folder: Path, mark: str) -> Process:
@@ -43,7 +48,7 @@ def start_worker(vm_class: VmClass, host: str, master: str, folder: Path, mark: 
     places = ["--host", host, "--port", "0", "--webui-port", "0", "--work-dir", str(folder / "work")]
     environment = _environment(host) | {
         "SPARK_LOCAL_DIRS": str(folder / "local"),
-        "SPARK_WORKER_OPTS": " ".join([os.environ.get("SPARK_WORKER_OPTS", ""), *_WORKER]).strip(),
+        "SPARK_WORKER_OPTS": _added("SPARK_WORKER_OPTS", _WORKER),
     }
     command = [_spark_class(), "org.apache.spark.deploy.worker.Worker", *places, *offered, master]
     return start(command, mark, folder / "worker.log", environment)
@@ -92,11 +97,16 @@ def _environment(host: str) -> dict[str, str]:
     found_by_setup = Path(sys.prefix) / "java-home"
     if found_by_setup.exists():
         environment.setdefault("JAVA_HOME", found_by_setup.read_text(encoding="utf-8").strip())
-    environment["SPARK_DAEMON_JAVA_OPTS"] = " ".join([environment.get("SPARK_DAEMON_JAVA_OPTS", ""), *_ALL]).strip()
+    environment["SPARK_DAEMON_JAVA_OPTS"] = _added("SPARK_DAEMON_JAVA_OPTS", _ALL)
     environment.setdefault("SPARK_DAEMON_MEMORY", "192m")
     environment["SPARK_HOME"] = str(_spark_home())
     environment["SPARK_LOCAL_IP"] = host
     return environment
+
+
+def _added(name: str, options: Sequence[str]) -> str:
+    """A variable of the environment with some options more."""
+    return " ".join([os.environ.get(name, ""), *options]).strip()
 
 
 def _spark_class() -> str:
