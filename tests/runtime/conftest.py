@@ -1,4 +1,7 @@
-"""One small Spark for the whole run; every query that a test leaves behind is stopped after it."""
+"""One small Spark for the whole run; every query that a test leaves behind is stopped after it.
+
+``HEADGATE_TEST_MASTER`` may name another Spark than a local one (see ``tests/runtime/test_on_a_cluster.py``).
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,12 @@ from pyspark.sql import SparkSession
 
 from headgate.runtime.engine import Engine
 from headgate.runtime.session import open_session
+from tests.runtime.place import MASTER, SETTINGS
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    session = open_session("local[2]", {"spark.driver.memory": "2g"})
+    session = open_session(MASTER, {"spark.driver.memory": "2g", **SETTINGS})
     yield session
     session.stop()
 

@@ -23,11 +23,11 @@ from typing import Any
 from headgate.formats import parse
 from headgate.model.dataflow import Dataflow
 from headgate.runtime import engine as engine_module
-from headgate.runtime import exchange, fragment, outbox, plan_log, sinks
+from headgate.runtime import epoch, exchange, fragment, outbox, plan_log, sinks
 from headgate.runtime.engine import Engine
 from headgate.runtime.session import open_session
+from tests.runtime.place import MASTER, QUICK, SETTINGS
 
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 COLUMNS = "id long, k string, v double, at timestamp, text string"
 
 
@@ -193,7 +193,7 @@ def take_aim(text: str) -> None:
         module.write_json = aim.around(_file_place, module.write_json)  # type: ignore[attr-defined]
     sinks._move = aim.around(lambda *_: "move", sinks._move)
     outbox.deliver = aim.around(lambda *_: "deliver", outbox.deliver)  # type: ignore[attr-defined]
-    fragment.stage = aim.around(lambda *_: "stage", fragment.stage)  # type: ignore[attr-defined]
+    epoch.stage = aim.around(lambda *_: "stage", epoch.stage)  # type: ignore[attr-defined]
     exchange.FileExchange.publish = aim.around(lambda *_: "publish", exchange.FileExchange.publish)  # type: ignore[method-assign]
     started = fragment.RunningFragment.start
     fragment.RunningFragment.start = aim.around(lambda *_: "start", started)  # type: ignore[method-assign]
@@ -228,7 +228,8 @@ def main(folder: Path, seed: int) -> int:
     if "HEADGATE_TEST_AIM" in os.environ:
         take_aim(os.environ["HEADGATE_TEST_AIM"])
     # It does not live long enough for a compiler that takes its time.
-    spark = open_session("local[2]", {"spark.driver.memory": "1g", "spark.driver.extraJavaOptions": QUICK})
+    quick = {"spark.driver.memory": "1g", "spark.driver.extraJavaOptions": QUICK}
+    spark = open_session(MASTER, {**quick, **SETTINGS})
     with Engine(folder / "state", spark=spark, trigger_s=0.1) as engine:
         running = {flow.name for flow in engine.snapshot.dataflows}
         missing = [flow for flow in base_flows(folder) if flow.name not in running]

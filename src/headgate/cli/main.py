@@ -11,6 +11,7 @@ import typer
 
 from headgate import __version__
 from headgate.cli.bench import bench
+from headgate.cli.cluster import cluster
 from headgate.cli.convert import convert
 from headgate.cli.diff import diff
 from headgate.cli.observations import observations
@@ -56,6 +57,7 @@ def _root(
 
 for command in (validate, show, convert, diff, plan, schema, tasks, queue, run, top, observations, bench):
     app.command()(command)
+app.add_typer(cluster)
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ from headgate.cli.output import known_types, notices_to_stderr, print_json
 from headgate.cli.span import seconds
 from headgate.cli.watch import Watch, watching
 from headgate.errors import Fault, InputError, InvalidDataflow
+from headgate.machines.local import LocalProvider
 from headgate.model.dataflow import Dataflow
 from headgate.model.registry import Registry
 from headgate.service.load import load
@@ -45,7 +46,21 @@ def run(
     state: Annotated[Path, typer.Option("--state", metavar="DIR", help="Where all that must survive is kept.")] = Path(
         ".headgate"
     ),
-    master: Annotated[str, typer.Option("--master", metavar="URL", help="The Spark to run on.")] = "local[*]",
+    master: Annotated[
+        str | None,
+        typer.Option(
+            "--master", metavar="URL", help="The Spark to run on: local[*] (the default), spark://, yarn, k8s://."
+        ),
+    ] = None,
+    cluster: Annotated[
+        Path | None,
+        typer.Option(
+            "--cluster", metavar="DIR", help="Run on the cluster that 'headgate cluster up' has started there."
+        ),
+    ] = None,
+    conf: Annotated[
+        list[str] | None, typer.Option("--conf", metavar="NAME=VALUE", help="A setting of Spark's; may be repeated.")
+    ] = None,
     trigger: Annotated[str, typer.Option("--trigger", metavar="SPAN", help="How often micro-batches begin.")] = "500ms",
     duration: Annotated[
         str | None, typer.Option("--for", metavar="SPAN", help="Stop after this time, such as 60s or 5min.")
@@ -68,11 +83,12 @@ def run(
     registry = known_types()
     trigger_s = seconds("--trigger", trigger)
     limits = _Limits(None if duration is None else seconds("--for", duration), until_idle)
+    where = _where(master, cluster, conf or [])
     flows = _read(files or [], registry)
     _make_importable(files or [])
     with _stop_signals() as stop, watching(quiet=as_json) as watch:
         began = time.monotonic()
-        engine = _started(lambda: _engine(state, registry, master, trigger_s), stop, watch)
+        engine = _started(lambda: _engine(state, registry, where, trigger_s), stop, watch)
         try:
             _submit(engine, flows, replace, watch)
             watch.say(f"running after {time.monotonic() - began:.1f} s; what Spark says is in {engine.log}")
@@ -149,10 +165,44 @@ def _stop_signals() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def _engine(state: Path, registry: Registry, master: str, trigger_s: float) -> Engine:
+@dataclass(frozen=True, slots=True)
+class _Where:
+    """On which Spark to run."""
+
+    master: str
+    settings: Mapping[str, str]
+    provider: LocalProvider | None
+
+
+def _where(master: str | None, cluster: Path | None, conf: Sequence[str]) -> _Where:
+    settings = {}
+    for text in conf:
+        name, found, value = text.partition("=")
+        if not found or not name.startswith("spark."):
+            raise InputError("BAD_SETTING", f"--conf {text[:60]!r} is not NAME=VALUE, such as spark.executor.memory=2g")
+        settings[name] = value
+    if cluster is None:
+        return _Where(master or "local[*]", settings, None)
+    if master is not None:
+        raise InputError("TWO_MASTERS", "--master and --cluster both say where to run; leave one out")
+    provider = LocalProvider(cluster)
+    if not provider.is_up():
+        told = f"no cluster is up in {cluster}; start one with 'headgate cluster up --dir {cluster}'"
+        raise InputError("NO_CLUSTER", told)
+    return _Where(provider.master, settings, provider)
+
+
+def _engine(state: Path, registry: Registry, where: _Where, trigger_s: float) -> Engine:
     from headgate.runtime.engine import Engine
 
-    return Engine(state, master=master, trigger_s=trigger_s, registry=registry)
+    return Engine(
+        state,
+        master=where.master,
+        trigger_s=trigger_s,
+        registry=registry,
+        settings=where.settings,
+        provider=where.provider,
+    )
 
 
 def _started(start: Callable[[], Engine], stop: threading.Event, watch: Watch) -> Engine:

@@ -11,17 +11,17 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from types import TracebackType
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from headgate.adaptation.cluster import SetPartitions, SwitchAlternate
 from headgate.errors import HeadgateError, InputError, nearest
+from headgate.machines.provider import Machine, Provider
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import Signature
 from headgate.model.registry import Registry, default_registry
@@ -31,6 +31,7 @@ from headgate.runtime.aside import Aside
 from headgate.runtime.compaction import HISTORY_BYTES, oldest_under_way, remove_snapshots
 from headgate.runtime.draining import is_drained
 from headgate.runtime.exchange import FileExchange
+from headgate.runtime.executors import Executors
 from headgate.runtime.failures import workers_were_late
 from headgate.runtime.fragment import RunningFragment
 from headgate.runtime.limits import set_limit
@@ -39,7 +40,9 @@ from headgate.runtime.observer import Observed, Observer
 from headgate.runtime.outbox import SinkOutbox
 from headgate.runtime.plan import Fragment, Kind, Plan, compile_plan
 from headgate.runtime.profiler import Profiler
+from headgate.runtime.reachable import check_executors, check_paths, paths_read
 from headgate.runtime.records import Records
+from headgate.runtime.scaling import Scaling
 from headgate.runtime.schemas import Schemas
 from headgate.runtime.session import open_session
 from headgate.runtime.sinks import Memory
@@ -48,6 +51,7 @@ from headgate.runtime.sources import hot_limit
 from headgate.runtime.state import StateDirectory, read_json, write_json
 from headgate.runtime.status import DataflowStatus, FragmentStatus, dataflow_status, fragment_status
 from headgate.runtime.surroundings import Surroundings
+from headgate.runtime.workers import Workers
 from headgate.sharing.deduplicate import deduplicate
 from headgate.store.observations import ObservationHistory
 
@@ -75,6 +79,8 @@ class Engine:
         trigger_s: float = 0.5,
         measuring: Measuring = MEASURING,
         registry: Registry | None = None,
+        settings: Mapping[str, str] | None = None,
+        provider: Provider | None = None,
     ) -> None:
         self.registry = registry if registry is not None else default_registry()
         self.state = StateDirectory(Path(state))
@@ -83,7 +89,8 @@ class Engine:
 
         try:
             self._own_spark = spark is None
-            self.spark = spark if spark is not None else open_session(master, log=self.log)
+            self.spark = spark if spark is not None else open_session(master, settings, log=self.log)
+            self.scaling = self._checked_executors(provider)
             self.memory = Memory()
             self.exchange = FileExchange(self.state.path / "exchange")
             self.outbox = SinkOutbox(self.state.path / "pending", self.spark, self.memory, self._plan)
@@ -116,12 +123,25 @@ class Engine:
             """The last plan of fragments that run on without being in the current one."""
 
             self.history = ObservationHistory(self.state.path / "observations")
+            self._workers = Workers(self.spark, self.state.path / "reference_core.json", self.scaling.machines)
             self._observer = self.observer()
             self._observed = time.monotonic()
             self._go_on()
         except BaseException:
+            self._let_go_of_spark()
             self.state.close()
             raise
+
+    def _checked_executors(self, provider: Provider | None) -> Scaling:
+        executors = Executors(self.spark)
+        if not executors.local:
+            check_executors(executors, self.state.path)
+        return Scaling(executors, provider)
+
+    def _let_go_of_spark(self) -> None:
+        """Stop a Spark that was started for an engine that did not come about."""
+        if self._own_spark and hasattr(self, "spark"):
+            self.spark.stop()
 
     def __enter__(self) -> Engine:
         return self
@@ -161,37 +181,49 @@ class Engine:
     def switch(self, dataflow: str, task: str, alternate: str) -> None:
         """Make another alternate of a task the active one, for all dataflows that share the task."""
         with self._lock:
-            self.apply([SwitchAlternate(self._find(dataflow, task)[0], alternate)])
+            self.change({self._find(dataflow, task)[0]: alternate}, {})
 
-    def repartition(self, dataflow: str, task: str, partitions: int | None) -> None:
-        """Run a task on that many partitions; ``None`` leaves it to what feeds it."""
+    def change(self, active: Mapping[Signature, str], partitions: Mapping[Signature, int | None]) -> None:
+        """Switch alternates, by their names, and set partitions of tasks, all in one plan snapshot or not at all."""
         with self._lock:
-            self.apply([SetPartitions(self._find(dataflow, task)[0], partitions)])
-
-    def apply(self, actions: Sequence[SwitchAlternate | SetPartitions]) -> None:
-        """Change how tasks are run: all of it at once or, if something cannot be done, nothing."""
-        with self._lock:
-            active, partitions = dict(self.snapshot.active), dict(self.snapshot.partitions)
-            for action in actions:
-                dataflow, task = self._named(action.task)
-                if isinstance(action, SwitchAlternate):
-                    active[action.task] = _chosen(dataflow, task, action.alternate)
-                elif action.partitions is None:
-                    partitions.pop(action.task, None)
-                elif action.partitions < 1:
-                    raise InputError("BAD_PARTITIONS", f"{action.partitions} partitions: at least 1 is needed")
-                else:
-                    partitions[action.task] = action.partitions
-            self._publish(self.snapshot.next(active=active, partitions=partitions))
+            chosen: dict[Signature, str] = {}
+            for signature, alternate in active.items():
+                name, task = self._named(signature)
+                chosen[signature] = _chosen(name, task, alternate)
+            for signature, count in partitions.items():
+                self._named(signature)
+                _check_partitions(count)
+            counts = {**self.snapshot.partitions, **partitions}
+            kept = {signature: count for signature, count in counts.items() if count is not None}
+            self._publish(self.snapshot.next(active={**self.snapshot.active, **chosen}, partitions=kept))
 
     def _named(self, signature: Signature) -> tuple[str, Task]:
-        """A dataflow that has a task of this signature, and the task."""
+        """A dataflow that has a task, and the task."""
         for flow in self.snapshot.dataflows:
             signatures = deduplicate(flow).signatures
             for task in flow.tasks:
                 if signatures.get(task.id) == signature:
                     return flow.name, task
-        raise InputError("UNKNOWN_TASK", f"no running dataflow has a task of signature {signature}")
+        raise InputError("UNKNOWN_TASK", f"no task has the signature '{signature[:16]}'")
+
+    def scale(self, executors: int) -> None:
+        """Have so many executors: more are asked for; those that are too many end their tasks and leave."""
+        self.scaling.scale(executors)
+
+    def acquire(self, vm_class: str) -> Machine:
+        """Ask the provider for a machine; executors come onto it when it is ready."""
+        self.scaling.check([vm_class], [])
+        return self.scaling.acquire(vm_class)
+
+    def release(self, machine: str) -> None:
+        """Give a machine back to the provider, after what it is doing."""
+        self.scaling.check([], [machine])
+        self.scaling.release(machine)
+
+    def repartition(self, dataflow: str, task: str, partitions: int | None) -> None:
+        """Run a task on that many partitions; ``None`` leaves it to what feeds it."""
+        with self._lock:
+            self.change({}, {self._find(dataflow, task)[0]: partitions})
 
     def pause(self, name: str) -> None:
         """Let a dataflow rest: what passes meanwhile does not reach its sinks, and its keyed tasks start afresh.
@@ -263,6 +295,7 @@ class Engine:
         plan = compile_plan(snapshot, self.registry)
         snapshot = replace(snapshot, since=plan.since())
         self.schemas.check(plan)
+        check_paths(self.scaling.executors, paths_read(plan, self.plan))
         new = [fragment for fragment in plan.fragments.values() if fragment.id not in self.fragments]
         # Hosts must find the plan before the first row that carries its number.
         write_json(self.state.path / "hosts" / f"{snapshot.number}.json", plan.hosts())
@@ -492,7 +525,7 @@ class Engine:
                 lambda: list(self.fragments.values()),
                 lambda: list(self.outbox.refusals),
                 self.profiler.profiles,
-                lambda _: (),
+                partial(self._workers.observe, spent={}),
             )
         )
 
@@ -516,11 +549,17 @@ class Engine:
 
 
 def _chosen(dataflow: str, task: Task, alternate: str) -> str:
+    """An alternate of a task, as snapshots name it."""
     names = [way.name for way in task.alternates]
     if alternate not in names:
         told = f"task '{task.id}' of '{dataflow}' has no alternate '{alternate}'; it has {', '.join(names)}"
         raise InputError("UNKNOWN_ALTERNATE", told)
     return alternate_key(task.alternates[names.index(alternate)])
+
+
+def _check_partitions(count: int | None) -> None:
+    if count is not None and count < 1:
+        raise InputError("BAD_PARTITIONS", f"{count} partitions: at least 1 is needed")
 
 
 def _remove(folder: Path) -> None:

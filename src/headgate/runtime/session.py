@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from headgate.errors import HeadgateError
 from headgate.runtime.exchange import ExchangeSource
+from headgate.runtime.masters import check_master, settings_for
 
 __all__ = ["DEFAULTS", "open_session"]
 
@@ -57,8 +58,8 @@ def open_session(
     found_by_setup = Path(sys.prefix) / "java-home"
     if found_by_setup.exists():
         os.environ.setdefault("JAVA_HOME", found_by_setup.read_text(encoding="utf-8").strip())
-    local = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    wanted = {"spark.master": master, **(local if master.startswith("local") else {}), **DEFAULTS, **(settings or {})}
+    check_master(master, settings or {})
+    wanted = {"spark.master": master, **DEFAULTS, **settings_for(master), **(settings or {})}
     if log is not None:
         _start_process(SparkConf().setAll(list(wanted.items())), log)
     builder = SparkSession.builder

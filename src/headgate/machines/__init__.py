@@ -1,0 +1,1 @@
+"""Machines: acquired and released through a provider. The local one starts real Spark workers on this machine."""

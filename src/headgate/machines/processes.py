@@ -1,0 +1,143 @@
+"""Processes that outlive the one that started them (Linux).
+
+A process is known by its number, when it started and which boot of the machine that was in: a number that now belongs
+to somebody else is never taken for it. All processes that it starts in turn carry the same mark in their environment.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["MARK", "Process", "end", "is_stopped", "marked", "start"]
+
+MARK = "HEADGATE_MACHINE"
+"""The environment variable by which the processes of a machine are known."""
+
+PROC = Path("/proc")
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process that was started, whether or not it still runs."""
+
+    pid: int
+    started: int
+    """In ticks since the machine's boot."""
+
+    boot: str
+
+    def is_alive(self) -> bool:
+        """Whether that very process runs; one that nobody has waited for yet does not."""
+        found = _stat(self.pid)
+        return found is not None and found[0] != "Z" and found[2] == self.started and _boot() == self.boot
+
+    def send(self, number: signal.Signals) -> bool:
+        """Send it a signal, if it runs; returns whether it did."""
+        if not self.is_alive():
+            return False
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, number)
+            return True
+        return False
+
+    def has_children(self) -> bool:
+        """Whether processes run that it has started."""
+        found = (_stat(int(entry.name)) for entry in PROC.iterdir() if entry.name.isdigit())
+        return any(stat is not None and stat[0] != "Z" and stat[1] == self.pid for stat in found)
+
+    def as_dict(self) -> dict[str, object]:
+        return {"pid": self.pid, "started": self.started, "boot": self.boot}
+
+
+def start(command: Sequence[str], mark: str, log: Path, environment: Mapping[str, str]) -> Process:
+    """Start a process in a session of its own, so that no terminal ends it; its output is appended to a file."""
+    with log.open("ab") as file:
+        begun = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=file,
+            env={**environment, MARK: mark},
+            start_new_session=True,
+        )
+    _WAITED_FOR.append(begun)  # or Python warns that nobody has waited for it
+    found = _stat(begun.pid)
+    return Process(begun.pid, found[2] if found else 0, _boot())
+
+
+_WAITED_FOR: list[subprocess.Popen[bytes]] = []
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a process has been stopped, or is gone."""
+    found = _stat(pid)
+    return found is None or found[0] in "TtZX"
+
+
+def marked(mark: str) -> list[int]:
+    """The numbers of all processes that carry a mark."""
+    wanted = f"{MARK}={mark}".encode()
+    return [
+        int(entry.name)
+        for entry in PROC.iterdir()
+        if entry.name.isdigit() and wanted in _environment(entry).split(b"\0")
+    ]
+
+
+def end(mark: str, patience_s: float = 10.0, sleep: Callable[[float], None] = time.sleep) -> int:
+    """End all processes that carry a mark, by force those that do not end in time; returns how many there were."""
+    _reap()
+    found = marked(mark)
+    for number in (signal.SIGTERM, signal.SIGCONT):  # one that is stopped hears of its end when it goes on
+        _signal(found, number)
+    until = time.monotonic() + patience_s
+    while marked(mark) and time.monotonic() < until:
+        _signal(marked(mark), signal.SIGCONT)
+        _reap()
+        sleep(0.05)
+    while left := marked(mark):
+        _signal(left, signal.SIGKILL)
+        _reap()
+        sleep(0.02)
+    return len(found)
+
+
+def _signal(numbers: Sequence[int], number: signal.Signals) -> None:
+    for pid in numbers:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def _reap() -> None:
+    """Let processes that have ended, and that this one had started, be gone."""
+    _WAITED_FOR[:] = [process for process in _WAITED_FOR if process.poll() is None]
+
+
+def _environment(entry: Path) -> bytes:
+    try:
+        return (entry / "environ").read_bytes()  # empty for one that has ended
+    except OSError:
+        return b""
+
+
+def _stat(pid: int) -> tuple[str, int, int] | None:
+    """State, parent and start of a process."""
+    try:
+        fields = (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return fields[0], int(fields[1]), int(fields[19])
+
+
+def _boot() -> str:
+    try:
+        return (PROC / "sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""

@@ -1,0 +1,83 @@
+"""What acquires and releases machines. Clouds and this very machine answer the same protocol."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from typing import Protocol
+
+from headgate.model.vm_class import VmClass
+
+__all__ = ["Machine", "MachineState", "Provider"]
+
+
+class MachineState(StrEnum):
+    """What has become of a machine that was asked for."""
+
+    STARTING = "starting"
+    READY = "ready"
+    DRAINING = "draining"
+    """It ends what it is doing and takes nothing new."""
+
+    RELEASED = "released"
+    LOST = "lost"
+    """It ended by itself."""
+
+
+GONE = frozenset({MachineState.RELEASED, MachineState.LOST})
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A machine that was acquired, from then until long after it is gone; times are seconds since 1970."""
+
+    name: str
+    vm_class: VmClass
+    host: str
+    """Where its workers say that they are."""
+
+    state: MachineState
+    acquired_at: float
+    ready_at: float | None = None
+    gone_at: float | None = None
+
+    @property
+    def is_gone(self) -> bool:
+        return self.state in GONE
+
+    @property
+    def startup_s(self) -> float | None:
+        """From asking for it until it took work; none if it never did."""
+        return None if self.ready_at is None else self.ready_at - self.acquired_at
+
+    def billed_s(self, now: float) -> float:
+        """For how long it is paid: from when it was asked for until it is gone."""
+        return max(0.0, (now if self.gone_at is None else self.gone_at) - self.acquired_at)
+
+    def cost(self, now: float, increment_s: int = 1) -> Decimal:
+        """What it has cost so far, where every begun increment counts in full (3,600 where hours are billed).
+
+        >>> small = VmClass("small", 1, 2**30, Decimal("0.36"))
+        >>> Machine("small-1", small, "h", MachineState.READY, 0.0).cost(99.5), small.price_per_h / 36
+        (Decimal('0.01'), Decimal('0.01'))
+        """
+        seconds = math.ceil(self.billed_s(now) / increment_s) * increment_s
+        return self.vm_class.price_per_h * seconds / 3_600
+
+
+class Provider(Protocol):
+    """Gives machines and takes them back."""
+
+    def classes(self) -> tuple[VmClass, ...]:
+        """The VM classes that can be had."""
+
+    def acquire(self, vm_class: str) -> Machine:
+        """Ask for a machine; returns at once, and :meth:`list` tells when it is ready."""
+
+    def release(self, machine: str) -> None:
+        """Give a machine back, after what it is doing; returns at once, and :meth:`list` tells when it is gone."""
+
+    def list(self, *, gone: bool = False) -> tuple[Machine, ...]:
+        """The machines that there are, in the order in which they were acquired; with ``gone`` all there ever were."""

@@ -1,0 +1,129 @@
+"""Spark's standalone master and workers as processes, from the PySpark package."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import socket
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from headgate.errors import HeadgateError, InputError
+from headgate.machines.processes import Process, start
+from headgate.model.vm_class import VmClass
+
+__all__ = ["MIB", "free_port", "is_free", "last_words", "registered_hosts", "start_master", "start_worker"]
+
+MIB = 2**20
+
+_ALL = (
+    "-Dspark.decommission.enabled=true",
+    "-Dspark.port.maxRetries=0",  # one that is taken is an answer; the next one would be a surprise
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+)
+_MASTER = (
+    "-Dspark.master.rest.enabled=false",
+)  # another way to submit, on a port that a second cluster would find taken
+_WORKER = ("-Dspark.worker.cleanup.enabled=true",)
+
+
+def start_master(host: str, port: int, web_port: int, mark: str, log: Path) -> Process:
+    """Start a master."""
+    arguments = ["--host", host, "--port", str(port), "--webui-port", str(web_port)]
+    command = [_spark_class(), "org.apache.spark.deploy.master.Master", *arguments]
+    return start(command, mark, log, _environment(host) | {"SPARK_MASTER_OPTS": _added("SPARK_MASTER_OPTS", _MASTER)})
+
+
+def start_worker(vm_class: VmClass, host: str, master: str, folder: Path, mark: str) -> Process:
+    """Start a worker that offers the cores and the memory of a VM class; logs and work are kept in ``folder``."""
+    for name in ("work", "local"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    offered = ["--cores", str(vm_class.cores), "--memory", f"{vm_class.memory_bytes // MIB}M"]
+    places = ["--host", host, "--port", "0", "--webui-port", "0", "--work-dir", str(folder / "work")]
+    environment = _environment(host) | {
+        "SPARK_LOCAL_DIRS": str(folder / "local"),
+        "SPARK_WORKER_OPTS": _added("SPARK_WORKER_OPTS", _WORKER),
+    }
+    command = [_spark_class(), "org.apache.spark.deploy.worker.Worker", *places, *offered, master]
+    return start(command, mark, folder / "worker.log", environment)
+
+
+def registered_hosts(web: str, timeout_s: float = 2.0) -> set[str] | None:
+    """The hosts of the workers that a master counts on; none if it does not answer."""
+    try:
+        with urllib.request.urlopen(f"{web}/json/", timeout=timeout_s) as answer:
+            told: dict[str, Any] = json.load(answer)
+    except (OSError, urllib.error.URLError, ValueError):
+        return None
+    return {worker["host"] for worker in told["workers"] if worker["state"] == "ALIVE"}
+
+
+def free_port(host: str) -> int:
+    """A port that nobody has at the moment."""
+    with socket.socket() as found:
+        found.bind((host, 0))
+        return int(found.getsockname()[1])
+
+
+def is_free(host: str, port: int) -> bool:
+    """Whether a port can be had."""
+    with socket.socket() as tried:
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            tried.bind((host, port))
+        except OSError:
+            return False
+    return True
+
+
+def last_words(log: Path) -> str:
+    """The line of a log that tells most about why a process has ended."""
+    if not log.exists():
+        return ""
+    lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+    signs = ("error", "exception", "java_home", "not found", "no such file", "failed")
+    telling = [line for line in lines if any(sign in line.lower() for sign in signs)]
+    return (telling or lines or [""])[-1][:300]
+
+
+def _environment(host: str) -> dict[str, str]:
+    environment = dict(os.environ)
+    found_by_setup = Path(sys.prefix) / "java-home"
+    if found_by_setup.exists():
+        environment.setdefault("JAVA_HOME", found_by_setup.read_text(encoding="utf-8").strip())
+    environment["SPARK_DAEMON_JAVA_OPTS"] = _added("SPARK_DAEMON_JAVA_OPTS", _ALL)
+    environment.setdefault("SPARK_DAEMON_MEMORY", "192m")
+    environment["SPARK_HOME"] = str(_spark_home())
+    environment["SPARK_LOCAL_IP"] = host
+    return environment
+
+
+def _added(name: str, options: Sequence[str]) -> str:
+    """A variable of the environment with some options more."""
+    return " ".join([os.environ.get(name, ""), *options]).strip()
+
+
+def _spark_class() -> str:
+    path = _spark_home() / "bin" / "spark-class"
+    if not path.is_file():
+        told = f"there is no Spark at {path.parent.parent}; unset SPARK_HOME, or let it name a Spark"
+        raise InputError("NO_SPARK", told)
+    return str(path)
+
+
+def _spark_home() -> Path:
+    if os.environ.get("SPARK_HOME"):
+        return Path(os.environ["SPARK_HOME"])
+    found = importlib.util.find_spec("pyspark")
+    if found is None or not found.submodule_search_locations:
+        told = "machines of a local cluster need the package pyspark, which is not there; install headgate[spark]"
+        raise InputError("NO_SPARK", told)
+    if not Path("/proc/self/stat").exists():
+        raise HeadgateError("NOT_LINUX", "a local cluster needs Linux: processes are told apart by what is in /proc")
+    return Path(found.submodule_search_locations[0])

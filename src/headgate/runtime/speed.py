@@ -1,0 +1,69 @@
+"""The speed probe: how fast a core is beside the reference core, from a fixed piece of work.
+
+What counts is the time that the work takes less the time in which it waited for a processor. A core that is shared with
+other work is as fast as before; one that a host takes away for a while, or that is stopped, is slower.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import statistics
+import time
+from pathlib import Path
+
+from headgate.runtime.worker import settle
+
+__all__ = ["calibrated", "probe"]
+
+ROUNDS = 300_000
+"""Some 25 milliseconds of a core."""
+
+SCHEDULED = Path("/proc/thread-self/schedstat")
+
+
+def probe() -> float:
+    """Seconds that the fixed work takes on this core, waiting for it apart."""
+    before, waited, spent = time.perf_counter(), _waited_s(), time.thread_time()
+    _work()
+    took, then, used = time.perf_counter() - before, _waited_s(), time.thread_time() - spent
+    settle()
+    if waited is None or then is None:
+        return used  # blind to a core that is taken away, where the system does not tell
+    # Clocks of two cores may differ a little: it cannot have waited while it was at work.
+    return max(took - (then - waited), used)
+
+
+def _work() -> int:
+    x = 1
+    for _ in range(ROUNDS):
+        x = (x * 1_103_515_245 + 12_345) & 0x7FFFFFFF
+    return x
+
+
+def _waited_s() -> float | None:
+    """For how long this thread has waited for a processor, as Linux counts it."""
+    try:
+        return int(SCHEDULED.read_text().split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return None
+
+
+def calibrated(path: Path) -> float:
+    """Seconds on the reference core: as ``path`` has it, or else this process's own core, which is written there.
+
+    Another Python does the work at another pace, so what it has measured is not taken over.
+    """
+    wanted = {"python": platform.python_version(), "rounds": ROUNDS}
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        stored = {}
+    if all(stored.get(name) == value for name, value in wanted.items()):
+        return float(stored["seconds"])
+    seconds = statistics.median(probe() for _ in range(9))
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    beside.write_text(json.dumps({**wanted, "seconds": seconds}), encoding="utf-8")
+    beside.replace(path)
+    return seconds

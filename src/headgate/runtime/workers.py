@@ -1,0 +1,136 @@
+"""What is observed of workers: cores, how busy they were, how fast they are, and on which machine they run."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from pyspark import InheritableThread
+from pyspark.sql import SparkSession
+
+from headgate.machines.provider import Machine
+from headgate.model.observation import WorkerObservation
+from headgate.runtime.executors import Executors
+from headgate.runtime.failures import JOB_FAILURES
+from headgate.runtime.speed import calibrated, probe
+
+__all__ = ["Workers"]
+
+POOL = "probe"
+EVERY_S = 120.0
+"""From one probe to the next: at some 60 milliseconds each, all told, it takes half a thousandth of a core."""
+
+NEWCOMER_S = 5.0
+"""An executor that has no speed yet is not kept waiting that long."""
+
+PATIENCE_S = 30.0
+"""A probe that found no room on a busy executor in that time is given up, until the next one."""
+
+REMEMBERED = 3
+
+
+class Workers:
+    """Observes the executors of a Spark; to be asked once per interval.
+
+    ``reference`` is the file that keeps what the speed probe took on the reference core; ``machines`` tells the
+    provider's machines by host.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        reference: Path,
+        machines: Callable[[], Mapping[str, Machine]] = dict,
+        *,
+        probe_every_s: float = EVERY_S,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.executors = Executors(spark)
+        self._reference = reference
+        self._machines = machines
+        self._probe_every_s = probe_every_s
+        self._clock = clock
+        self._spent: dict[str, float] = {}
+        """Seconds that tasks had spent on each executor when it was last looked at, those under way included."""
+
+        self._speeds: dict[str, deque[float]] = {}
+        self._probing: InheritableThread | None = None
+        self._probed = float("-inf")
+
+    def observe(self, seconds: float, spent: dict[str, float] | None = None) -> tuple[WorkerObservation, ...]:
+        """What executors did in the interval of so many seconds that ends now.
+
+        One who looks at other times than others do brings his own account of what tasks had ``spent``.
+        """
+        before = self._spent if spent is None else spent
+        now = self._clock()
+        there = self.executors.list()
+        running = self.executors.running_s(now)
+        until_now = {executor.id: executor.task_s + running.get(executor.id, 0.0) for executor in there}
+        machines = self._machines()
+        self._probe_if_due({executor.id for executor in there}, now)
+        found = []
+        for executor in there:
+            used = until_now[executor.id] - before.get(executor.id, 0.0)
+            machine = machines.get(executor.host)
+            found.append(
+                WorkerObservation(
+                    executor.id,
+                    executor.host if machine is None else machine.name,
+                    executor.cores,
+                    _share(used, executor.cores * seconds),
+                    self.speed(executor.id),
+                    None if machine is None else machine.vm_class.name,
+                )
+            )
+        before.clear()
+        before.update(until_now)
+        return tuple(found)
+
+    def speed(self, executor: str) -> float | None:
+        """One of its cores relative to the reference core, the median of the last probes."""
+        last = self._speeds.get(executor)
+        return statistics.median(last) if last else None
+
+    def probe(self) -> None:
+        """Probe all executors, and wait for it; those that are too busy go without."""
+        self._start_probe(self._clock())
+        self.wait_until_probed()
+
+    def wait_until_probed(self, timeout_s: float = PATIENCE_S) -> None:
+        """Wait for a probe that is under way."""
+        if self._probing is not None:
+            self._probing.join(timeout_s)
+
+    def _probe_if_due(self, there: set[str], now: float) -> None:
+        self._speeds = {executor: last for executor, last in self._speeds.items() if executor in there}
+        if self._probing is not None and self._probing.is_alive():
+            if now > self._probed + PATIENCE_S:
+                self.executors.context.cancelJobGroup(POOL)
+            return
+        due_s = self._probe_every_s if there <= self._speeds.keys() else min(NEWCOMER_S, self._probe_every_s)
+        if there and now >= self._probed + due_s:
+            self._start_probe(now)
+
+    def _start_probe(self, now: float) -> None:
+        self._probed = now
+        self._probing = InheritableThread(target=self._probe, name="headgate-probe", daemon=True)
+        self._probing.start()
+
+    def _probe(self) -> None:
+        context = self.executors.context
+        context.setLocalProperty("spark.scheduler.pool", POOL)
+        context.setJobGroup(POOL, "how fast cores are")
+        # One that is given up, or whose executor is gone: the next one will tell.
+        with suppress(*JOB_FAILURES):
+            reference_s = calibrated(self._reference)
+            for executor, took_s in self.executors.on_each(probe).items():
+                self._speeds.setdefault(executor, deque(maxlen=REMEMBERED)).append(reference_s / took_s)
+
+
+def _share(part: float, whole: float) -> float:
+    return min(1.0, max(0.0, part / whole)) if whole > 0 else 0.0
