@@ -1,8 +1,9 @@
 """The engine: runs dataflows that change without a restart.
 
-Every change makes the next plan snapshot: it is compiled and tried first, then made durable, and takes effect in each
-fragment at its next epoch. Fragments that the plan needs and that do not run yet are started; those that it no longer
-needs are stopped once they have read what was still on its way to them.
+Every change makes the next plan snapshot: it is decided what is shared (:mod:`headgate.runtime.joining`), compiled and
+tried first, then made durable, and takes effect in each fragment at its next epoch. Fragments that the plan needs and
+that do not run yet are started; those that it no longer needs are stopped once they have read what was still on its way
+to them (:mod:`headgate.runtime.fleet`).
 """
 
 from __future__ import annotations
@@ -11,8 +12,7 @@ import os
 import shutil
 import threading
 import time
-from dataclasses import replace
-from functools import lru_cache
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 
@@ -23,34 +23,57 @@ from headgate.errors import HeadgateError, InputError, nearest
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import Signature
 from headgate.model.registry import Registry, default_registry
+from headgate.model.service_level import ServiceLevel
 from headgate.model.task import Task
 from headgate.model.task_type import Role, State
 from headgate.runtime.aside import Aside
 from headgate.runtime.compaction import HISTORY_BYTES, oldest_under_way, remove_snapshots
-from headgate.runtime.draining import is_drained
 from headgate.runtime.exchange import FileExchange
-from headgate.runtime.failures import workers_were_late
+from headgate.runtime.fleet import Fleet
 from headgate.runtime.fragment import RunningFragment
-from headgate.runtime.limits import set_limit
+from headgate.runtime.joining import Joined, restored
 from headgate.runtime.outbox import SinkOutbox
-from headgate.runtime.plan import Fragment, Kind, Plan, compile_plan
+from headgate.runtime.plan import FED, Kind, Plan, compile_plan
+from headgate.runtime.plans import Plans
 from headgate.runtime.schemas import Schemas
 from headgate.runtime.session import open_session
 from headgate.runtime.sinks import Memory
 from headgate.runtime.snapshot import Snapshot, alternate_key
 from headgate.runtime.sources import hot_limit
-from headgate.runtime.state import StateDirectory, read_json, write_json
+from headgate.runtime.state import StateDirectory
 from headgate.runtime.status import DataflowStatus, FragmentStatus, dataflow_status, fragment_status
 from headgate.runtime.surroundings import Surroundings
+from headgate.sharing.alternates import binding_level
+from headgate.sharing.change import Change
 from headgate.sharing.deduplicate import deduplicate
+from headgate.sharing.shared_set import Submission
+from headgate.sharing.strategy import Deployment, Strategy
 
-__all__ = ["Engine"]
+__all__ = ["Applied", "Engine"]
 
 LOG_BYTES = 8_000_000
 """How much of what Spark prints is kept, and as much again of what it printed before."""
 
 SNAPSHOTS_BETWEEN = 50
 """How many new snapshots there are between two compactions."""
+
+STAYING = (Strategy.INCREMENTAL, Strategy.REPLACE)
+"""Strategies under which what nobody needs any more stays where it is, without work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What submissions and withdrawals have changed, and which fragments it took."""
+
+    snapshot: int
+    submissions: tuple[Submission, ...]
+    withdrawals: tuple[Change, ...]
+    touched: tuple[str, ...]
+    """The fragments whose plan is another one now, new ones among them."""
+
+    started: tuple[str, ...]
+    restarted: tuple[str, ...]
+    """The fragments that the strategy has stopped and started again."""
 
 
 class Engine:
@@ -64,42 +87,48 @@ class Engine:
         master: str = "local[*]",
         trigger_s: float = 0.5,
         registry: Registry | None = None,
+        strategy: Strategy | None = None,
+        semantic: bool = True,
     ) -> None:
+        """Go on with what a state directory holds, which may be nothing.
+
+        ``strategy`` says how changes are brought about: as before if left out, and ``hot`` in a new directory. With
+        ``semantic``, dataflows that are submitted from now on may read wider streams than they would have made.
+        """
         self.registry = registry if registry is not None else default_registry()
         self.state = StateDirectory(Path(state))
         self.log = self.state.path / "spark.log"
         """What Spark prints, if this engine has started it."""
 
         try:
+            self._plans = Plans(self.state.path, self.registry)
+            self._set_strategy(strategy)
             self._own_spark = spark is None
             self.spark = spark if spark is not None else open_session(master, log=self.log)
             self.memory = Memory()
             self.exchange = FileExchange(self.state.path / "exchange")
-            self.outbox = SinkOutbox(self.state.path / "pending", self.spark, self.memory, self._plan)
+            self.outbox = SinkOutbox(self.state.path / "pending", self.spark, self.memory, self._plans)
             self._lock = threading.RLock()
-            self._plan_of = lru_cache(maxsize=64)(self._load_plan)
-            self.snapshot = self._last_snapshot()
-            self.plan = self._plan_of(self.snapshot.number)
+            self.shared = restored(self.snapshot, self.registry, semantic)
+            """What is submitted and what runs for it, paused dataflows included."""
+
             self.schemas = Schemas(self.spark)
             self.aside = Aside(self.spark)
-            self._around = Surroundings(
+            around = Surroundings(
                 self.spark,
                 self.state,
                 self.exchange,
                 self.schemas,
-                self._plan,
-                lambda: self.plan,
+                self._plans,
+                lambda: self._plans.current,
                 lambda signature: self.snapshot.limits.get(signature),
                 self.outbox,
                 trigger_s,
                 self.aside,
             )
-            self.fragments: dict[str, RunningFragment] = {}
+            self._fleet = Fleet(around, self._plans, lambda snapshot: compile_plan(snapshot, self.registry))
             self._compacted = 0
-            self._left: dict[str, Plan] = {}
-            """The last plan of fragments that run on without being in the current one."""
-
-            self._go_on()
+            self._fleet.go_on()
         except BaseException:
             self.state.close()
             raise
@@ -112,32 +141,54 @@ class Engine:
     ) -> None:
         self.stop()
 
+    @property
+    def snapshot(self) -> Snapshot:
+        """What is to run."""
+        return self._plans.snapshot
+
+    @property
+    def plan(self) -> Plan:
+        """The current snapshot, compiled."""
+        return self._plans.current
+
+    @property
+    def fragments(self) -> dict[str, RunningFragment]:
+        """The fragments that run, by id."""
+        return self._fleet.running
+
+    def _set_strategy(self, wanted: Strategy | None) -> None:
+        known = self.snapshot
+        if wanted is None or wanted is known.strategy:
+            return
+        if known.dataflows:
+            told = (
+                f"{self.state.path} runs its dataflows with strategy '{known.strategy.value}', which cannot become "
+                f"'{wanted.value}' while there are any; withdraw them first, or give another directory with --state"
+            )
+            raise InputError("STRATEGY_DIFFERS", told)
+        # Nothing runs, so there is nothing to keep; it becomes durable with the first dataflow.
+        fresh = replace(known, strategy=wanted, deployment=Deployment(), resting=frozenset())
+        self._plans.snapshot = fresh
+
     # changes
 
-    def submit(self, *dataflows: Dataflow, replace: bool = False) -> None:
+    def submit(self, *dataflows: Dataflow, replace: bool = False) -> Applied:
         """Run more dataflows; all of them or, if one cannot be run, none.
 
         With ``replace`` they take the place of running ones of their names, between two micro-batches: what is the same
         in both goes on, sources where they are.
         """
         with self._lock:
-            given = {dataflow.name for dataflow in dataflows} if replace else set()
-            others = tuple(running for running in self.snapshot.dataflows if running.name not in given)
-            names = {dataflow.name for dataflow in others}
+            joined = Joined(self.snapshot, self.shared)
+            joined = joined.making_room(dataflows) if replace else joined
             for dataflow in dataflows:
-                if dataflow.name in names:
-                    told = f"a dataflow '{dataflow.name}' is running already; withdraw it first, or give another name"
-                    raise InputError("NAME_TAKEN", told)
-                names.add(dataflow.name)
-            added = tuple(deduplicate(dataflow).dataflow for dataflow in dataflows)
-            self._publish(self.snapshot.next(dataflows=(*others, *added)))
+                joined = joined.submitted(dataflow)
+            return self._publish(joined)
 
-    def withdraw(self, name: str) -> None:
+    def withdraw(self, name: str) -> Applied:
         """Stop a dataflow; tasks that others use go on."""
         with self._lock:
-            gone = self.snapshot.find(name)
-            kept = tuple(dataflow for dataflow in self.snapshot.dataflows if dataflow is not gone)
-            self._publish(self.snapshot.next(dataflows=kept, paused=self.snapshot.paused - {gone.name}))
+            return self._publish(Joined(self.snapshot, self.shared).withdrawn(name))
 
     def switch(self, dataflow: str, task: str, alternate: str) -> None:
         """Make another alternate of a task the active one, for all dataflows that share the task."""
@@ -148,7 +199,7 @@ class Engine:
                 told = f"task '{task}' of '{dataflow}' has no alternate '{alternate}'; it has {', '.join(names)}"
                 raise InputError("UNKNOWN_ALTERNATE", told)
             chosen = alternate_key(found.alternates[names.index(alternate)])
-            self._publish(self.snapshot.next(active={**self.snapshot.active, signature: chosen}))
+            self._change(active={**self.snapshot.active, signature: chosen})
 
     def repartition(self, dataflow: str, task: str, partitions: int | None) -> None:
         """Run a task on that many partitions; ``None`` leaves it to what feeds it."""
@@ -158,7 +209,7 @@ class Engine:
                 raise InputError("BAD_PARTITIONS", f"{partitions} partitions: at least 1 is needed")
             kept = {key: count for key, count in self.snapshot.partitions.items() if key != signature}
             added = {} if partitions is None else {signature: partitions}
-            self._publish(self.snapshot.next(partitions={**kept, **added}))
+            self._change(partitions={**kept, **added})
 
     def pause(self, name: str) -> None:
         """Let a dataflow rest: what passes meanwhile does not reach its sinks, and its keyed tasks start afresh.
@@ -167,13 +218,13 @@ class Engine:
         """
         with self._lock:
             found = self.snapshot.find(name)
-            self._publish(self.snapshot.next(paused=self.snapshot.paused | {found.name}))
+            self._change(paused=self.snapshot.paused | {found.name})
 
     def resume(self, name: str) -> None:
         """Let a paused dataflow go on."""
         with self._lock:
             found = self.snapshot.find(name)
-            self._publish(self.snapshot.next(paused=self.snapshot.paused - {found.name}))
+            self._change(paused=self.snapshot.paused - {found.name})
 
     def limit(self, dataflow: str, task: str, rows: int | None) -> None:
         """Let a source take in at most so many rows per trigger, for all dataflows that share it; ``None`` lifts that.
@@ -197,150 +248,73 @@ class Engine:
                 raise InputError("CANNOT_LIMIT", told)
             hot = found.role is not Role.SOURCE or hot_limit(found.options)
             kept = {key: limit for key, limit in self.snapshot.limits.items() if key != signature}
-            self._publish(self.snapshot.next(limits={**kept, **({} if rows is None else {signature: rows})}))
+            self._change(limits={**kept, **({} if rows is None else {signature: rows})})
             for fragment in list(self.fragments.values()):
-                if signature in fragment.fragment.roots and fragment.fragment.kind is not Kind.FEEDBACK:
-                    self._apply_limit(fragment)
+                if signature in fragment.fragment.roots and fragment.fragment.kind not in FED:
+                    self._fleet.apply_limit(fragment, self.snapshot)
                     if not hot:
-                        self._restart(fragment)
+                        self._fleet.restart(fragment)
 
-    def _apply_limit(self, fragment: RunningFragment) -> None:
-        limits = [self.snapshot.limits[root] for root in fragment.fragment.roots if root in self.snapshot.limits]
-        set_limit(fragment.folder, min(limits, default=None))
-
-    def _restart(self, fragment: RunningFragment) -> None:
-        """Stop a fragment after its epoch and start it again from its checkpoint."""
-        fragment.stop()
-        again = RunningFragment(fragment.fragment, self.plan.number, self._around)
-        self.fragments[again.fragment.id] = again
-        in_plan = again.fragment.id in self.plan.fragments
-        self._start(again, self.plan if in_plan else self._last_plan_with(again.fragment))
+    def binding_level(self, dataflow: str, task: str) -> ServiceLevel:
+        """The service level that binds a task: the strictest of the dataflows that share it."""
+        with self._lock:
+            return binding_level(self.shared.running, self._find(dataflow, task)[0])
 
     def _find(self, dataflow: str, task: str) -> tuple[Signature, Task]:
-        flow = self.snapshot.find(dataflow)
+        written = self.snapshot.find(dataflow)
+        flow = self.snapshot.as_run(written)
         signatures = deduplicate(flow).signatures
         for found in flow.tasks:
             if found.id == task:
                 return signatures[found.id], found
+        if task in {found.id for found in written.tasks}:
+            told = f"task '{task}' of '{dataflow}' does not run: its rows come from a wider stream that others share"
+            raise InputError("TASK_NOT_RUN", told)
         near = nearest(task, [found.id for found in flow.tasks])
         hint = f"; did you mean '{near}'?" if near else ""
         raise InputError("UNKNOWN_TASK", f"dataflow '{dataflow}' has no task '{task}'{hint}")
 
-    def _publish(self, snapshot: Snapshot) -> None:
+    def _change(self, **choices: object) -> None:
+        """Publish other choices for the same dataflows."""
+        self._publish(Joined(replace(self.snapshot, **choices), self.shared))  # type: ignore[arg-type]
+
+    def _publish(self, joined: Joined) -> Applied:
+        before = self.plan
+        snapshot = joined.snapshot.next()
         plan = compile_plan(snapshot, self.registry)
-        snapshot = replace(snapshot, since=plan.since())
+        staying = {*before.fragments, *snapshot.resting} - plan.fragments.keys()
+        resting = frozenset(staying if snapshot.strategy in STAYING else ())
+        snapshot = replace(snapshot, since=plan.since(), resting=resting)
         self.schemas.check(plan)
-        new = [fragment for fragment in plan.fragments.values() if fragment.id not in self.fragments]
-        # Hosts must find the plan before the first row that carries its number.
-        write_json(self.state.path / "hosts" / f"{snapshot.number}.json", plan.hosts())
-        running: list[RunningFragment] = []
+        self._plans.prepare(plan)
+        prepared = self._fleet.prepare(plan, snapshot)
+        stopped = [f for f in self._fleet.holding(joined.stopped) if f.fragment.id in plan.fragments]
+        for fragment in stopped:
+            fragment.end()
         try:
-            running.extend(RunningFragment(fragment, snapshot.number, self._around) for fragment in new)
-            streams = [fragment.prepare(plan) for fragment in running]
-            for fragment in running:
-                self._apply_limit(fragment)
-        except BaseException:
-            for fragment in running:
-                _remove(fragment.folder)
-            raise
-        write_json(self.state.path / "snapshots" / f"{snapshot.number}.json", snapshot.as_dict())
-        self.snapshot, self.plan = snapshot, plan
-        self._left = {gone: last for gone, last in self._left.items() if gone not in plan.fragments}
-        # Readers first, so that nothing waits in a topic for its reader to come up.
-        for fragment, stream in sorted(
-            zip(running, streams, strict=True), key=lambda pair: pair[0].fragment.kind is Kind.SOURCE
-        ):
-            fragment.start(stream)
-            self.fragments[fragment.fragment.id] = fragment
-        self._retire()
-
-    def _retire(self) -> None:
-        """Stop fragments that the plan does not need, once nothing is on its way to them."""
-        needed = {*self.plan.fragments, *self._resting()}
-        for fragment_id in [known for known in self.fragments if known not in needed]:
-            fragment = self.fragments[fragment_id]
-            last = self._last_plan_with(fragment.fragment)
-            drained = fragment.fragment.kind is Kind.SOURCE or is_drained(fragment, last, self.fragments, self.exchange)
-            if drained or (fragment.failure is not None and fragment not in self._without_workers()):
+            for fragment in stopped:
                 fragment.stop()
-                fragment.finish()
-                del self.fragments[fragment_id]
-                _remove(fragment.folder)
-                for topic in fragment.fragment.reads:
-                    self.exchange.forget(topic)
-
-    def _resting(self) -> dict[str, tuple[Fragment, Plan]]:
-        """The sources that only paused dataflows read, with the plan that there would be without pauses."""
-        if not self.snapshot.paused:
-            return {}
-        every = compile_plan(replace(self.snapshot, paused=frozenset()), self.registry)
-        kept = [f for f in every.fragments.values() if f.kind is Kind.SOURCE and f.id not in self.plan.fragments]
-        return {fragment.id: (fragment, every) for fragment in kept}
-
-    def _last_plan_with(self, fragment: Fragment) -> Plan:
-        """The last plan that had a fragment."""
-        if fragment.id not in self._left:
-            number = self.plan.number
-            while number > 0 and fragment.id not in self._plan(number).fragments:
-                number -= 1
-            self._left[fragment.id] = self._plan(number)
-        return self._left[fragment.id]
-
-    # plans
-
-    def _plan(self, number: int) -> Plan:
-        return self.plan if number == self.plan.number else self._plan_of(number)
-
-    def _load_plan(self, number: int) -> Plan:
-        stored = read_json(self.state.path / "snapshots" / f"{number}.json")
-        if stored is None and number > 0:
-            raise HeadgateError("SNAPSHOT_GONE", f"plan snapshot {number} is not in {self.state.path / 'snapshots'}")
-        snapshot = Snapshot() if stored is None else Snapshot.from_dict(stored, self.registry)
-        return compile_plan(snapshot, self.registry)
-
-    def _last_snapshot(self) -> Snapshot:
-        numbers = [int(file.stem) for file in (self.state.path / "snapshots").glob("[0-9]*.json")]
-        if not numbers:
-            return Snapshot()
-        stored = read_json(self.state.path / "snapshots" / f"{max(numbers)}.json")
-        return Snapshot.from_dict(stored, self.registry)
-
-    def _go_on(self) -> None:
-        """Start what ran when the engine was last stopped, retired fragments that were not drained included.
-
-        What cannot be started, because its source is gone for example, keeps the others from nothing.
-        """
-        found = {fragment_id: (fragment, self.plan) for fragment_id, fragment in self.plan.fragments.items()}
-        found |= self._resting()
-        for folder in (self.state.path / "fragments").iterdir():
-            begun = read_json(folder / "fragment.json")
-            if folder.name in found:
-                continue
-            if begun is None or begun["snapshot"] > self.snapshot.number:
-                _remove(folder)  # the engine was killed as it removed it, or before it had made it
-                continue
-            plan = self._plan_of(begun["snapshot"])
-            fragment = plan.fragments[folder.name]
-            if fragment.kind is Kind.SOURCE:  # withdrawn just before the engine ended
-                RunningFragment(fragment, plan.number, self._around).finish()
-                _remove(folder)
-            else:
-                found[folder.name] = (fragment, plan)
-        for fragment, plan in found.values():
-            running = RunningFragment(fragment, plan.number, self._around)
-            self.fragments[fragment.id] = running
-            self._start(running, plan)
-
-    def _start(self, fragment: RunningFragment, plan: Plan) -> None:
-        """Start a fragment that has run before, or remember why it cannot be started."""
-        try:
-            self._apply_limit(fragment)
-            fragment.start(fragment.prepare(plan))
-            fragment.refusal = None
-        except HeadgateError as error:
-            fragment.refusal = error.message
-        except PySparkException as error:
-            fragment.refusal = " ".join(str(error).split())[:300]
+            self._plans.publish(snapshot, plan)
+        except BaseException:
+            for fragment in stopped:
+                self._fleet.restart(fragment)
+            raise
+        self.shared = joined.shared
+        self._fleet.go_on_with(plan)
+        for fragment in stopped:
+            self._fleet.restart(fragment)
+        self._fleet.start(prepared)
+        self._fleet.retire()
+        touched = [change.fragments_touched(_tasks(before)) for change in joined.withdrawals]
+        touched += [submission.change.fragments_touched(_tasks(plan)) for submission in joined.submissions]
+        return Applied(
+            snapshot.number,
+            joined.submissions,
+            joined.withdrawals,
+            tuple(dict.fromkeys(name for names in touched for name in names)),
+            tuple(fragment.fragment.id for fragment, _ in prepared),
+            tuple(fragment.fragment.id for fragment in stopped),
+        )
 
     # watching
 
@@ -352,12 +326,10 @@ class Engine:
         with self._lock:
             self._check_spark()
             self.outbox.retry()
-            for fragment in [found for found in self.fragments.values() if found.refusal is not None]:
-                if fragment.fragment.id in self.plan.fragments:
-                    self._start(fragment, self.plan)
-            for fragment in self._without_workers()[:1]:  # one at a time: they failed because many started at once
-                self._restart(fragment)
-            self._retire()
+            self._fleet.start_refused()
+            for fragment in self._fleet.without_workers()[:1]:  # one at a time: they failed as many started at once
+                self._fleet.restart(fragment)
+            self._fleet.retire()
             self._compact()
             self._trim_log()
 
@@ -367,20 +339,14 @@ class Engine:
             return
         self._compacted = self.snapshot.number
         running = list(self.fragments.values())
-        last = [self._last_plan_with(f.fragment) for f in running if f.fragment.id not in self.plan.fragments]
-        oldest = oldest_under_way(running, last, self.exchange, self.state.path / "pending", self.snapshot.number)
-        folders = [self.state.path / name for name in ("snapshots", "hosts")]
-        remove_snapshots(folders, oldest, {fragment.begun for fragment in running}, HISTORY_BYTES)
+        pending = self.state.path / "pending"
+        oldest = oldest_under_way(running, self._fleet.left(), self.exchange, pending, self.snapshot.number)
+        remove_snapshots(self._plans.folders, oldest, {fragment.begun for fragment in running}, HISTORY_BYTES)
 
     def mendable(self) -> bool:
         """Whether something that failed is tried again by itself: a source that may come, workers that were slow."""
         refused = any(fragment.refusal is not None for fragment in list(self.fragments.values()))
-        return refused or bool(self._without_workers())
-
-    def _without_workers(self) -> list[RunningFragment]:
-        """The fragments that failed because their Python workers did not come up in time."""
-        found = [(fragment, fragment.failure or "") for fragment in list(self.fragments.values())]
-        return [fragment for fragment, reason in found if workers_were_late(reason)]
+        return refused or bool(self._fleet.without_workers())
 
     def _check_spark(self) -> None:
         """Raise when Spark's process, if this engine has started it, has ended by itself."""
@@ -428,9 +394,9 @@ class Engine:
                 fragment.query.processAllAvailable()
         except PySparkException as error:
             reason = fragment.failure or str(error)
-            if fragment in self._without_workers():
+            if fragment in self._fleet.without_workers():
                 with self._lock:
-                    self._restart(fragment)
+                    self._fleet.restart(fragment)
             elif not despite_failures:
                 raise HeadgateError("FRAGMENT_FAILED", f"fragment {fragment.fragment.id} failed: {reason}") from None
 
@@ -450,10 +416,7 @@ class Engine:
             try:
                 self._check_spark()
                 self.aside.stop()
-                for fragment in self.fragments.values():
-                    fragment.end()
-                for fragment in self.fragments.values():
-                    fragment.stop()
+                self._fleet.stop()
                 if self._own_spark:
                     self.spark.stop()
             except HeadgateError:
@@ -463,7 +426,9 @@ class Engine:
                 self.state.close()
 
 
-def _remove(folder: Path) -> None:
-    """Remove a fragment's folder. Without its description it is nobody's, however far the removal gets."""
-    (folder / "fragment.json").unlink(missing_ok=True)
-    shutil.rmtree(folder, ignore_errors=True)
+def _tasks(plan: Plan) -> dict[str, tuple[Signature, ...]]:
+    """What each fragment of a plan runs."""
+    return {
+        name: (*(fragment.roots if fragment.kind not in FED else ()), *fragment.tasks)
+        for name, fragment in plan.fragments.items()
+    }
