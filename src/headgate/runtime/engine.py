@@ -13,12 +13,15 @@ import shutil
 import threading
 import time
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from headgate.billing.journal import UsageJournal
 from headgate.errors import HeadgateError, InputError, nearest
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import Signature
@@ -32,6 +35,7 @@ from headgate.runtime.exchange import FileExchange
 from headgate.runtime.fleet import Fleet
 from headgate.runtime.fragment import RunningFragment
 from headgate.runtime.joining import Joined, restored
+from headgate.runtime.metering import PRICE_PER_H, usage_of
 from headgate.runtime.outbox import SinkOutbox
 from headgate.runtime.plan import FED, Kind, Plan, compile_plan
 from headgate.runtime.plans import Plans
@@ -89,11 +93,13 @@ class Engine:
         registry: Registry | None = None,
         strategy: Strategy | None = None,
         semantic: bool = True,
+        price_per_h: Decimal = PRICE_PER_H,
     ) -> None:
         """Go on with what a state directory holds, which may be nothing.
 
         ``strategy`` says how changes are brought about: as before if left out, and ``hot`` in a new directory. With
         ``semantic``, dataflows that are submitted from now on may read wider streams than they would have made.
+        ``price_per_h`` is what this machine costs; bills are drawn up from it.
         """
         self.registry = registry if registry is not None else default_registry()
         self.state = StateDirectory(Path(state))
@@ -128,7 +134,11 @@ class Engine:
             )
             self._fleet = Fleet(around, self._plans, lambda snapshot: compile_plan(snapshot, self.registry))
             self._compacted = 0
+            self._stopped = False
+            self._price_per_h = price_per_h
+            self._journal = UsageJournal(self.state.path / "usage")
             self._fleet.go_on()
+            self._meter()
         except BaseException:
             self.state.close()
             raise
@@ -145,6 +155,11 @@ class Engine:
     def snapshot(self) -> Snapshot:
         """What is to run."""
         return self._plans.snapshot
+
+    @property
+    def dataflows(self) -> tuple[Dataflow, ...]:
+        """The dataflows that were submitted, as their authors wrote them."""
+        return self.snapshot.dataflows
 
     @property
     def plan(self) -> Plan:
@@ -185,10 +200,13 @@ class Engine:
                 joined = joined.submitted(dataflow)
             return self._publish(joined)
 
-    def withdraw(self, name: str) -> Applied:
-        """Stop a dataflow; tasks that others use go on."""
+    def withdraw(self, *names: str) -> Applied:
+        """Stop dataflows, all of them or none; tasks that others use go on."""
         with self._lock:
-            return self._publish(Joined(self.snapshot, self.shared).withdrawn(name))
+            joined = Joined(self.snapshot, self.shared)
+            for name in names:
+                joined = joined.withdrawn(name)
+            return self._publish(joined)
 
     def switch(self, dataflow: str, task: str, alternate: str) -> None:
         """Make another alternate of a task the active one, for all dataflows that share the task."""
@@ -279,6 +297,8 @@ class Engine:
         self._publish(Joined(replace(self.snapshot, **choices), self.shared))  # type: ignore[arg-type]
 
     def _publish(self, joined: Joined) -> Applied:
+        if self._stopped:
+            raise InputError("ENGINE_STOPPED", "the engine is being stopped and takes no changes any more")
         before = self.plan
         snapshot = joined.snapshot.next()
         plan = compile_plan(snapshot, self.registry)
@@ -305,6 +325,7 @@ class Engine:
             self._fleet.restart(fragment)
         self._fleet.start(prepared)
         self._fleet.retire()
+        self._meter()
         touched = [change.fragments_touched(_tasks(before)) for change in joined.withdrawals]
         touched += [submission.change.fragments_touched(_tasks(plan)) for submission in joined.submissions]
         return Applied(
@@ -332,6 +353,12 @@ class Engine:
             self._fleet.retire()
             self._compact()
             self._trim_log()
+            self._meter()
+
+    def _meter(self) -> None:
+        """Keep the record of usage up to date."""
+        usage = usage_of(self.plan, self.snapshot.dataflows, self._price_per_h)
+        self._journal.changed(int(time.time()), usage)
 
     def _compact(self) -> None:
         """Remove plan snapshots that nothing needs, now and then."""
@@ -410,9 +437,20 @@ class Engine:
             ]
             return flows, [fragment_status(fragment) for fragment in running]
 
+    def about(self) -> dict[str, Any]:
+        """Which engine this is."""
+        return {
+            "state": str(self.state.path),
+            "process": os.getpid(),
+            "folder": str(Path.cwd()),
+            "strategy": self.snapshot.strategy.value,
+            "snapshot": self.snapshot.number,
+        }
+
     def stop(self) -> None:
         """Stop every fragment after the epoch under way, and let go of the state directory."""
         with self._lock:
+            self._stopped = True
             try:
                 self._check_spark()
                 self.aside.stop()
@@ -422,6 +460,7 @@ class Engine:
             except HeadgateError:
                 pass  # there is nothing left to stop
             finally:
+                self._journal.ended(int(time.time()))
                 self.fragments.clear()
                 self.state.close()
 
