@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ from pyspark.sql import SparkSession
 
 from headgate.errors import InputError
 from headgate.model.dataflow import Dataflow
+from headgate.model.names import TaskId
 from headgate.model.registry import default_registry
+from headgate.model.task import Alternate
 from headgate.runtime.engine import Applied, Engine
 from headgate.runtime.snapshot import Snapshot
 from headgate.sharing.deduplicate import deduplicate
@@ -59,6 +62,11 @@ def random_flow(name: str, folder: Path, draw: random.Random) -> Dataflow:
 
 def source_in(folder: Path) -> dict[str, Any]:
     return {"type": "read_files", "config": {"path": str(folder), "columns": COLUMNS, "files_per_batch": 1}}
+
+
+def only_way(expected: Expected) -> Callable[[str], Alternate]:
+    """The alternate of a task; none has two here."""
+    return lambda task: expected.graph.tasks[TaskId(task)].alternates[0]
 
 
 @dataclass
@@ -107,9 +115,9 @@ class Sequence:
         self.done.append(engine.withdraw(flow.name))
 
     def check(self, engine: Engine) -> None:
-        for flow in self.flows:
-            wanted = self._alone(engine, flow) if self.strategy is Strategy.NONE else self._by_log(engine, flow)
-            for task in flow.tasks:
+        for known in self.flows:
+            wanted = self._alone(engine, known) if self.strategy is Strategy.NONE else self._by_log(engine, known)
+            for task in known.tasks:
                 name = str(task.config.get("name", ""))
                 if task.type == "write_memory":
                     assert multiset(engine.memory.rows(name)) == multiset(wanted.get(name, [])), name
@@ -120,7 +128,7 @@ class Sequence:
         for count in [*self.lives.get(flow.name, []), *now]:
             life = Expected(self.spark, flow)
             for file in self.files[:count]:
-                life.epoch(file, lambda task: life.graph.tasks[task].alternates[0])  # type: ignore[index]
+                life.epoch(file, only_way(life))
             for name, rows in life.sinks.items():
                 found.setdefault(name, []).extend(rows)
         return found
@@ -141,7 +149,7 @@ class Sequence:
                 if since.setdefault(task.id, life) != life:
                     expected.states.pop((task.id, task.alternates[0].name), None)
                 since[task.id] = life
-            expected.epoch(file, lambda task: expected.graph.tasks[task].alternates[0])  # type: ignore[index]
+            expected.epoch(file, only_way(expected))
         return expected.sinks
 
     def looks_right(self, engine: Engine) -> None:

@@ -57,11 +57,10 @@ def _root(
     del version
 
 
-for command in (validate, show, convert, diff, plan, schema, tasks, queue, run, submit, withdraw):
+COMMANDS = (validate, show, convert, diff, plan, schema, tasks, queue, run, submit, withdraw, status, bill, bench)
+for command in COMMANDS:
     app.command()(command)
 app.command(name="list")(list_dataflows)
-for command in (status, bill, bench):
-    app.command()(command)
 
 
 def main() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -49,15 +49,21 @@ def submit(
         print_json(told)
         return
     written = {one.dataflow.name: [task.id for task in one.dataflow.tasks] for one in loaded}
+    if told["folder"] != str(Path.cwd()):
+        typer.echo(printable(f"paths in a dataflow are looked up in {told['folder']}, where the engine runs"), err=True)
     for name in told["continued"]:
         typer.echo(printable(f"{name}: runs already, just as the file says"))
     for facts in told["submitted"]:
-        typer.echo(printable(_submitted(facts, written[facts["dataflow"]])))
+        typer.echo(_lines(_submitted(facts, written[facts["dataflow"]])))
     if told["submitted"]:
         typer.echo(_fragments(told))
 
 
-def _submitted(facts: Mapping[str, Any], tasks: list[str]) -> str:
+def _lines(lines: Iterable[str]) -> str:
+    return "\n".join(map(printable, lines))
+
+
+def _submitted(facts: Mapping[str, Any], tasks: Sequence[str]) -> list[str]:
     reused = {one["task"]: one["for"] for one in facts["reused"]}
     wider = {one["task"]: one["residual"] for one in facts["wider"]}
     left = {task for residual in wider.values() for task in residual}
@@ -75,7 +81,7 @@ def _submitted(facts: Mapping[str, Any], tasks: list[str]) -> str:
             lines.append(f"  + {task}")
         else:
             lines.append(f"  - {task:<{width}}  not needed")
-    return "\n".join(lines)
+    return lines
 
 
 def _fragments(told: Mapping[str, Any]) -> str:
@@ -88,6 +94,9 @@ def told_withdrawn(told: Mapping[str, Any]) -> str:
     """What a withdrawal has changed, for people."""
     lines = []
     for facts in told["withdrawn"]:
-        head = f"{facts['dataflow']}: {counted(len(facts['removed']), 'task')} removed, {len(facts['left'])} left to others"
-        lines += [head, *(f"  = {one['task']}  for {one['for']}" for one in facts["left"])]
-    return printable("\n".join([*lines, _fragments(told)]))
+        removed, left = counted(len(facts["removed"]), "task"), len(facts["left"])
+        lines += [
+            f"{facts['dataflow']}: {removed} removed, {left} left to others",
+            *(f"  = {one['task']}  for {one['for']}" for one in facts["left"]),
+        ]
+    return _lines([*lines, _fragments(told)])

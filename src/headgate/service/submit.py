@@ -29,7 +29,7 @@ def submit(
     given = (*todo.new, *todo.replacing)
     applied = engine.submit(*given, replace=replace) if given else None
     facts = applied_facts(applied) if applied else {"submitted": [], "withdrawn": []}
-    return {**facts, "continued": [flow.name for flow in todo.continued]}
+    return {**engine.about(), **facts, "continued": [flow.name for flow in todo.continued]}
 
 
 def applied_facts(applied: Applied) -> dict[str, Any]:
