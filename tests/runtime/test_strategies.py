@@ -21,47 +21,11 @@ from headgate.runtime.engine import Applied, Engine
 from headgate.runtime.snapshot import Snapshot
 from headgate.sharing.deduplicate import deduplicate
 from headgate.sharing.strategy import Strategy
-from tests.runtime.flows import COLUMNS, Expected, dataflow_of, drop_file, make_rows, multiset
+from tests.runtime.flows import Expected, drop_file, make_rows, multiset
+from tests.runtime.sequences import KEYED, random_flow, source_in
 from tests.runtime.small import files, flow, memory, numbered, put
 
 pytestmark = pytest.mark.spark
-
-FILTERS = ("v > 0", "v > 10", "v > 10 and g > 2", "g > 2", "g > 2 and v > 0", "v is null or g < 6")
-DERIVED = ({"w": "v * 2"}, {"w": "v * 2", "n": "g + 1"}, {"v": "v + 1"})
-KEYED: tuple[dict[str, Any], ...] = (
-    {"type": "count", "config": {"key": ["k"]}},
-    {"type": "moving_average", "config": {"key": ["k"], "column": "v", "size": 3, "into": "s"}},
-    {"type": "dedup", "config": {"key": ["k", "g"]}},
-)
-
-
-def step(draw: random.Random, keyed: bool) -> dict[str, Any]:
-    kind = draw.choice(("filter", "filter", "filter", "derive", "tokenise", "keyed", "select"))
-    if kind == "filter":
-        return {"type": "filter", "config": {"where": draw.choice(FILTERS)}}
-    if kind == "keyed" and not keyed:
-        return draw.choice(KEYED)
-    if kind == "tokenise":
-        return {"type": "tokenise", "config": {"column": "text"}}
-    if kind == "select":
-        return {"type": "select", "config": {"columns": ["id", "k", "g", "v", "text"]}}
-    return {"type": "derive", "config": {"columns": draw.choice(DERIVED)}}
-
-
-def random_flow(name: str, folder: Path, draw: random.Random) -> Dataflow:
-    """A chain that may branch off, over few kinds of steps, so that dataflows overlap, exactly and by meaning."""
-    tasks = [{"id": "source", **source_in(folder)}]
-    for number in range(draw.randint(1, 4)):
-        keyed = any(task["type"] in {work["type"] for work in KEYED} for task in tasks)
-        before = tasks[-1]["id"] if draw.random() < 0.8 else draw.choice(tasks)["id"]
-        tasks.append({"id": f"t{number}", **step(draw, keyed), "inputs": [before]})
-    for number, before in enumerate([tasks[-1], draw.choice(tasks)][: draw.randint(1, 2)]):
-        tasks.append({"id": f"out{number}", **memory(f"{name}.{number}"), "inputs": [before["id"]]})
-    return deduplicate(dataflow_of({"name": name, "tasks": tasks})).dataflow
-
-
-def source_in(folder: Path) -> dict[str, Any]:
-    return {"type": "read_files", "config": {"path": str(folder), "columns": COLUMNS, "files_per_batch": 1}}
 
 
 def only_way(expected: Expected) -> Callable[[str], Alternate]:
