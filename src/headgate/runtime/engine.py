@@ -37,7 +37,7 @@ from headgate.runtime.fragment import RunningFragment
 from headgate.runtime.joining import Joined, restored
 from headgate.runtime.metering import PRICE_PER_H, usage_of
 from headgate.runtime.outbox import SinkOutbox
-from headgate.runtime.plan import FED, Kind, Plan, compile_plan
+from headgate.runtime.plan import FED, Kind, Plan, RunningTask, compile_plan
 from headgate.runtime.plans import Plans
 from headgate.runtime.schemas import Schemas
 from headgate.runtime.session import open_session
@@ -431,9 +431,13 @@ class Engine:
         """How dataflows and fragments are doing."""
         with self._lock:
             running = list(self.fragments.values())
+            tasks: dict[str, list[RunningTask]] = {}
+            for task in self.plan.tasks.values():
+                for user in task.users:
+                    tasks.setdefault(user, []).append(task)
             flows = [
-                dataflow_status(flow, self.snapshot, self.plan, running, self.outbox)
-                for flow in self.snapshot.dataflows
+                dataflow_status(flow, tasks.get(flow.name, []), self.snapshot, self.plan, running, self.outbox)
+                for flow in self.dataflows
             ]
             return flows, [fragment_status(fragment) for fragment in running]
 

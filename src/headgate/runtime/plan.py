@@ -17,22 +17,24 @@ stateful task or back into the graph are handed over through *topics* of the exc
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 from headgate.errors import InputError
-from headgate.model.config import canonical_text
+from headgate.model.config import Config, canonical_text
+from headgate.model.dataflow import Dataflow
 from headgate.model.graph import Graph
+from headgate.model.identity import remembered
 from headgate.model.names import DataflowName, Signature
 from headgate.model.registry import Registry
 from headgate.model.stream import ByPredicate, Stream
-from headgate.model.task import Alternate, Ports
-from headgate.model.task_type import Role, State, TaskConfig
+from headgate.model.task import Alternate, Ports, Task
+from headgate.model.task_type import Role, State, TaskConfig, TaskType
 from headgate.runtime.snapshot import Snapshot, alternate_key
-from headgate.sharing.merge import merge
-from headgate.sharing.signature import sign
+from headgate.sharing.deduplicate import deduplicate
 from headgate.tasks.stateful import KeyedConfig
 
 __all__ = ["FED", "Feed", "Fragment", "Kind", "Plan", "RunningTask", "Topic", "compile_plan"]
@@ -188,35 +190,71 @@ def compile_plan(snapshot: Snapshot, registry: Registry) -> Plan:
     return plan
 
 
-def _running_tasks(snapshot: Snapshot, registry: Registry) -> dict[Signature, RunningTask]:
-    merged = merge(snapshot.running)
-    signatures = sign(merged.graph)
-    graph = Graph(merged.graph)
-    tasks = {}
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A task of one dataflow, with what compiling it does not depend on the snapshot for."""
+
+    signature: Signature
+    name: str
+    task: Task
+    best: Alternate
+    feeds: tuple[Feed, ...]
+
+
+def _parts(dataflow: Dataflow) -> tuple[_Part, ...]:
+    """The tasks of a dataflow, each after those that feed it."""
+    alone = deduplicate(dataflow)
+    graph, signatures = Graph(alone.dataflow), alone.signatures
+    parts = []
     for task_id in graph.order():
-        task, signature = graph.tasks[task_id], signatures[task_id]
-        wanted = snapshot.active.get(signature)
+        task = graph.tasks[task_id]
+        feeds = tuple(_feed(stream, signatures[stream.source]) for stream in graph.feeds[task_id])
         best = max(task.alternates, key=lambda alternate: alternate.value)
-        alternate = next((way for way in task.alternates if alternate_key(way) == wanted), best)
-        kind = registry[alternate.type]
-        if kind.name == "opaque":
-            raise InputError(
-                "CANNOT_RUN", f"task '{task_id}' is opaque: it stands for work and does none; give it a type"
-            )
-        tasks[signature] = RunningTask(
-            signature,
-            task_id,
-            alternate,
-            kind.config.model_validate(alternate.config.as_dict()),
-            task.ports or kind.ports,
-            kind.state,
-            kind.role,
-            tuple(_feed(stream, signatures[stream.source]) for stream in graph.feeds[task_id]),
-            merged.users[task_id],
-            snapshot.partitions.get(signature),
-            snapshot.since.get(signature, snapshot.number),
-        )
-    return tasks
+        parts.append(_Part(signatures[task_id], f"{dataflow.name}.{task_id}", task, best, feeds))
+    return tuple(parts)
+
+
+# Of many dataflows, all but a few are the same from one snapshot to the next.
+_parts_of = remembered(_parts)
+
+
+@lru_cache(maxsize=100_000)
+def _options(kind: TaskType, config: Config) -> TaskConfig:
+    return kind.config.model_validate(config.as_dict())
+
+
+def _running_tasks(snapshot: Snapshot, registry: Registry) -> dict[Signature, RunningTask]:
+    """Every task once, called after the first dataflow that has it; each after those that feed it."""
+    first: dict[Signature, _Part] = {}
+    users: dict[Signature, list[DataflowName]] = {}
+    for dataflow in snapshot.running:
+        for part in _parts_of(dataflow):
+            first.setdefault(part.signature, part)
+            users.setdefault(part.signature, []).append(dataflow.name)
+    return {signature: _running(part, users[signature], snapshot, registry) for signature, part in first.items()}
+
+
+def _running(part: _Part, users: Sequence[DataflowName], snapshot: Snapshot, registry: Registry) -> RunningTask:
+    alternate, wanted = part.best, snapshot.active.get(part.signature)
+    if wanted is not None:
+        alternate = next((way for way in part.task.alternates if alternate_key(way) == wanted), part.best)
+    kind = registry[alternate.type]
+    if kind.name == "opaque":
+        told = f"task '{part.name}' is opaque: it stands for work and does none; give it a type"
+        raise InputError("CANNOT_RUN", told)
+    return RunningTask(
+        part.signature,
+        part.name,
+        alternate,
+        _options(kind, alternate.config),
+        part.task.ports or kind.ports,
+        kind.state,
+        kind.role,
+        part.feeds,
+        tuple(users),
+        snapshot.partitions.get(part.signature),
+        snapshot.since.get(part.signature, snapshot.number),
+    )
 
 
 def _feed(stream: Stream, source: Signature) -> Feed:

@@ -13,12 +13,16 @@ from headgate.errors import InputError, nearest
 from headgate.formats.document import to_document
 from headgate.formats.located import Located
 from headgate.model.dataflow import Dataflow
+from headgate.model.identity import remembered
 from headgate.model.names import DataflowName, Signature
 from headgate.model.registry import Registry
 from headgate.model.task import Alternate
 from headgate.sharing.strategy import Deployment, Strategy, Unit
 
 __all__ = ["Snapshot", "alternate_key"]
+
+
+_document = remembered(to_document)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +86,8 @@ class Snapshot:
     def as_dict(self) -> dict[str, Any]:
         return {
             "number": self.number,
-            "dataflows": [to_document(dataflow) for dataflow in self.dataflows],
-            "merged": {name: to_document(dataflow) for name, dataflow in self.merged.items()},
+            "dataflows": [_document(dataflow) for dataflow in self.dataflows],
+            "merged": {name: _document(dataflow) for name, dataflow in self.merged.items()},
             "strategy": self.strategy.value,
             "deployment": _stored(self.deployment),
             "resting": sorted(self.resting),
