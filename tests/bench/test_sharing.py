@@ -19,7 +19,7 @@ def test_figures_table_and_pictures(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     monkeypatch.setattr(sharing, "opmw_like", riotbench_like)
     monkeypatch.setenv("HEADGATE_SHARED_DATA", str(tmp_path / "none"))
     steps: list[str] = []
-    measured = sharing.run(1, steps.append)
+    measured = sharing.merging(1, steps.append)
     figures = measured.figures
     assert figures["merges_per_s"] > 0
     assert figures["growth"] > 0

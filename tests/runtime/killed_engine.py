@@ -22,8 +22,7 @@ from typing import Any
 
 from headgate.formats import parse
 from headgate.model.dataflow import Dataflow
-from headgate.runtime import engine as engine_module
-from headgate.runtime import epoch, exchange, fragment, outbox, plan_log, sinks
+from headgate.runtime import epoch, exchange, fragment, outbox, plan_log, plans, sinks
 from headgate.runtime.engine import Engine
 from headgate.runtime.session import open_session
 from tests.runtime.place import MASTER, QUICK, SETTINGS
@@ -189,7 +188,7 @@ def _file_place(path: Path, value: Any) -> str:
 def take_aim(text: str) -> None:
     """Wrap what the engine calls."""
     aim = Aim(text)
-    for module in (engine_module, exchange, fragment, outbox, plan_log):
+    for module in (plans, exchange, fragment, outbox, plan_log):
         module.write_json = aim.around(_file_place, module.write_json)  # type: ignore[attr-defined]
     sinks._move = aim.around(lambda *_: "move", sinks._move)
     outbox.deliver = aim.around(lambda *_: "deliver", outbox.deliver)  # type: ignore[attr-defined]

@@ -89,7 +89,7 @@ def test_what_cannot_be_run_is_told_and_changes_nothing(
             engine.submit(flow("fine", source, memory("fine")), bad)
         assert raised.value.condition == condition, sentence
         assert "\n" not in raised.value.message
-    refused: list[tuple[Callable[[], None], str]] = [
+    refused: list[tuple[Callable[[], object], str]] = [
         (lambda: engine.withdraw("godo"), "UNKNOWN_DATAFLOW"),
         (lambda: engine.pause("nobody"), "UNKNOWN_DATAFLOW"),
         (lambda: engine.switch("good", "raed", "x"), "UNKNOWN_TASK"),

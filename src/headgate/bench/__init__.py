@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from headgate import __version__
-from headgate.bench import model, observe, queueing, runtime, sharing, sharing_plots
+from headgate.bench import model, observe, queueing, runtime, sharing, sharing_plots, sharing_spark
 from headgate.bench.measured import Measured
 
 __all__ = ["BENCHMARKS", "Benchmark", "report"]
@@ -28,6 +28,9 @@ class Benchmark:
     plot: Callable[[Measured, Path], list[Path]] | None = field(default=None, repr=False)
     """Draws what was measured into files of a folder."""
 
+    parts: Mapping[str, Callable[[int, Progress], Measured]] = field(default_factory=dict, repr=False)
+    """What of it can be run alone."""
+
 
 BENCHMARKS: Mapping[str, Benchmark] = {
     "model": Benchmark("model", "Reading, checking and signing dataflows of 1,000 to 100,000 tasks.", model.run),
@@ -37,7 +40,11 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     ),
     "runtime": Benchmark("runtime", "What running dataflows on Spark costs, and how quick changes are.", runtime.run),
     "sharing": Benchmark(
-        "sharing", "How quick merging is, and what each strategy saves.", sharing.run, sharing_plots.plot
+        "sharing",
+        "How quick merging is, and what each strategy saves.",
+        sharing.run,
+        sharing_plots.plot,
+        {"merging": sharing.merging, "spark": sharing_spark.run},
     ),
 }
 

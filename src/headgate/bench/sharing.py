@@ -2,7 +2,8 @@
 
 *Speed*: dataflows of seven tasks, of which about half run already, are submitted to a running set of 1,000 and to one
 of 100,000 dataflows in turn, and withdrawn again; signing them is part of it. *Experiment*: the traces SEQ, RW1 and RW2
-over generated collections like the paper's, and over the real DAGs where the folder of shared data is found.
+over generated collections like the paper's, and over the real DAGs where the folder of shared data is found. *On
+Spark*: every strategy for real (:mod:`headgate.bench.sharing_spark`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from headgate.bench import sharing_spark
 from headgate.bench.measured import Measured
 from headgate.bench.workloads import chain, relational_chain
 from headgate.model.dataflow import Dataflow
@@ -26,7 +28,7 @@ from headgate.sharing.strategy import Strategy
 from headgate.simulation.collections import Collection, opmw_like, real_collections, riotbench_like
 from headgate.simulation.sharing import TRACES, Run, simulate
 
-__all__ = ["PAPER", "run", "shared_data"]
+__all__ = ["PAPER", "merging", "run", "shared_data"]
 
 SIZES = (1_000, 100_000)
 ROUNDS = 7
@@ -73,6 +75,12 @@ PAPER: Mapping[str, float] = {
 
 
 def run(seed: int, progress: Callable[[str], None]) -> Measured:
+    """All parts, one after the other."""
+    one, other = merging(seed, progress), sharing_spark.run(seed, progress)
+    return Measured(one.figures | other.figures, one.samples | other.samples, f"{one.table}\n{other.table}")
+
+
+def merging(seed: int, progress: Callable[[str], None]) -> Measured:
     """Measure the speed, then simulate every collection, trace and strategy."""
     figures, samples = _speed(seed, progress)
     figures |= _semantic(seed, progress)

@@ -29,7 +29,7 @@ Series = Mapping[str, Mapping[str, Any]]
 
 
 def plot(measured: Measured, folder: Path) -> list[Path]:
-    """Draw the four pictures into a folder; raises :class:`InputError` where matplotlib is not installed."""
+    """Draw what was measured into a folder; raises :class:`InputError` where matplotlib is not installed."""
     try:
         import matplotlib
     except ImportError:
@@ -45,7 +45,40 @@ def plot(measured: Measured, folder: Path) -> list[Path]:
             _costs,
         ),
     }
-    return [_picture(measured, folder / f"sharing-{name}.png", *told) for name, told in pictures.items()]
+    drawn = []
+    if any(key in measured.samples for key in TITLES):
+        drawn = [_picture(measured, folder / f"sharing-{name}.png", *told) for name, told in pictures.items()]
+    if "spark" in measured.samples:
+        drawn.append(_on_spark(measured.samples["spark"], folder / "sharing-spark.png"))
+    return drawn
+
+
+def _on_spark(runs: Series, path: Path) -> Path:
+    """CPU beside that of separate queries, and the time of every operation, for each strategy."""
+    from matplotlib import pyplot
+
+    names = list(runs)
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(9.6, 3.6))
+    alone = runs["none"]["cpu_s"]
+    bars = left.bar(names, [runs[name]["cpu_s"] / alone for name in names], color=[COLOURS[name] for name in names])
+    left.bar_label(bars, fmt="%.2f", fontsize=8)
+    left.set_title("CPU for the same rows, none = 1", fontsize=10)
+    for place, name in enumerate(names):
+        for times, mark in ((runs[name]["submit_s"], "o"), (runs[name]["withdraw_s"], "x")):
+            spread = [place + 0.5 * (n / max(len(times) - 1, 1) - 0.5) for n in range(len(times))]
+            right.plot(spread, times, mark, color=COLOURS[name], markersize=4, alpha=0.7)
+        every = [*runs[name]["submit_s"], *runs[name]["withdraw_s"]]
+        right.hlines(sum(every) / len(every), place - 0.3, place + 0.3, color="black")
+    right.set_xticks(range(len(names)), names)
+    right.set_ylim(bottom=0)
+    right.set_title("seconds per operation (o submit, x withdraw; line: mean)", fontsize=10)
+    for axes in (left, right):
+        axes.tick_params(labelsize=8)
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
+    pyplot.close(figure)
+    return path
 
 
 def _picture(measured: Measured, path: Path, title: str, draw: Callable[[Any, Series], None]) -> Path:

@@ -23,6 +23,9 @@ def bench(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write the JSON, with every sample, to this file too.")
     ] = None,
+    only: Annotated[
+        str | None, typer.Option("--only", metavar="PART", help="Run only this part, where a benchmark has several.")
+    ] = None,
     plots: Annotated[
         Path | None, typer.Option("--plots", help="Draw what was measured into this folder, where there is a picture.")
     ] = None,
@@ -44,7 +47,11 @@ def bench(
     benchmark = BENCHMARKS[name]
     if plots is not None and benchmark.plot is None:
         raise InputError("NO_PLOTS", f"benchmark '{name}' has no pictures; leave --plots out")
-    measured = benchmark.run(seed, lambda step: typer.echo(f"  {step}", err=True))
+    if only is not None and only not in benchmark.parts:
+        there = f"there is {', '.join(benchmark.parts)}" if benchmark.parts else "it has none; leave --only out"
+        raise InputError("UNKNOWN_PART", f"benchmark '{name}' has no part {only[:60]!r}; {there}")
+    work = benchmark.run if only is None else benchmark.parts[only]
+    measured = work(seed, lambda step: typer.echo(f"  {step}", err=True))
     result = report(benchmark, measured, seed)
     if out is not None:
         write_file(out, json.dumps(result, indent=2) + "\n", force=True)

@@ -11,9 +11,11 @@ import typer
 
 from headgate import __version__
 from headgate.cli.bench import bench
+from headgate.cli.bill import bill
 from headgate.cli.cluster import cluster
 from headgate.cli.convert import convert
 from headgate.cli.diff import diff
+from headgate.cli.listing import list_dataflows
 from headgate.cli.observations import observations
 from headgate.cli.output import faults_to_stderr, sentence_to_stderr
 from headgate.cli.plan import plan
@@ -21,9 +23,12 @@ from headgate.cli.queue import queue
 from headgate.cli.run import run
 from headgate.cli.schema import schema
 from headgate.cli.show import show
+from headgate.cli.status import status
+from headgate.cli.submit import submit
 from headgate.cli.tasks import tasks
 from headgate.cli.top import top
 from headgate.cli.validate import validate
+from headgate.cli.withdraw import withdraw
 from headgate.errors import HeadgateError, InvalidDataflow
 
 __all__ = ["app", "main"]
@@ -55,8 +60,11 @@ def _root(
     del version
 
 
-for command in (validate, show, convert, diff, plan, schema, tasks, queue, run, top, observations, bench):
+ABOUT_FILES = (validate, show, convert, diff, plan, schema, tasks, queue)
+ABOUT_ENGINES = (run, submit, withdraw, status, bill, top, observations)
+for command in (*ABOUT_FILES, *ABOUT_ENGINES, bench):
     app.command()(command)
+app.command(name="list")(list_dataflows)
 app.add_typer(cluster)
 
 

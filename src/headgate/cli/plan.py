@@ -10,11 +10,11 @@ import typer
 
 from headgate.cli.output import known_types, notices_to_stderr, print_json
 from headgate.errors import printable
-from headgate.model.names import Signature, TaskId
+from headgate.model.names import TaskId
+from headgate.service.facts import submission_facts, task_names
 from headgate.service.load import load
 from headgate.service.plan import Planned, PlannedSubmission, dataflow_files, read_prices
 from headgate.service.plan import plan as plan_submissions
-from headgate.sharing.change import RunningStream
 from headgate.sharing.shared_set import Submission
 from headgate.sharing.strategy import Strategy
 
@@ -99,19 +99,12 @@ def _submission(planned: PlannedSubmission) -> list[str]:
             lines.append(f"  + {task.id}")
         else:
             lines.append(f"  - {task.id:<{width}}  not needed: nothing reads it any more")
-    names = _names(submission)
+    names = task_names(change)
     taps = [f"{names[tap.source]} -> {names[tap.target]}" for tap in change.taps]
     lines.append(f"taps opened: {_listed(taps) or 'none'}")
     touched, interrupted = _listed(sorted(change.touched)), _listed(sorted(planned.interrupted))
     lines.append(f"touches {touched or 'nobody'}; interrupts {interrupted or 'nobody'}")
     return lines
-
-
-def _names(submission: Submission) -> dict[Signature, TaskId]:
-    """What the dataflow calls each task that it uses."""
-    change = submission.change
-    names = {shared.running.signature: shared.id for shared in change.shared}
-    return names | {task.signature: name for task, name in zip(change.own, change.own_ids, strict=True)}
 
 
 def _residual(submission: Submission, tasks: tuple[TaskId, ...]) -> str:
@@ -173,30 +166,9 @@ def _facts(planned: Planned, strategy: Strategy) -> dict[str, Any]:
 
 
 def _submission_facts(planned: PlannedSubmission) -> dict[str, Any]:
-    submission, change = planned.submission, planned.submission.change
-    names = _names(submission)
-
-    def stream(tap: RunningStream) -> dict[str, str]:
-        return {"from": names[tap.source], "to": names[tap.target]}
-
-    exact = set(submission.exact)
     return {
-        "dataflow": change.dataflow,
-        "reused": [
-            {"task": shared.id, "users": len(shared.users), "brought_by": shared.running.brought_by}
-            for shared in change.shared
-            if shared.id in exact
-        ],
-        "wider": [
-            {"task": found.task, "wider": found.wider, "residual": list(found.residual)} for found in submission.wider
-        ],
-        "added": list(change.own_ids),
-        "streams_reused": sum(1 for _ in change.shared_streams),
-        "streams_added": sum(1 for _ in change.own_streams),
-        "taps": [stream(tap) for tap in change.taps],
-        "touched": sorted(change.touched),
+        **submission_facts(planned.submission),
         "interrupted": sorted(planned.interrupted),
-        "running_dataflows": {"before": list(change.before), "after": list(change.after)},
         "launched": len(planned.steps.launched),
         "stopped": len(planned.steps.stopped),
     }

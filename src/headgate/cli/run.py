@@ -1,4 +1,7 @@
-"""``headgate run``: dataflows in the foreground, until they are done, time is up or somebody presses Ctrl-C."""
+"""``headgate run``: dataflows in the foreground, until they are done, time is up or somebody presses Ctrl-C.
+
+Meanwhile the engine listens on its control socket, so that other commands can change what runs.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -20,12 +24,15 @@ import typer
 from headgate.cli.output import known_types, notices_to_stderr, print_json
 from headgate.cli.span import seconds
 from headgate.cli.watch import Watch, watching
-from headgate.errors import Fault, InputError, InvalidDataflow
+from headgate.control.requests import answerer
+from headgate.control.server import listening
+from headgate.errors import Fault, InputError, InvalidDataflow, shorten
 from headgate.machines.local import LocalProvider
 from headgate.model.dataflow import Dataflow
 from headgate.model.registry import Registry
 from headgate.service.load import load
 from headgate.service.submission import plan_submission
+from headgate.sharing.strategy import Strategy
 
 if TYPE_CHECKING:
     from headgate.runtime.engine import Engine
@@ -71,28 +78,44 @@ def run(
     replace: Annotated[
         bool, typer.Option("--replace", help="Put a changed file in the place of the running dataflow of its name.")
     ] = False,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Wait for dataflows to be submitted, even when there is nothing to run.")
+    ] = False,
+    strategy: Annotated[
+        Strategy | None,
+        typer.Option("--strategy", "-s", help="How changes are brought about; as before, at first hot, if left out."),
+    ] = None,
+    exact: Annotated[bool, typer.Option("--exact", help="Share equal tasks only, no wider streams.")] = False,
+    price: Annotated[
+        str, typer.Option("--price-per-hour", metavar="AMOUNT", help="What this machine costs an hour, in USD.")
+    ] = "0.10",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line.")] = False,
 ) -> None:
     """Run dataflows in the foreground; Ctrl-C stops them, and the same command goes on where they were.
 
-    Dataflows that the state directory knows go on too; without files, only they run. Exit status 0 after a clean stop,
-    1 if a dataflow is degraded at the end, 2 when what was handed over cannot be run.
+    Dataflows that the state directory knows go on too; without files, only they run. While it runs, headgate submit,
+    withdraw, list and status reach it through its state directory. Exit status 0 after a clean stop, 1 if a dataflow is
+    degraded at the end, 2 when what was handed over cannot be run.
 
-    Example: [bold]headgate run flows/*.yaml --until-idle[/bold]
+    Examples: [bold]headgate run flows/*.yaml --until-idle[/bold], [bold]headgate run --serve --state here[/bold]
     """
     registry = known_types()
     trigger_s = seconds("--trigger", trigger)
-    limits = _Limits(None if duration is None else seconds("--for", duration), until_idle)
+    limits = _Limits(None if duration is None else seconds("--for", duration), until_idle, serve)
     where = _where(master, cluster, conf or [])
+    price_per_h = _amount(price)
     flows = _read(files or [], registry)
     _make_importable(files or [])
     with _stop_signals() as stop, watching(quiet=as_json) as watch:
         began = time.monotonic()
-        engine = _started(lambda: _engine(state, registry, where, trigger_s), stop, watch)
+        settings = {"trigger_s": trigger_s, "registry": registry, "price_per_h": price_per_h}
+        settings |= {"strategy": strategy, "semantic": not exact}
+        engine = _started(lambda: _engine(state, where, settings), stop, watch)
         try:
-            _submit(engine, flows, replace, watch)
-            watch.say(f"running after {time.monotonic() - began:.1f} s; what Spark says is in {engine.log}")
-            _follow(engine, limits, stop, watch)
+            _submit(engine, flows, replace, serve, watch)
+            with listening(engine.state.path, answerer(engine, registry)):
+                watch.say(f"running after {time.monotonic() - began:.1f} s; what Spark says is in {engine.log}")
+                _follow(engine, limits, stop, watch)
         except BaseException:
             engine.stop()
             raise
@@ -106,6 +129,7 @@ def run(
 class _Limits:
     for_s: float | None
     until_idle: bool
+    serve: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,17 +216,22 @@ def _where(master: str | None, cluster: Path | None, conf: Sequence[str]) -> _Wh
     return _Where(provider.master, settings, provider)
 
 
-def _engine(state: Path, registry: Registry, where: _Where, trigger_s: float) -> Engine:
+def _amount(text: str) -> Decimal:
+    """An amount of money; raises :class:`InputError` for what is none."""
+    try:
+        found = Decimal(text)
+    except InvalidOperation:
+        found = Decimal(-1)
+    if not found.is_finite() or not 0 <= found <= 1_000_000:
+        told = f"--price-per-hour is {shorten(text)}: expected an amount such as 0.10, at least 0"
+        raise InputError("BAD_PRICE", told)
+    return found
+
+
+def _engine(state: Path, where: _Where, settings: Mapping[str, Any]) -> Engine:
     from headgate.runtime.engine import Engine
 
-    return Engine(
-        state,
-        master=where.master,
-        trigger_s=trigger_s,
-        registry=registry,
-        settings=where.settings,
-        provider=where.provider,
-    )
+    return Engine(state, master=where.master, settings=where.settings, provider=where.provider, **settings)
 
 
 def _started(start: Callable[[], Engine], stop: threading.Event, watch: Watch) -> Engine:
@@ -244,10 +273,11 @@ def _aside(work: Callable[[], T], meanwhile: Callable[[], None]) -> T:
     return done[0]
 
 
-def _submit(engine: Engine, flows: Sequence[Dataflow], replace: bool, watch: Watch) -> None:
-    todo = plan_submission(engine.snapshot.dataflows, flows, replace)
-    if not flows and not engine.snapshot.dataflows:
-        told = f"nothing to run: no file was given, and {engine.state.path} knows of no dataflow"
+def _submit(engine: Engine, flows: Sequence[Dataflow], replace: bool, serve: bool, watch: Watch) -> None:
+    todo = plan_submission(engine.dataflows, flows, replace)
+    if not flows and not engine.dataflows and not serve:
+        known = f"no file was given, and {engine.state.path} knows of no dataflow"
+        told = f"nothing to run: {known}; give a file, or wait for submissions with --serve"
         raise InputError("NOTHING_TO_RUN", told)
     if todo.new or todo.replacing:
         _aside(lambda: engine.submit(*todo.new, *todo.replacing, replace=replace), lambda: watch.wait("submitting"))
@@ -266,7 +296,7 @@ def _follow(engine: Engine, limits: _Limits, stop: threading.Event, watch: Watch
             kept_house = time.monotonic()
         dataflows, fragments = engine.status()
         watch.show(dataflows, fragments)
-        if fragments and all(fragment.failure for fragment in fragments) and not engine.mendable():
+        if not limits.serve and fragments and all(fragment.failure for fragment in fragments) and not engine.mendable():
             watch.say("every fragment has failed; nothing is left to run")
             return
         left_s = 0.25 if until is None else min(0.25, max(0.0, until - time.monotonic()))

@@ -83,6 +83,7 @@ class Lines:
         if states != self._states or now - self._told >= LINE_EVERY_S:
             self._states, self._told = states, now
             told = ", ".join(f"{flow.name} {flow.state} {flow.rows_out:,} rows out" for flow in dataflows)
+            told = told or "no dataflow is there yet"
             self.say(f"{told}; {len(fragments)} {'fragment' if len(fragments) == 1 else 'fragments'}")
 
     def summary(

@@ -1,8 +1,9 @@
 """The engine: runs dataflows that change without a restart.
 
-Every change makes the next plan snapshot: it is compiled and tried first, then made durable, and takes effect in each
-fragment at its next epoch. Fragments that the plan needs and that do not run yet are started; those that it no longer
-needs are stopped once they have read what was still on its way to them.
+Every change makes the next plan snapshot: it is decided what is shared (:mod:`headgate.runtime.joining`), compiled and
+tried first, then made durable, and takes effect in each fragment at its next epoch. Fragments that the plan needs and
+that do not run yet are started; those that it no longer needs are stopped once they have read what was still on its way
+to them (:mod:`headgate.runtime.fleet`).
 """
 
 from __future__ import annotations
@@ -12,33 +13,38 @@ import shutil
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import replace
-from functools import lru_cache, partial
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from headgate.billing.journal import UsageJournal
 from headgate.errors import HeadgateError, InputError, nearest
 from headgate.machines.provider import Machine, Provider
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import Signature
 from headgate.model.registry import Registry, default_registry
+from headgate.model.service_level import ServiceLevel
 from headgate.model.task import Task
 from headgate.model.task_type import Role, State
 from headgate.runtime.aside import Aside
 from headgate.runtime.compaction import HISTORY_BYTES, oldest_under_way, remove_snapshots
-from headgate.runtime.draining import is_drained
 from headgate.runtime.exchange import FileExchange
 from headgate.runtime.executors import Executors
-from headgate.runtime.failures import workers_were_late
+from headgate.runtime.fleet import Fleet
 from headgate.runtime.fragment import RunningFragment
-from headgate.runtime.limits import set_limit
+from headgate.runtime.joining import Joined, restored
 from headgate.runtime.measuring import MEASURING, Measuring
+from headgate.runtime.metering import PRICE_PER_H, usage_of
 from headgate.runtime.observer import Observed, Observer
 from headgate.runtime.outbox import SinkOutbox
-from headgate.runtime.plan import Fragment, Kind, Plan, compile_plan
+from headgate.runtime.plan import FED, Kind, Plan, RunningTask, compile_plan
+from headgate.runtime.plans import Plans
 from headgate.runtime.profiler import Profiler
 from headgate.runtime.reachable import check_executors, check_paths, paths_read
 from headgate.runtime.records import Records
@@ -48,14 +54,18 @@ from headgate.runtime.session import open_session
 from headgate.runtime.sinks import Memory
 from headgate.runtime.snapshot import Snapshot, alternate_key
 from headgate.runtime.sources import hot_limit
-from headgate.runtime.state import StateDirectory, read_json, write_json
+from headgate.runtime.state import StateDirectory
 from headgate.runtime.status import DataflowStatus, FragmentStatus, dataflow_status, fragment_status
 from headgate.runtime.surroundings import Surroundings
 from headgate.runtime.workers import Workers
+from headgate.sharing.alternates import binding_level
+from headgate.sharing.change import Change
 from headgate.sharing.deduplicate import deduplicate
+from headgate.sharing.shared_set import Submission
+from headgate.sharing.strategy import Deployment, Strategy
 from headgate.store.observations import ObservationHistory
 
-__all__ = ["Engine"]
+__all__ = ["Applied", "Engine"]
 
 LOG_BYTES = 8_000_000
 """How much of what Spark prints is kept, and as much again of what it printed before."""
@@ -65,6 +75,24 @@ OBSERVE_EVERY_S = 5.0
 
 SNAPSHOTS_BETWEEN = 50
 """How many new snapshots there are between two compactions."""
+
+STAYING = (Strategy.INCREMENTAL, Strategy.REPLACE)
+"""Strategies under which what nobody needs any more stays where it is, without work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What submissions and withdrawals have changed, and which fragments it took."""
+
+    snapshot: int
+    submissions: tuple[Submission, ...]
+    withdrawals: tuple[Change, ...]
+    touched: tuple[str, ...]
+    """The fragments whose plan is another one now, new ones among them."""
+
+    started: tuple[str, ...]
+    restarted: tuple[str, ...]
+    """The fragments that the strategy has stopped and started again."""
 
 
 class Engine:
@@ -81,34 +109,45 @@ class Engine:
         registry: Registry | None = None,
         settings: Mapping[str, str] | None = None,
         provider: Provider | None = None,
+        strategy: Strategy | None = None,
+        semantic: bool = True,
+        price_per_h: Decimal = PRICE_PER_H,
     ) -> None:
+        """Go on with what a state directory holds, which may be nothing.
+
+        ``strategy`` says how changes are brought about: as before if left out, and ``hot`` in a new directory. With
+        ``semantic``, dataflows that are submitted from now on may read wider streams than they would have made.
+        ``price_per_h`` is what this machine costs; bills are drawn up from it.
+        """
         self.registry = registry if registry is not None else default_registry()
         self.state = StateDirectory(Path(state))
         self.log = self.state.path / "spark.log"
         """What Spark prints, if this engine has started it."""
 
         try:
+            self._plans = Plans(self.state.path, self.registry)
+            self._set_strategy(strategy)
             self._own_spark = spark is None
             self.spark = spark if spark is not None else open_session(master, settings, log=self.log)
             self.scaling = self._checked_executors(provider)
             self.memory = Memory()
             self.exchange = FileExchange(self.state.path / "exchange")
-            self.outbox = SinkOutbox(self.state.path / "pending", self.spark, self.memory, self._plan)
+            self.outbox = SinkOutbox(self.state.path / "pending", self.spark, self.memory, self._plans)
             self._lock = threading.RLock()
-            self._plan_of = lru_cache(maxsize=64)(self._load_plan)
-            self.snapshot = self._last_snapshot()
-            self.plan = self._plan_of(self.snapshot.number)
+            self.shared = restored(self.snapshot, self.registry, semantic)
+            """What is submitted and what runs for it, paused dataflows included."""
+
             self.schemas = Schemas(self.spark)
             self.aside = Aside(self.spark)
             self.records = Records()
             self.profiler = Profiler(self.spark, measuring.sample_every)
-            self._around = Surroundings(
+            around = Surroundings(
                 self.spark,
                 self.state,
                 self.exchange,
                 self.schemas,
-                self._plan,
-                lambda: self.plan,
+                self._plans,
+                lambda: self._plans.current,
                 lambda signature: self.snapshot.limits.get(signature),
                 self.outbox,
                 trigger_s,
@@ -117,16 +156,17 @@ class Engine:
                 self.profiler,
                 measuring.counting,
             )
-            self.fragments: dict[str, RunningFragment] = {}
+            self._fleet = Fleet(around, self._plans, lambda snapshot: compile_plan(snapshot, self.registry))
             self._compacted = 0
-            self._left: dict[str, Plan] = {}
-            """The last plan of fragments that run on without being in the current one."""
-
+            self._stopped = False
+            self._price_per_h = price_per_h
+            self._journal = UsageJournal(self.state.path / "usage")
             self.history = ObservationHistory(self.state.path / "observations")
             self._workers = Workers(self.spark, self.state.path / "reference_core.json", self.scaling.machines)
             self._observer = self.observer()
             self._observed = time.monotonic()
-            self._go_on()
+            self._fleet.go_on()
+            self._meter()
         except BaseException:
             self._let_go_of_spark()
             self.state.close()
@@ -151,32 +191,62 @@ class Engine:
     ) -> None:
         self.stop()
 
+    @property
+    def snapshot(self) -> Snapshot:
+        """What is to run."""
+        return self._plans.snapshot
+
+    @property
+    def dataflows(self) -> tuple[Dataflow, ...]:
+        """The dataflows that were submitted, as their authors wrote them."""
+        return self.snapshot.dataflows
+
+    @property
+    def plan(self) -> Plan:
+        """The current snapshot, compiled."""
+        return self._plans.current
+
+    @property
+    def fragments(self) -> dict[str, RunningFragment]:
+        """The fragments that run, by id."""
+        return self._fleet.running
+
+    def _set_strategy(self, wanted: Strategy | None) -> None:
+        known = self.snapshot
+        if wanted is None or wanted is known.strategy:
+            return
+        if known.dataflows:
+            told = (
+                f"{self.state.path} runs its dataflows with strategy '{known.strategy.value}', which cannot become "
+                f"'{wanted.value}' while there are any; withdraw them first, or give another directory with --state"
+            )
+            raise InputError("STRATEGY_DIFFERS", told)
+        # Nothing runs, so there is nothing to keep; it becomes durable with the first dataflow.
+        fresh = replace(known, strategy=wanted, deployment=Deployment(), resting=frozenset())
+        self._plans.snapshot = fresh
+
     # changes
 
-    def submit(self, *dataflows: Dataflow, replace: bool = False) -> None:
+    def submit(self, *dataflows: Dataflow, replace: bool = False) -> Applied:
         """Run more dataflows; all of them or, if one cannot be run, none.
 
         With ``replace`` they take the place of running ones of their names, between two micro-batches: what is the same
         in both goes on, sources where they are.
         """
         with self._lock:
-            given = {dataflow.name for dataflow in dataflows} if replace else set()
-            others = tuple(running for running in self.snapshot.dataflows if running.name not in given)
-            names = {dataflow.name for dataflow in others}
+            joined = Joined(self.snapshot, self.shared)
+            joined = joined.making_room(dataflows) if replace else joined
             for dataflow in dataflows:
-                if dataflow.name in names:
-                    told = f"a dataflow '{dataflow.name}' is running already; withdraw it first, or give another name"
-                    raise InputError("NAME_TAKEN", told)
-                names.add(dataflow.name)
-            added = tuple(deduplicate(dataflow).dataflow for dataflow in dataflows)
-            self._publish(self.snapshot.next(dataflows=(*others, *added)))
+                joined = joined.submitted(dataflow)
+            return self._publish(joined)
 
-    def withdraw(self, name: str) -> None:
-        """Stop a dataflow; tasks that others use go on."""
+    def withdraw(self, *names: str) -> Applied:
+        """Stop dataflows, all of them or none; tasks that others use go on."""
         with self._lock:
-            gone = self.snapshot.find(name)
-            kept = tuple(dataflow for dataflow in self.snapshot.dataflows if dataflow is not gone)
-            self._publish(self.snapshot.next(dataflows=kept, paused=self.snapshot.paused - {gone.name}))
+            joined = Joined(self.snapshot, self.shared)
+            for name in names:
+                joined = joined.withdrawn(name)
+            return self._publish(joined)
 
     def switch(self, dataflow: str, task: str, alternate: str) -> None:
         """Make another alternate of a task the active one, for all dataflows that share the task."""
@@ -195,11 +265,12 @@ class Engine:
                 _check_partitions(count)
             counts = {**self.snapshot.partitions, **partitions}
             kept = {signature: count for signature, count in counts.items() if count is not None}
-            self._publish(self.snapshot.next(active={**self.snapshot.active, **chosen}, partitions=kept))
+            self._change(active={**self.snapshot.active, **chosen}, partitions=kept)
 
     def _named(self, signature: Signature) -> tuple[str, Task]:
         """A dataflow that has a task, and the task."""
-        for flow in self.snapshot.dataflows:
+        for written in self.snapshot.dataflows:
+            flow = self.snapshot.as_run(written)
             signatures = deduplicate(flow).signatures
             for task in flow.tasks:
                 if signatures.get(task.id) == signature:
@@ -232,13 +303,13 @@ class Engine:
         """
         with self._lock:
             found = self.snapshot.find(name)
-            self._publish(self.snapshot.next(paused=self.snapshot.paused | {found.name}))
+            self._change(paused=self.snapshot.paused | {found.name})
 
     def resume(self, name: str) -> None:
         """Let a paused dataflow go on."""
         with self._lock:
             found = self.snapshot.find(name)
-            self._publish(self.snapshot.next(paused=self.snapshot.paused - {found.name}))
+            self._change(paused=self.snapshot.paused - {found.name})
 
     def limit(self, dataflow: str, task: str, rows: int | None) -> None:
         """Let a source take in at most so many rows per trigger, for all dataflows that share it; ``None`` lifts that.
@@ -262,151 +333,77 @@ class Engine:
                 raise InputError("CANNOT_LIMIT", told)
             hot = found.role is not Role.SOURCE or hot_limit(found.options)
             kept = {key: limit for key, limit in self.snapshot.limits.items() if key != signature}
-            self._publish(self.snapshot.next(limits={**kept, **({} if rows is None else {signature: rows})}))
+            self._change(limits={**kept, **({} if rows is None else {signature: rows})})
             for fragment in list(self.fragments.values()):
-                if signature in fragment.fragment.roots and fragment.fragment.kind is not Kind.FEEDBACK:
-                    self._apply_limit(fragment)
+                if signature in fragment.fragment.roots and fragment.fragment.kind not in FED:
+                    self._fleet.apply_limit(fragment, self.snapshot)
                     if not hot:
-                        self._restart(fragment)
+                        self._fleet.restart(fragment)
 
-    def _apply_limit(self, fragment: RunningFragment) -> None:
-        limits = [self.snapshot.limits[root] for root in fragment.fragment.roots if root in self.snapshot.limits]
-        set_limit(fragment.folder, min(limits, default=None))
-
-    def _restart(self, fragment: RunningFragment) -> None:
-        """Stop a fragment after its epoch and start it again from its checkpoint."""
-        fragment.stop()
-        again = RunningFragment(fragment.fragment, self.plan.number, self._around)
-        self.fragments[again.fragment.id] = again
-        in_plan = again.fragment.id in self.plan.fragments
-        self._start(again, self.plan if in_plan else self._last_plan_with(again.fragment))
+    def binding_level(self, dataflow: str, task: str) -> ServiceLevel:
+        """The service level that binds a task: the strictest of the dataflows that share it."""
+        with self._lock:
+            return binding_level(self.shared.running, self._find(dataflow, task)[0])
 
     def _find(self, dataflow: str, task: str) -> tuple[Signature, Task]:
-        flow = self.snapshot.find(dataflow)
+        written = self.snapshot.find(dataflow)
+        flow = self.snapshot.as_run(written)
         signatures = deduplicate(flow).signatures
         for found in flow.tasks:
             if found.id == task:
                 return signatures[found.id], found
+        if task in {found.id for found in written.tasks}:
+            told = f"task '{task}' of '{dataflow}' does not run: its rows come from a wider stream that others share"
+            raise InputError("TASK_NOT_RUN", told)
         near = nearest(task, [found.id for found in flow.tasks])
         hint = f"; did you mean '{near}'?" if near else ""
         raise InputError("UNKNOWN_TASK", f"dataflow '{dataflow}' has no task '{task}'{hint}")
 
-    def _publish(self, snapshot: Snapshot) -> None:
+    def _change(self, **choices: object) -> None:
+        """Publish other choices for the same dataflows."""
+        self._publish(Joined(replace(self.snapshot, **choices), self.shared))  # type: ignore[arg-type]
+
+    def _publish(self, joined: Joined) -> Applied:
+        if self._stopped:
+            raise InputError("ENGINE_STOPPED", "the engine is being stopped and takes no changes any more")
+        before = self.plan
+        snapshot = joined.snapshot.next()
         plan = compile_plan(snapshot, self.registry)
-        snapshot = replace(snapshot, since=plan.since())
+        staying = {*before.fragments, *snapshot.resting} - plan.fragments.keys()
+        resting = frozenset(staying if snapshot.strategy in STAYING else ())
+        snapshot = replace(snapshot, since=plan.since(), resting=resting)
         self.schemas.check(plan)
-        check_paths(self.scaling.executors, paths_read(plan, self.plan))
-        new = [fragment for fragment in plan.fragments.values() if fragment.id not in self.fragments]
-        # Hosts must find the plan before the first row that carries its number.
-        write_json(self.state.path / "hosts" / f"{snapshot.number}.json", plan.hosts())
-        running: list[RunningFragment] = []
+        check_paths(self.scaling.executors, paths_read(plan, before))
+        self._plans.prepare(plan)
+        prepared = self._fleet.prepare(plan, snapshot)
+        stopped = [f for f in self._fleet.holding(joined.stopped) if f.fragment.id in plan.fragments]
+        for fragment in stopped:
+            fragment.end()
         try:
-            running.extend(RunningFragment(fragment, snapshot.number, self._around) for fragment in new)
-            streams = [fragment.prepare(plan) for fragment in running]
-            for fragment in running:
-                self._apply_limit(fragment)
-        except BaseException:
-            for fragment in running:
-                _remove(fragment.folder)
-            raise
-        write_json(self.state.path / "snapshots" / f"{snapshot.number}.json", snapshot.as_dict())
-        self.snapshot, self.plan = snapshot, plan
-        self._left = {gone: last for gone, last in self._left.items() if gone not in plan.fragments}
-        # Readers first, so that nothing waits in a topic for its reader to come up.
-        for fragment, stream in sorted(
-            zip(running, streams, strict=True), key=lambda pair: pair[0].fragment.kind is Kind.SOURCE
-        ):
-            fragment.start(stream)
-            self.fragments[fragment.fragment.id] = fragment
-        self._retire()
-
-    def _retire(self) -> None:
-        """Stop fragments that the plan does not need, once nothing is on its way to them."""
-        needed = {*self.plan.fragments, *self._resting()}
-        for fragment_id in [known for known in self.fragments if known not in needed]:
-            fragment = self.fragments[fragment_id]
-            last = self._last_plan_with(fragment.fragment)
-            drained = fragment.fragment.kind is Kind.SOURCE or is_drained(fragment, last, self.fragments, self.exchange)
-            if drained or (fragment.failure is not None and fragment not in self._without_workers()):
+            for fragment in stopped:
                 fragment.stop()
-                fragment.finish()
-                del self.fragments[fragment_id]
-                _remove(fragment.folder)
-                for topic in fragment.fragment.reads:
-                    self.exchange.forget(topic)
-
-    def _resting(self) -> dict[str, tuple[Fragment, Plan]]:
-        """The sources that only paused dataflows read, with the plan that there would be without pauses."""
-        if not self.snapshot.paused:
-            return {}
-        every = compile_plan(replace(self.snapshot, paused=frozenset()), self.registry)
-        kept = [f for f in every.fragments.values() if f.kind is Kind.SOURCE and f.id not in self.plan.fragments]
-        return {fragment.id: (fragment, every) for fragment in kept}
-
-    def _last_plan_with(self, fragment: Fragment) -> Plan:
-        """The last plan that had a fragment."""
-        if fragment.id not in self._left:
-            number = self.plan.number
-            while number > 0 and fragment.id not in self._plan(number).fragments:
-                number -= 1
-            self._left[fragment.id] = self._plan(number)
-        return self._left[fragment.id]
-
-    # plans
-
-    def _plan(self, number: int) -> Plan:
-        return self.plan if number == self.plan.number else self._plan_of(number)
-
-    def _load_plan(self, number: int) -> Plan:
-        stored = read_json(self.state.path / "snapshots" / f"{number}.json")
-        if stored is None and number > 0:
-            raise HeadgateError("SNAPSHOT_GONE", f"plan snapshot {number} is not in {self.state.path / 'snapshots'}")
-        snapshot = Snapshot() if stored is None else Snapshot.from_dict(stored, self.registry)
-        return compile_plan(snapshot, self.registry)
-
-    def _last_snapshot(self) -> Snapshot:
-        numbers = [int(file.stem) for file in (self.state.path / "snapshots").glob("[0-9]*.json")]
-        if not numbers:
-            return Snapshot()
-        stored = read_json(self.state.path / "snapshots" / f"{max(numbers)}.json")
-        return Snapshot.from_dict(stored, self.registry)
-
-    def _go_on(self) -> None:
-        """Start what ran when the engine was last stopped, retired fragments that were not drained included.
-
-        What cannot be started, because its source is gone for example, keeps the others from nothing.
-        """
-        found = {fragment_id: (fragment, self.plan) for fragment_id, fragment in self.plan.fragments.items()}
-        found |= self._resting()
-        for folder in (self.state.path / "fragments").iterdir():
-            begun = read_json(folder / "fragment.json")
-            if folder.name in found:
-                continue
-            if begun is None or begun["snapshot"] > self.snapshot.number:
-                _remove(folder)  # the engine was killed as it removed it, or before it had made it
-                continue
-            plan = self._plan_of(begun["snapshot"])
-            fragment = plan.fragments[folder.name]
-            if fragment.kind is Kind.SOURCE:  # withdrawn just before the engine ended
-                RunningFragment(fragment, plan.number, self._around).finish()
-                _remove(folder)
-            else:
-                found[folder.name] = (fragment, plan)
-        for fragment, plan in found.values():
-            running = RunningFragment(fragment, plan.number, self._around)
-            self.fragments[fragment.id] = running
-            self._start(running, plan)
-
-    def _start(self, fragment: RunningFragment, plan: Plan) -> None:
-        """Start a fragment that has run before, or remember why it cannot be started."""
-        try:
-            self._apply_limit(fragment)
-            fragment.start(fragment.prepare(plan))
-            fragment.refusal = None
-        except HeadgateError as error:
-            fragment.refusal = error.message
-        except PySparkException as error:
-            fragment.refusal = " ".join(str(error).split())[:300]
+            self._plans.publish(snapshot, plan)
+        except BaseException:
+            for fragment in stopped:
+                self._fleet.restart(fragment)
+            raise
+        self.shared = joined.shared
+        self._fleet.go_on_with(plan)
+        for fragment in stopped:
+            self._fleet.restart(fragment)
+        self._fleet.start(prepared)
+        self._fleet.retire()
+        self._meter()
+        touched = [change.fragments_touched(_tasks(before)) for change in joined.withdrawals]
+        touched += [submission.change.fragments_touched(_tasks(plan)) for submission in joined.submissions]
+        return Applied(
+            snapshot.number,
+            joined.submissions,
+            joined.withdrawals,
+            tuple(dict.fromkeys(name for names in touched for name in names)),
+            tuple(fragment.fragment.id for fragment, _ in prepared),
+            tuple(fragment.fragment.id for fragment in stopped),
+        )
 
     # watching
 
@@ -420,17 +417,21 @@ class Engine:
         with self._lock:
             self._check_spark()
             self.outbox.retry()
-            for fragment in [found for found in self.fragments.values() if found.refusal is not None]:
-                if fragment.fragment.id in self.plan.fragments:
-                    self._start(fragment, self.plan)
-            for fragment in self._without_workers()[:1]:  # one at a time: they failed because many started at once
-                self._restart(fragment)
-            self._retire()
+            self._fleet.start_refused()
+            for fragment in self._fleet.without_workers()[:1]:  # one at a time: they failed as many started at once
+                self._fleet.restart(fragment)
+            self._fleet.retire()
             self._compact()
             self._trim_log()
+            self._meter()
         if time.monotonic() - self._observed >= OBSERVE_EVERY_S:
             self._observed = time.monotonic()
             self.history.append(self._observer.observe())
+
+    def _meter(self) -> None:
+        """Keep the record of usage up to date."""
+        usage = usage_of(self.plan, self.snapshot.dataflows, self._price_per_h)
+        self._journal.changed(int(time.time()), usage)
 
     def _compact(self) -> None:
         """Remove plan snapshots that nothing needs, now and then."""
@@ -438,20 +439,14 @@ class Engine:
             return
         self._compacted = self.snapshot.number
         running = list(self.fragments.values())
-        last = [self._last_plan_with(f.fragment) for f in running if f.fragment.id not in self.plan.fragments]
-        oldest = oldest_under_way(running, last, self.exchange, self.state.path / "pending", self.snapshot.number)
-        folders = [self.state.path / name for name in ("snapshots", "hosts")]
-        remove_snapshots(folders, oldest, {fragment.begun for fragment in running}, HISTORY_BYTES)
+        pending = self.state.path / "pending"
+        oldest = oldest_under_way(running, self._fleet.left(), self.exchange, pending, self.snapshot.number)
+        remove_snapshots(self._plans.folders, oldest, {fragment.begun for fragment in running}, HISTORY_BYTES)
 
     def mendable(self) -> bool:
         """Whether something that failed is tried again by itself: a source that may come, workers that were slow."""
         refused = any(fragment.refusal is not None for fragment in list(self.fragments.values()))
-        return refused or bool(self._without_workers())
-
-    def _without_workers(self) -> list[RunningFragment]:
-        """The fragments that failed because their Python workers did not come up in time."""
-        found = [(fragment, fragment.failure or "") for fragment in list(self.fragments.values())]
-        return [fragment for fragment, reason in found if workers_were_late(reason)]
+        return refused or bool(self._fleet.without_workers())
 
     def _check_spark(self) -> None:
         """Raise when Spark's process, if this engine has started it, has ended by itself."""
@@ -499,9 +494,9 @@ class Engine:
                 fragment.query.processAllAvailable()
         except PySparkException as error:
             reason = fragment.failure or str(error)
-            if fragment in self._without_workers():
+            if fragment in self._fleet.without_workers():
                 with self._lock:
-                    self._restart(fragment)
+                    self._fleet.restart(fragment)
             elif not despite_failures:
                 raise HeadgateError("FRAGMENT_FAILED", f"fragment {fragment.fragment.id} failed: {reason}") from None
 
@@ -509,9 +504,13 @@ class Engine:
         """How dataflows and fragments are doing."""
         with self._lock:
             running = list(self.fragments.values())
+            tasks: dict[str, list[RunningTask]] = {}
+            for task in self.plan.tasks.values():
+                for user in task.users:
+                    tasks.setdefault(user, []).append(task)
             flows = [
-                dataflow_status(flow, self.snapshot, self.plan, running, self.outbox)
-                for flow in self.snapshot.dataflows
+                dataflow_status(flow, tasks.get(flow.name, []), self.snapshot, self.plan, running, self.outbox)
+                for flow in self.dataflows
             ]
             return flows, [fragment_status(fragment) for fragment in running]
 
@@ -529,21 +528,30 @@ class Engine:
             )
         )
 
+    def about(self) -> dict[str, Any]:
+        """Which engine this is."""
+        return {
+            "state": str(self.state.path),
+            "process": os.getpid(),
+            "folder": str(Path.cwd()),
+            "strategy": self.snapshot.strategy.value,
+            "snapshot": self.snapshot.number,
+        }
+
     def stop(self) -> None:
         """Stop every fragment after the epoch under way, and let go of the state directory."""
         with self._lock:
+            self._stopped = True
             try:
                 self._check_spark()
                 self.aside.stop()
-                for fragment in self.fragments.values():
-                    fragment.end()
-                for fragment in self.fragments.values():
-                    fragment.stop()
+                self._fleet.stop()
                 if self._own_spark:
                     self.spark.stop()
             except HeadgateError:
                 pass  # there is nothing left to stop
             finally:
+                self._journal.ended(int(time.time()))
                 self.fragments.clear()
                 self.state.close()
 
@@ -562,7 +570,9 @@ def _check_partitions(count: int | None) -> None:
         raise InputError("BAD_PARTITIONS", f"{count} partitions: at least 1 is needed")
 
 
-def _remove(folder: Path) -> None:
-    """Remove a fragment's folder. Without its description it is nobody's, however far the removal gets."""
-    (folder / "fragment.json").unlink(missing_ok=True)
-    shutil.rmtree(folder, ignore_errors=True)
+def _tasks(plan: Plan) -> dict[str, tuple[Signature, ...]]:
+    """What each fragment of a plan runs."""
+    return {
+        name: (*(fragment.roots if fragment.kind not in FED else ()), *fragment.tasks)
+        for name, fragment in plan.fragments.items()
+    }

@@ -203,6 +203,8 @@ class Epochs:
         elif fragment.kind is Kind.FEEDBACK:
             if fragment.roots[0] in plan.tasks and runs(fragment.roots[0]):
                 fusion.feedback(plan.tasks[fragment.roots[0]], rows)
+        elif fragment.kind is Kind.PROXY:
+            fusion.proxy(plan.tasks[fragment.roots[0]], rows)
         else:
             fusion.source(fragment.roots[0], rows)
         targets: list[tuple[str, str]] = []

@@ -34,7 +34,7 @@ from headgate.runtime.failures import reason_of
 from headgate.runtime.host import groups_for, host
 from headgate.runtime.jobs import tagged
 from headgate.runtime.native import native_stream
-from headgate.runtime.plan import Feed, Fragment, Kind, Plan
+from headgate.runtime.plan import FED, Feed, Fragment, Kind, Plan
 from headgate.runtime.plan_log import PlanLog
 from headgate.runtime.records import EpochRecord
 from headgate.runtime.replay import is_played, rows_kept_back
@@ -282,7 +282,7 @@ class RunningFragment:
 
     def _plans(self, epoch: int) -> list[Plan]:
         """The plans that an epoch's rows belong to."""
-        if self.fragment.kind in (Kind.KEYED, Kind.FEEDBACK):
+        if self.fragment.kind is Kind.KEYED or self.fragment.kind in FED:
             return [self.around.plan(number) for number in self._carried(epoch)]
         number = self.log.at(epoch) if epoch == self._replayed else None
         plan = self.around.current() if number is None else self.around.plan(number)

@@ -395,6 +395,13 @@ class Fusion:
         self._rows[signature, "out"] = [rows]
         self._count(Signature(signature), "out", rows.frame)
 
+    def proxy(self, task: RunningTask, frame: DataFrame) -> None:
+        """The rows of a task that another fragment runs."""
+        names = [name for name in frame.columns if not name.startswith("__")]
+        ports = [(task.signature, port.name) for port in task.ports.outputs]
+        rows = self._new(frame.select(*map(quoted, names)), names, any(port in self._branching for port in ports))
+        self._rows |= {port: [rows] for port in ports}
+
     def hosted(self, tasks: Sequence[RunningTask], frame: DataFrame) -> None:
         """The rows of a keyed host: for each hosted task the row with its result, or none if it lets none pass."""
         names = _visible(frame)

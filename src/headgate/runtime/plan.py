@@ -6,7 +6,8 @@ below *roots*, one fragment each:
 - a **source** task: a live fragment that reads it;
 - a **keyed host**: every keyed task with the same input streams and key columns, in one stateful query;
 - a **native** task (event-time window, join): a stateful query of its own;
-- a **feedback** stream: a live fragment that reads it back from the exchange.
+- a **feedback** stream: a live fragment that reads it back from the exchange;
+- a **proxy**: where a strategy keeps units of tasks apart, what a unit reads of a task of another one.
 
 A fragment runs the stateless tasks that its root's rows reach. A task that rows of several roots reach is run in each
 of those fragments, for their own rows: it treats each row by itself, so nothing is computed twice. Streams into a
@@ -16,25 +17,27 @@ stateful task or back into the graph are handed over through *topics* of the exc
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 from headgate.errors import InputError
-from headgate.model.config import canonical_text
+from headgate.model.config import Config, canonical_text
+from headgate.model.dataflow import Dataflow
 from headgate.model.graph import Graph
+from headgate.model.identity import remembered
 from headgate.model.names import DataflowName, Signature
 from headgate.model.registry import Registry
 from headgate.model.stream import ByPredicate, Stream
-from headgate.model.task import Alternate, Ports
-from headgate.model.task_type import Role, State, TaskConfig
+from headgate.model.task import Alternate, Ports, Task
+from headgate.model.task_type import Role, State, TaskConfig, TaskType
 from headgate.runtime.snapshot import Snapshot, alternate_key
-from headgate.sharing.merge import merge
-from headgate.sharing.signature import sign
+from headgate.sharing.deduplicate import deduplicate
 from headgate.tasks.stateful import KeyedConfig
 
-__all__ = ["Feed", "Fragment", "Kind", "Plan", "RunningTask", "Topic", "compile_plan"]
+__all__ = ["FED", "Feed", "Fragment", "Kind", "Plan", "RunningTask", "Topic", "compile_plan"]
 
 
 class Kind(StrEnum):
@@ -44,6 +47,11 @@ class Kind(StrEnum):
     KEYED = "keyed"
     NATIVE = "native"
     FEEDBACK = "feedback"
+    PROXY = "proxy"
+
+
+FED = (Kind.FEEDBACK, Kind.PROXY)
+"""What begins with rows of a task that other fragments run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +104,15 @@ class Fragment:
     id: str
     kind: Kind
     roots: tuple[Signature, ...]
-    """The source or native task, or the keyed tasks of a host in the order of their results."""
+    """The source or native task, or the keyed tasks of a host in the order of their results.
+
+    Of a feedback fragment the task that the rows come back to, of a proxy the task that it stands for."""
 
     tasks: tuple[Signature, ...]
     """The stateless tasks it runs, each after those that feed it."""
 
     feeds: tuple[Feed, ...]
-    """The streams that a host, native task or feedback fragment reads."""
+    """The streams that a host, native task, feedback fragment or proxy reads."""
 
     key: tuple[str, ...]
     writes: tuple[Topic, ...]
@@ -144,11 +154,12 @@ def compile_plan(snapshot: Snapshot, registry: Registry) -> Plan:
     """Compile a snapshot; raises :class:`InputError` for what cannot be run."""
     tasks = _running_tasks(snapshot, registry)
     readers = _readers(tasks)
-    fragments = _roots(tasks)
-    below = {root.id: _reach(root, tasks, readers) for root in fragments}
+    units = snapshot.units
+    fragments = [*_roots(tasks, units), *_proxies(tasks, units)]
+    below = {root.id: _reach(root, tasks, readers, units) for root in fragments}
     placed: dict[Signature, list[str]] = {}
     for root in fragments:
-        for signature in (*below[root.id], *(root.roots if root.kind is not Kind.FEEDBACK else ())):
+        for signature in (*below[root.id], *(root.roots if root.kind not in FED else ())):
             placed.setdefault(signature, []).append(root.id)
     writes: dict[str, list[Topic]] = {root.id: [] for root in fragments}
     reads: dict[str, list[str]] = {root.id: [] for root in fragments}
@@ -179,35 +190,71 @@ def compile_plan(snapshot: Snapshot, registry: Registry) -> Plan:
     return plan
 
 
-def _running_tasks(snapshot: Snapshot, registry: Registry) -> dict[Signature, RunningTask]:
-    merged = merge(snapshot.running)
-    signatures = sign(merged.graph)
-    graph = Graph(merged.graph)
-    tasks = {}
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A task of one dataflow, with what compiling it does not depend on the snapshot for."""
+
+    signature: Signature
+    name: str
+    task: Task
+    best: Alternate
+    feeds: tuple[Feed, ...]
+
+
+def _parts(dataflow: Dataflow) -> tuple[_Part, ...]:
+    """The tasks of a dataflow, each after those that feed it."""
+    alone = deduplicate(dataflow)
+    graph, signatures = Graph(alone.dataflow), alone.signatures
+    parts = []
     for task_id in graph.order():
-        task, signature = graph.tasks[task_id], signatures[task_id]
-        wanted = snapshot.active.get(signature)
+        task = graph.tasks[task_id]
+        feeds = tuple(_feed(stream, signatures[stream.source]) for stream in graph.feeds[task_id])
         best = max(task.alternates, key=lambda alternate: alternate.value)
-        alternate = next((way for way in task.alternates if alternate_key(way) == wanted), best)
-        kind = registry[alternate.type]
-        if kind.name == "opaque":
-            raise InputError(
-                "CANNOT_RUN", f"task '{task_id}' is opaque: it stands for work and does none; give it a type"
-            )
-        tasks[signature] = RunningTask(
-            signature,
-            task_id,
-            alternate,
-            kind.config.model_validate(alternate.config.as_dict()),
-            task.ports or kind.ports,
-            kind.state,
-            kind.role,
-            tuple(_feed(stream, signatures[stream.source]) for stream in graph.feeds[task_id]),
-            merged.users[task_id],
-            snapshot.partitions.get(signature),
-            snapshot.since.get(signature, snapshot.number),
-        )
-    return tasks
+        parts.append(_Part(signatures[task_id], f"{dataflow.name}.{task_id}", task, best, feeds))
+    return tuple(parts)
+
+
+# Of many dataflows, all but a few are the same from one snapshot to the next.
+_parts_of = remembered(_parts)
+
+
+@lru_cache(maxsize=100_000)
+def _options(kind: TaskType, config: Config) -> TaskConfig:
+    return kind.config.model_validate(config.as_dict())
+
+
+def _running_tasks(snapshot: Snapshot, registry: Registry) -> dict[Signature, RunningTask]:
+    """Every task once, called after the first dataflow that has it; each after those that feed it."""
+    first: dict[Signature, _Part] = {}
+    users: dict[Signature, list[DataflowName]] = {}
+    for dataflow in snapshot.running:
+        for part in _parts_of(dataflow):
+            first.setdefault(part.signature, part)
+            users.setdefault(part.signature, []).append(dataflow.name)
+    return {signature: _running(part, users[signature], snapshot, registry) for signature, part in first.items()}
+
+
+def _running(part: _Part, users: Sequence[DataflowName], snapshot: Snapshot, registry: Registry) -> RunningTask:
+    alternate, wanted = part.best, snapshot.active.get(part.signature)
+    if wanted is not None:
+        alternate = next((way for way in part.task.alternates if alternate_key(way) == wanted), part.best)
+    kind = registry[alternate.type]
+    if kind.name == "opaque":
+        told = f"task '{part.name}' is opaque: it stands for work and does none; give it a type"
+        raise InputError("CANNOT_RUN", told)
+    return RunningTask(
+        part.signature,
+        part.name,
+        alternate,
+        _options(kind, alternate.config),
+        part.task.ports or kind.ports,
+        kind.state,
+        kind.role,
+        part.feeds,
+        tuple(users),
+        snapshot.partitions.get(part.signature),
+        snapshot.since.get(part.signature, snapshot.number),
+    )
 
 
 def _feed(stream: Stream, source: Signature) -> Feed:
@@ -230,31 +277,58 @@ def _readers(tasks: Mapping[Signature, RunningTask]) -> Readers:
 class _Root:
     id: str
     kind: Kind
+    unit: int
     roots: tuple[Signature, ...]
     feeds: tuple[Feed, ...] = ()
     key: tuple[str, ...] = ()
 
 
-def _roots(tasks: Mapping[Signature, RunningTask]) -> list[_Root]:
+Units = Mapping[Signature, int]
+
+
+def _roots(tasks: Mapping[Signature, RunningTask], units: Units) -> list[_Root]:
     roots: list[_Root] = []
-    hosts: dict[str, list[RunningTask]] = {}
+    hosts: dict[tuple[str, int], list[RunningTask]] = {}
     for task in tasks.values():
+        unit = units.get(task.signature, 0)
         if task.role is Role.SOURCE:
-            roots.append(_Root(f"source-{task.signature[:16]}", Kind.SOURCE, (task.signature,)))
+            roots.append(_Root(f"source-{task.signature[:16]}", Kind.SOURCE, unit, (task.signature,)))
         elif task.state is State.NATIVE:
-            roots.append(_Root(f"native-{task.signature[:16]}", Kind.NATIVE, (task.signature,), task.feeds))
+            roots.append(_Root(f"native-{task.signature[:16]}", Kind.NATIVE, unit, (task.signature,), task.feeds))
         elif task.state is State.KEYED:
-            hosts.setdefault(_host_identity(task), []).append(task)
+            hosts.setdefault((_host_identity(task), unit), []).append(task)
         else:
             for feed in task.feeds:
                 if feed.feedback:
                     name = _digest(f"{task.signature} {feed.identity}")
-                    roots.append(_Root(f"feedback-{name}", Kind.FEEDBACK, (task.signature,), (feed,)))
-    for identity, hosted in hosts.items():
+                    roots.append(_Root(f"feedback-{name}", Kind.FEEDBACK, unit, (task.signature,), (feed,)))
+    for (identity, unit), hosted in hosts.items():
         ordered = sorted(hosted, key=lambda task: task.signature)
         members = tuple(task.signature for task in ordered)
-        roots.append(_Root(f"keyed-{_digest(identity)}", Kind.KEYED, members, ordered[0].feeds, _key(ordered[0])))
+        name = _digest(f"{identity} {unit}" if unit else identity)
+        roots.append(_Root(f"keyed-{name}", Kind.KEYED, unit, members, ordered[0].feeds, _key(ordered[0])))
     return roots
+
+
+def _proxies(tasks: Mapping[Signature, RunningTask], units: Units) -> list[_Root]:
+    """What stateless tasks read of tasks in other units: one proxy for each such task and reading unit."""
+    if not units:
+        return []
+    found: dict[tuple[Signature, int], None] = {}
+    for task in tasks.values():
+        unit = units.get(task.signature, 0)
+        for feed in task.feeds:
+            if task.state is State.NONE and not feed.feedback and units.get(feed.source, 0) != unit:
+                found[feed.source, unit] = None
+    return [
+        _Root(f"proxy-{_digest(f'{source} {unit}')}", Kind.PROXY, unit, (source,), (_whole(tasks[source]),))
+        for source, unit in found
+    ]
+
+
+def _whole(task: RunningTask) -> Feed:
+    """All that a task puts out; it is the same at each of its ports."""
+    return Feed(task.signature, task.ports.outputs[0].name, "in", None, None, False)
 
 
 def _key(task: RunningTask) -> tuple[str, ...]:
@@ -266,15 +340,16 @@ def _host_identity(task: RunningTask) -> str:
     return canonical_text([sorted(feed.identity for feed in task.feeds), [name.casefold() for name in _key(task)]])
 
 
-def _reach(root: _Root, tasks: Mapping[Signature, RunningTask], readers: Readers) -> list[Signature]:
-    """The stateless tasks below a root, in the order of the merged graph."""
+def _reach(root: _Root, tasks: Mapping[Signature, RunningTask], readers: Readers, units: Units) -> list[Signature]:
+    """The stateless tasks below a root and in its unit, in the order of the merged graph."""
     reached: set[Signature] = set()
     waiting = list(root.roots)
     if root.kind is Kind.FEEDBACK:
         reached.add(root.roots[0])
     while waiting:
         for feed, reader in readers[waiting.pop()]:
-            if not feed.feedback and reader.state is State.NONE and reader.signature not in reached:
+            here = units.get(reader.signature, 0) == root.unit
+            if here and not feed.feedback and reader.state is State.NONE and reader.signature not in reached:
                 reached.add(reader.signature)
                 waiting.append(reader.signature)
     return [signature for signature in tasks if signature in reached]

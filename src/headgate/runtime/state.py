@@ -10,6 +10,8 @@
     exchange/TOPIC/      derived streams
     staging/ID/          what an epoch has written and not yet committed
     pending/SINK/        what a sink has refused and will be offered again
+    usage/               who has used the machines, and for how long
+    control.sock         where the running engine listens, if it does
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from headgate.model.dataflow import Dataflow
 from headgate.model.names import Signature
 from headgate.runtime.fragment import RunningFragment
 from headgate.runtime.outbox import SinkOutbox
-from headgate.runtime.plan import Plan
+from headgate.runtime.plan import Plan, RunningTask
 from headgate.runtime.snapshot import Snapshot
 
 __all__ = ["DataflowStatus", "FragmentStatus", "dataflow_status", "fragment_status"]
@@ -47,13 +47,17 @@ class DataflowStatus:
 
 
 def dataflow_status(
-    dataflow: Dataflow, snapshot: Snapshot, plan: Plan, running: Sequence[RunningFragment], outbox: SinkOutbox
+    dataflow: Dataflow,
+    mine: Sequence[RunningTask],
+    snapshot: Snapshot,
+    plan: Plan,
+    running: Sequence[RunningFragment],
+    outbox: SinkOutbox,
 ) -> DataflowStatus:
-    """How a dataflow is doing.
+    """How a dataflow, to which some tasks of the plan belong, is doing.
 
     It is degraded where a sink of its refuses rows, a task of its raises, or a fragment that runs it has failed.
     """
-    mine = [task for task in plan.tasks.values() if dataflow.name in task.users]
     signatures = {task.signature for task in mine}
     reasons = [outbox.refusals[signature] for signature in signatures if signature in outbox.refusals]
     mine_run = [f for f in running if signatures & {*f.fragment.tasks, *f.fragment.roots}]

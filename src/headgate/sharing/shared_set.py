@@ -72,6 +72,18 @@ class SharedSet:
         submission = Submission(change, running.find(dataflow.name).dataflow, alone.signatures, rewritten.wider)
         return replace(self, running=running, index=self.index.add(found)), submission
 
+    def merge(self, dataflow: Dataflow) -> tuple[SharedSet, Submission]:
+        """Merge a dataflow just as it is: one that was rewritten before, or that is to be kept as it was written."""
+        running, change = self.running.submit(dataflow)
+        merged = running.find(dataflow.name)
+        submission = Submission(change, merged.dataflow, merged.signatures)
+        if not self.semantic:
+            return replace(self, running=running), submission
+        # Where nothing runs, nothing is rewritten, and all tasks become known.
+        known = rewrite(merged.dataflow, RunningSet(), FormIndex(), self.registry).known
+        found = {task.signature: known.get(task.signature, Known()) for task in change.own}
+        return replace(self, running=running, index=self.index.add(found)), submission
+
     def withdraw(self, name: DataflowName | str) -> tuple[SharedSet, Change]:
         """Unmerge a dataflow; raises :class:`~headgate.errors.InputError` when it is not there."""
         running, change = self.running.withdraw(name)

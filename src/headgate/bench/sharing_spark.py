@@ -1,0 +1,313 @@
+"""The Spark part of ``headgate bench sharing``: the 21 RIoTBench-like dataflows, run for real under every strategy.
+
+Each strategy gets an engine of its own on one Spark, in turn, over the same rows:
+
+1. *submissions*: rows keep coming while the dataflows are submitted one after the other; an operation lasts from the
+   request until the first row of the new dataflow is at a sink of its own;
+2. *cost*: nothing else comes; a fixed number of rows is handed to all 21, and the CPU of all processes is counted until
+   the last of them is at its sinks. That every strategy puts out the same rows is checked;
+3. *withdrawals*: rows come again; some dataflows are withdrawn one after the other, and an operation lasts until the
+   last row of the dataflow is at its sinks, and the request is answered.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import statistics
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from headgate.bench.measured import Measured, cpu_seconds
+from headgate.formats import parse
+from headgate.model.dataflow import Dataflow
+from headgate.sharing.strategy import Strategy
+from headgate.simulation.collections import riotbench_like
+
+__all__ = ["run", "runnable"]
+
+COLUMNS = "id bigint, sensor string, t double, h double, p double, zone string"
+EVERY_S, FEW_ROWS = 0.5, 50
+"""How often a source gets a small file while operations are timed, and how many rows are in it."""
+
+FILES, ROWS = 4, 20_000
+"""For the cost: files of each source, one a micro-batch, and their rows."""
+
+FIRST_ROW = 1_000_000_000
+"""Rows of the part that is compared are numbered from here on."""
+
+WITHDRAWALS = 7
+PATIENCE_S = 240.0
+
+Progress = Callable[[str], None]
+
+WORKS: tuple[dict[str, Any], ...] = (
+    {"type": "filter", "config": {"where": "t > -15"}},
+    {"type": "derive", "config": {"columns": {"zone": "regexp_replace(lower(zone), '[aeiou]', '*')"}}},
+    {"type": "derive", "config": {"columns": {"sensor": "substr(sha2(concat(sensor, zone), 256), 1, 16)"}}},
+    {"type": "filter", "config": {"where": "h < 95"}},
+    {"type": "derive", "config": {"columns": {"t": "t * 0.5 + sqrt(abs(h))"}}},
+    {"type": "moving_average", "config": {"key": ["zone"], "column": "t", "size": 5, "into": "p"}},
+    {"type": "sample", "config": {"share": 0.9, "seed": 3}},
+    {"type": "derive", "config": {"columns": {"h": "100 * exp(-t * t / 900) * log(2 + abs(h))"}}},
+    {"type": "select", "config": {"columns": ["id", "sensor", "t", "h", "p", "zone"]}},
+    {"type": "range_filter", "config": {"ranges": {"p": [-1e9, 1e9]}}},
+    {"type": "derive", "config": {"columns": {"zone": "upper(concat(zone, substr(sensor, 1, 2)))"}}},
+    {"type": "derive", "config": {"columns": {"p": "p + sin(t) * cos(h)"}}},
+    {"type": "derive", "config": {"columns": {"sensor": "md5(concat(sensor, cast(t as string)))"}}},
+)
+"""What the collection's kinds of steps do; each hands on the columns that it gets, so any may follow any."""
+
+
+def runnable(flow: Dataflow, sources: Path, sinks: Path) -> Dataflow:
+    """A dataflow of the collection with work in place of labels, and a sink behind every task that nothing reads."""
+    inputs: dict[str, list[str]] = {task.id: [] for task in flow.tasks}
+    for stream in flow.streams:
+        inputs[stream.target].append(stream.source)
+    read = {stream.source for stream in flow.streams}
+    tasks: list[dict[str, Any]] = []
+    for task in flow.tasks:
+        label = str(task.config["label"])
+        if label.startswith("source"):
+            config = {"path": str(sources / label), "columns": COLUMNS, "files_per_batch": 1}
+            tasks.append({"id": task.id, "type": "read_files", "config": config})
+        else:
+            work = WORKS[int(label.removeprefix("step"))]
+            tasks.append({"id": task.id, **work, "inputs": inputs[task.id]})
+        if task.id not in read:
+            config = {"path": str(sinks / flow.name / task.id), "format": "parquet"}
+            tasks.append({"id": f"{task.id}_out", "type": "write_files", "config": config, "inputs": [task.id]})
+    document = {"name": flow.name, "owner": flow.owner, "tasks": tasks}
+    return parse(json.dumps(document), "json").dataflow
+
+
+def run(seed: int, progress: Progress) -> Measured:
+    """Run every strategy on one Spark; one before them is not counted, since Spark gets warm only at work."""
+    from headgate.runtime.session import open_session
+
+    folder = Path(tempfile.mkdtemp(prefix="headgate-bench-"))
+    spark = open_session("local[2]", {"spark.driver.memory": "3g"})
+    found: dict[Strategy, _Found] = {}
+    try:
+        flows = riotbench_like(seed).dataflows
+        _Trial(spark, folder / "warm", Strategy.HOT, flows[:6], seed, progress).run(withdrawals=2)
+        for strategy in Strategy:
+            trial = _Trial(spark, folder / strategy.value, strategy, flows, seed, progress)
+            found[strategy] = trial.run(WITHDRAWALS)
+            shutil.rmtree(folder / strategy.value, ignore_errors=True)
+    finally:
+        spark.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+    counts = {strategy.value: one.rows for strategy, one in found.items()}
+    assert len({json.dumps(rows, sort_keys=True) for rows in counts.values()}) == 1, f"rows differ: {counts}"
+    figures = _figures(found)
+    return Measured(figures, {"spark": {s.value: one.samples() for s, one in found.items()}}, _table(figures, found))
+
+
+@dataclass
+class _Found:
+    """What one strategy took."""
+
+    submit_s: list[float] = field(default_factory=list)
+    withdraw_s: list[float] = field(default_factory=list)
+    cpu_s: float = 0.0
+    wall_s: float = 0.0
+    queries: int = 0
+    rows: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def operation_s(self) -> float:
+        return statistics.fmean([*self.submit_s, *self.withdraw_s])
+
+    def samples(self) -> dict[str, Any]:
+        return {"submit_s": self.submit_s, "withdraw_s": self.withdraw_s, "cpu_s": self.cpu_s, "queries": self.queries}
+
+
+class _Trial:
+    """One strategy, from the first submission to the last withdrawal."""
+
+    def __init__(
+        self, spark: Any, place: Path, strategy: Strategy, flows: tuple[Dataflow, ...], seed: int, progress: Progress
+    ) -> None:
+        self.spark, self.place, self.strategy, self.progress = spark, place, strategy, progress
+        self.draw = random.Random(seed)
+        self.feeder = _Feeder(place / "in", random.Random(seed))
+        self.flows = [runnable(flow, place / "in", place / "out") for flow in flows]
+
+    def run(self, withdrawals: int) -> _Found:
+        from headgate.runtime.engine import Engine
+
+        found = _Found()
+        with Engine(self.place / "state", spark=self.spark, trigger_s=0.5, strategy=self.strategy) as engine:
+            with self.feeder.feeding(), self._keeping_house(engine):
+                for number, flow in enumerate(self.flows, 1):
+                    found.submit_s.append(self._submitted(engine, flow))
+                    took = f"{found.submit_s[-1]:.1f} s"
+                    self.progress(f"{self.strategy.value}: submission {number} of {len(self.flows)}, {took}")
+            found.queries = len(engine.fragments)
+            self._cost(engine, found)
+            gone = self.draw.sample(self.flows, withdrawals)
+            with self.feeder.feeding(), self._keeping_house(engine):
+                for flow in gone:
+                    found.withdraw_s.append(self._withdrawn(engine, flow))
+                    self.progress(f"{self.strategy.value}: withdrawal, {found.withdraw_s[-1]:.1f} s")
+            failed = engine.failures()
+            assert not failed, failed
+        return found
+
+    @contextmanager
+    def _keeping_house(self, engine: Any) -> Iterator[None]:
+        """What ``headgate run`` does once a second."""
+        ended = threading.Event()
+
+        def keep() -> None:
+            while not ended.wait(1.0):
+                engine.housekeep()
+
+        thread = threading.Thread(target=keep, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+    def _parts(self, flow: Dataflow) -> list[Path]:
+        return list((self.place / "out" / flow.name).glob("*/*.parquet"))
+
+    def _submitted(self, engine: Any, flow: Dataflow) -> float:
+        began = time.monotonic()
+        engine.submit(flow)
+        while not self._parts(flow):
+            time.sleep(0.01)
+            assert time.monotonic() - began < PATIENCE_S, f"no row of {flow.name}: {engine.failures()}"
+        return time.monotonic() - began
+
+    def _withdrawn(self, engine: Any, flow: Dataflow) -> float:
+        wall, began = time.time(), time.monotonic()
+        engine.withdraw(flow.name)
+        answered = time.monotonic() - began
+        # Whatever is on its way to the sinks when the request is answered comes with the epochs under way.
+        quiet, before = time.monotonic(), len(self._parts(flow))
+        while time.monotonic() - quiet < 4.0:
+            time.sleep(0.05)
+            if len(self._parts(flow)) != before:
+                quiet, before = time.monotonic(), len(self._parts(flow))
+        last = max((part.stat().st_ctime for part in self._parts(flow)), default=wall) - wall
+        return max(answered, last)
+
+    def _cost(self, engine: Any, found: _Found) -> None:
+        self.progress(f"{self.strategy.value}: {3 * FILES * ROWS:,} rows through {len(self.flows)} dataflows")
+        engine.wait_until_idle()
+        before, began = cpu_seconds(), time.monotonic()
+        self.feeder.drop_large()
+        engine.wait_until_idle()
+        found.cpu_s, found.wall_s = cpu_seconds() - before, time.monotonic() - began
+        for flow in self.flows:
+            found.rows[flow.name] = sum(map(_large_rows, self._parts(flow)))
+
+
+def _large_rows(part: Path) -> int:
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    return int(pc.sum(pc.greater_equal(pq.read_table(part, columns=["id"]).column("id"), FIRST_ROW)).as_py() or 0)
+
+
+class _Feeder:
+    """Puts files of rows into the folders of the three sources."""
+
+    def __init__(self, folder: Path, draw: random.Random) -> None:
+        self.folders = [folder / f"source{number}" for number in range(3)]
+        self.draw, self.number = draw, 0
+        for source in self.folders:
+            source.mkdir(parents=True)
+        self._drop(FEW_ROWS, 0)
+
+    @contextmanager
+    def feeding(self) -> Iterator[None]:
+        """Small files all the time."""
+        ended = threading.Event()
+
+        def feed() -> None:
+            while not ended.wait(EVERY_S):
+                self._drop(FEW_ROWS, self.number * FEW_ROWS)
+
+        thread = threading.Thread(target=feed, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+    def drop_large(self) -> None:
+        for number in range(FILES):
+            self._drop(ROWS, FIRST_ROW + number * ROWS, random.Random(number))
+
+    def _drop(self, rows: int, first: int, draw: random.Random | None = None) -> None:
+        for source in self.folders:
+            hidden = source.parent / f".{source.name}"
+            hidden.write_text(_lines(rows, first, draw or self.draw), encoding="utf-8")
+            hidden.rename(source / f"{self.number:06d}.json")
+        self.number += 1
+
+
+def _lines(count: int, first: int, draw: random.Random) -> str:
+    rows = (
+        {
+            "id": first + n,
+            "sensor": f"s{draw.randrange(5_000)}",
+            "t": round(draw.uniform(-20, 60), 2),
+            "h": round(draw.uniform(0, 100), 2),
+            "p": round(draw.uniform(900, 1100), 1),
+            "zone": f"zone{draw.randrange(200)}",
+        }
+        for n in range(count)
+    )
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def _figures(found: Mapping[Strategy, _Found]) -> dict[str, float]:
+    alone = found[Strategy.NONE]
+    figures = {
+        "cpu_ratio": found[Strategy.HOT].cpu_s / alone.cpu_s,
+        "operation_s": found[Strategy.HOT].operation_s,
+    }
+    for strategy, one in found.items():
+        figures |= {
+            f"cpu_ratio_{strategy.value}": one.cpu_s / alone.cpu_s,
+            f"cpu_s_{strategy.value}": one.cpu_s,
+            f"operation_s_{strategy.value}": one.operation_s,
+            f"submit_s_{strategy.value}": statistics.median(one.submit_s),
+            f"withdraw_s_{strategy.value}": statistics.median(one.withdraw_s),
+            f"queries_{strategy.value}": float(one.queries),
+        }
+    others = [one for strategy, one in found.items() if strategy is not Strategy.HOT]
+    figures["hot_is_best_in_cpu"] = float(found[Strategy.HOT].cpu_s < min(one.cpu_s for one in others))
+    figures["hot_is_best_in_operations"] = float(figures["operation_s"] < min(one.operation_s for one in others))
+    return {name: round(value, 4) for name, value in figures.items()}
+
+
+def _table(figures: Mapping[str, float], found: Mapping[Strategy, _Found]) -> str:
+    rows = [["on Spark", "queries", "CPU s", "of none's", "operation s", "submit s (p50)", "withdraw s (p50)"]]
+    rows += [
+        [
+            strategy.value,
+            str(one.queries),
+            f"{one.cpu_s:.1f}",
+            f"{figures[f'cpu_ratio_{strategy.value}']:.2f}",
+            *(f"{figures[f'{name}_{strategy.value}']:.2f}" for name in ("operation_s", "submit_s", "withdraw_s")),
+        ]
+        for strategy, one in found.items()
+    ]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return "\n".join(lines) + "\n"

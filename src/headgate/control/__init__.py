@@ -1,0 +1,1 @@
+"""The control socket: how commands on the same machine reach a running engine."""

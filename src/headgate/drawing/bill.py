@@ -1,0 +1,63 @@
+"""A bill as a picture: what each dataflow pays, beside what it would have paid alone."""
+
+from __future__ import annotations
+
+import io
+from itertools import groupby
+
+from headgate.billing.bill import Bill, Line
+from headgate.errors import InputError
+
+__all__ = ["draw_bill"]
+
+MOST = 40
+"""Dataflows that have a bar of their own; those that pay least are one."""
+
+ENDINGS = (".png", ".svg", ".pdf")
+PAID, ALONE, IDLE = "#12466b", "#c9d8e3", "#b8b8b8"
+
+
+def draw_bill(bill: Bill, ending: str) -> bytes:
+    """A bar for each dataflow, by owner, and one for what was idle; the sum is told above."""
+    if ending.lower() not in ENDINGS:
+        told = f"a picture whose name ends in {ending[:20]!r}; expected {', '.join(ENDINGS)}"
+        raise InputError("UNKNOWN_PICTURE", told)
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise InputError("NO_PLOTS", "plots need matplotlib; install headgate[plots]") from None
+    bars = _bars(bill)
+    figure = Figure(figsize=(8.0, 1.6 + 0.34 * len(bars)), layout="constrained")
+    axes = figure.add_subplot()
+    for place, (_, paid, alone, colour) in enumerate(bars):
+        axes.barh(place, alone, height=0.72, color=ALONE, label="alone" if place == 0 else None)
+        axes.barh(place, paid, height=0.4, color=colour, label="paid" if place == 0 else None)
+        axes.annotate(f" {paid:.4f}", (max(paid, alone), place), va="center", fontsize=8, color="#444444")
+    axes.set_yticks(range(len(bars)), [label for label, *_ in bars], fontsize=9)
+    axes.invert_yaxis()
+    axes.margins(x=0.12)
+    axes.set_xlabel(bill.currency)
+    start, end = (moment.strftime("%Y-%m-%d %H:%M:%S") for moment in (bill.start, bill.end))
+    axes.set_title(f"{start} to {end} UTC, {bill.total} {bill.currency} in all", loc="left", fontsize=10)
+    axes.grid(True, axis="x", alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, loc="lower right", fontsize=8)
+    file = io.BytesIO()
+    figure.savefig(file, format=ending[1:].lower(), dpi=120)
+    return file.getvalue()
+
+
+def _bars(bill: Bill) -> list[tuple[str, float, float, str]]:
+    """Label, paid, alone and colour of each bar, from top to bottom."""
+    shown = sorted(bill.lines, key=lambda line: line.cost, reverse=True)
+    few, rest = shown[:MOST], shown[MOST:]
+    ordered = sorted(few, key=lambda line: (line.owner, -line.cost, line.dataflow))
+    bars = [_bar(line) for _, lines in groupby(ordered, key=lambda line: line.owner) for line in lines]
+    if rest:
+        paid, alone = float(sum(line.cost for line in rest)), float(sum(line.alone for line in rest))
+        bars.append((f"{len(rest)} others", paid, alone, PAID))
+    return [*bars, ("idle", float(bill.idle), 0.0, IDLE)] if bill.idle else bars
+
+
+def _bar(line: Line) -> tuple[str, float, float, str]:
+    return f"{line.dataflow}  ({line.owner})", float(line.cost), float(line.alone), PAID

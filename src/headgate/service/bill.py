@@ -1,0 +1,46 @@
+"""The bill of a state directory: what each dataflow and owner pays for as long as an engine has run there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+from headgate.billing.bill import Bill, draw_up
+from headgate.billing.journal import read_usage
+from headgate.billing.usage import Prices
+from headgate.errors import InputError, nearest
+
+__all__ = ["UNIT", "bill", "of_owner"]
+
+UNIT = Decimal("0.0001")
+"""Bills are rounded to hundredths of a cent: much of what runs costs less than a cent an hour."""
+
+WHOLE_MACHINE = 1_000_000
+
+
+def bill(state: Path) -> Bill:
+    """Draw up the bill from the record of usage, whether or not an engine is running there now.
+
+    What a dataflow would have paid alone is the price of a machine of its own for as long as it ran.
+    """
+    if not state.is_dir():
+        told = f"{state} is no state directory; name the one that the engine runs on with --state"
+        raise InputError("NO_STATE", told)
+    record = read_usage(state / "usage")
+    if not record.intervals:
+        told = f"{state} has no usage of a second or more yet; a bill is drawn up in whole seconds"
+        raise InputError("NOTHING_TO_BILL", told)
+    prices = Prices(record.price_per_h, tasks_per_worker=WHOLE_MACHINE, currency=record.currency)
+    return draw_up(record.intervals, record.customers, prices, UNIT)
+
+
+def of_owner(whole: Bill, owner: str) -> Bill:
+    """The part of a bill that one owner pays."""
+    lines = tuple(line for line in whole.lines if line.owner == owner)
+    if not lines:
+        owners = [line.owner for line in whole.owners]
+        near = nearest(owner, owners)
+        hint = f"did you mean '{near}'?" if near else f"there is {', '.join(owners) or 'none'}"
+        raise InputError("UNKNOWN_OWNER", f"no dataflow of owner '{owner}' has run; {hint}")
+    return replace(whole, lines=lines, idle=Decimal("0.0000"), total=sum((x.cost for x in lines), Decimal()))

@@ -1,0 +1,58 @@
+"""Submit dataflows to a running engine: all of them or none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from headgate.checking import check
+from headgate.errors import Fault, InvalidDataflow
+from headgate.formats.located import Located
+from headgate.model.dataflow import Dataflow
+from headgate.model.registry import Registry
+from headgate.service.engine import Applied, RunningEngine
+from headgate.service.facts import submission_facts, withdrawal_facts
+from headgate.service.submission import plan_submission
+
+__all__ = ["applied_facts", "submit"]
+
+
+def submit(
+    engine: RunningEngine, documents: Sequence[Mapping[str, Any]], registry: Registry, *, replace: bool = False
+) -> dict[str, Any]:
+    """Submit dataflows as documents; tells of each what it reuses and adds, and of the whole which fragments it took.
+
+    One that runs already just as it is given simply goes on. Raises :class:`~headgate.errors.InputError` for what is
+    not valid, for a name that stands for something else, and for what Spark refuses; nothing has changed then.
+    """
+    todo = plan_submission(engine.dataflows, _dataflows(documents, registry), replace)
+    given = (*todo.new, *todo.replacing)
+    applied = engine.submit(*given, replace=replace) if given else None
+    facts = applied_facts(applied) if applied else {"submitted": [], "withdrawn": []}
+    return {**engine.about(), **facts, "continued": [flow.name for flow in todo.continued]}
+
+
+def applied_facts(applied: Applied) -> dict[str, Any]:
+    """What submissions and withdrawals have changed."""
+    return {
+        "snapshot": applied.snapshot,
+        "submitted": [submission_facts(submission) for submission in applied.submissions],
+        "withdrawn": [withdrawal_facts(change) for change in applied.withdrawals],
+        "fragments": {
+            "touched": list(applied.touched),
+            "started": list(applied.started),
+            "restarted": list(applied.restarted),
+        },
+    }
+
+
+def _dataflows(documents: Sequence[Mapping[str, Any]], registry: Registry) -> list[Dataflow]:
+    flows, faults = [], list[Fault]()
+    for document in documents:
+        try:
+            flows.append(check(Located(document, "request", lambda: None), registry).dataflow)
+        except InvalidDataflow as error:
+            faults += error.faults
+    if faults:
+        raise InvalidDataflow(faults)
+    return flows

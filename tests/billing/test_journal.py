@@ -1,0 +1,137 @@
+"""The record of usage: whatever happens to the engine, what was used is known and adds up."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.billing.bill import draw_up
+from headgate.billing.journal import Machine, Usage, UsageJournal, read_usage
+from headgate.billing.usage import Customer, Prices
+from headgate.drawing.bill import draw_bill
+from headgate.errors import InputError
+from headgate.service.bill import bill, of_owner
+
+PRICE = Decimal("3.60")
+
+
+def usage(**tasks: int) -> Usage:
+    """Usage on one machine; ``a_b=2`` are two tasks that dataflows a and b share. Owners are called after them."""
+    shared = {tuple(name.split("_")): count for name, count in tasks.items()}
+    names = sorted({name for users in shared for name in users})
+    customers = tuple(Customer(name, f"owner of {name}", 3) for name in names)  # type: ignore[arg-type]
+    return Usage((Machine("local", PRICE, shared),), customers)  # type: ignore[arg-type]
+
+
+def test_what_is_used_is_paid_for_by_the_second(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    state.mkdir()
+    journal = UsageJournal(state / "usage")
+    journal.changed(1_000, usage())
+    journal.changed(1_010, usage(a=3))
+    journal.changed(1_015, usage(a=3))
+    journal.changed(1_110, usage(a=1, a_b=2, b=1))
+    journal.ended(1_210)
+    told = bill(state)
+    assert [(line.dataflow, line.cost, line.alone) for line in told.lines] == [
+        ("a", Decimal("0.1500"), Decimal("0.2000")),
+        ("b", Decimal("0.0500"), Decimal("0.1000")),
+    ]
+    assert (told.idle, told.total) == (Decimal("0.0100"), Decimal("0.2100"))
+    assert of_owner(told, "owner of b").total == Decimal("0.0500")
+    with pytest.raises(InputError, match="did you mean 'owner of"):
+        of_owner(told, "owner of c")
+
+
+def test_after_a_crash_usage_ends_where_it_was_last_known(tmp_path: Path) -> None:
+    folder = tmp_path / "usage"
+    killed = UsageJournal(folder)
+    killed.changed(1_000, usage(a=1))
+    killed.goes_on(1_030)
+    assert sum(i.length_s for i in read_usage(folder).intervals) == 30, "while it runs"
+    with (folder / "usage.jsonl").open("a") as file:
+        file.write('{"at_s": 1031, "curr')  # killed as it wrote
+    assert sum(i.length_s for i in read_usage(folder).intervals) == 30
+    again = UsageJournal(folder)
+    again.changed(5_000, usage(a=1))
+    again.ended(5_010)
+    assert [i.length_s for i in read_usage(folder).intervals] == [30, 10], "what lies between is nobody's"
+
+
+def test_a_clock_that_is_set_back_costs_nothing(tmp_path: Path) -> None:
+    journal = UsageJournal(tmp_path / "usage")
+    journal.changed(1_000, usage(a=1))
+    journal.changed(900, usage(b=1))
+    journal.ended(910)
+    assert [i.length_s for i in read_usage(tmp_path / "usage").intervals] == [10]
+
+
+def test_a_name_that_two_owners_have_had(tmp_path: Path) -> None:
+    journal = UsageJournal(tmp_path / "usage")
+    for at_s, owner in ((0, "ana"), (10, "ben"), (20, "ana")):
+        customer = Customer("etl", owner, 2)  # type: ignore[arg-type]
+        journal.changed(at_s, Usage((Machine("local", PRICE, {("etl",): 2}),), (customer,)))  # type: ignore[dict-item]
+    journal.ended(30)
+    record = read_usage(tmp_path / "usage")
+    told = draw_up(record.intervals, record.customers, Prices(PRICE))
+    assert [(line.dataflow, line.owner, line.cost) for line in told.lines] == [
+        ("etl", "ana", Decimal("0.02")),
+        ("etl (ben)", "ben", Decimal("0.01")),
+    ]
+
+
+def test_nothing_to_bill(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is no state directory"):
+        bill(tmp_path / "none")
+    with pytest.raises(InputError, match="no engine has run there yet"):
+        bill(tmp_path)
+    UsageJournal(tmp_path / "usage").changed(5, usage())
+    with pytest.raises(InputError, match="no usage of a second"):
+        bill(tmp_path)
+
+
+SETS = st.dictionaries(st.sampled_from(["a", "b", "c", "a_b", "b_c", "a_b_c"]), st.integers(1, 5), max_size=4)
+
+
+@given(changes=st.lists(st.tuples(st.integers(0, 500), SETS), min_size=1, max_size=12), crash=st.booleans())
+def test_bills_add_up_to_what_the_machine_cost(
+    tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[int, dict[str, int]]], crash: bool
+) -> None:
+    state = tmp_path_factory.mktemp("state")
+    journal = UsageJournal(state / "usage")
+    at_s = 1_000
+    for length_s, tasks in changes:
+        journal.changed(at_s, usage(**tasks))
+        at_s += length_s
+    if crash:
+        journal.goes_on(at_s)
+    else:
+        journal.ended(at_s)
+    if at_s == 1_000:
+        return
+    told = bill(state)
+    assert sum((line.cost for line in told.lines), told.idle) == told.total
+    exact = Fraction(PRICE) * (at_s - 1_000) / 3_600
+    assert abs(Fraction(told.total) - exact) <= Fraction(1, 20_000)
+    assert of_all_owners(told) == sum((line.cost for line in told.lines), Decimal())
+
+
+def of_all_owners(told: object) -> Decimal:
+    return sum((line.cost for line in told.owners), Decimal())  # type: ignore[attr-defined]
+
+
+def test_the_picture(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    journal = UsageJournal(tmp_path / "usage")
+    journal.changed(0, usage(**{f"f{n}": n + 1 for n in range(50)}))
+    journal.ended(10_000)
+    told = bill(tmp_path)
+    assert draw_bill(told, ".png").startswith(b"\x89PNG")
+    assert draw_bill(told, ".svg").startswith(b"<?xml")
+    with pytest.raises(InputError, match=r"expected \.png"):
+        draw_bill(told, ".gif")

@@ -1,0 +1,195 @@
+"""An engine that is reached from outside: submitted to, asked, billed, and killed in the middle of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headgate.control.client import ask
+from headgate.errors import InputError
+from headgate.formats import read
+from headgate.formats.document import to_document
+from headgate.service.bill import bill
+from tests.runtime.rig import ROOT
+from tests.runtime.small import COLUMNS, json_rows, multiset, numbered, put, wait_for
+
+pytestmark = pytest.mark.spark
+
+SLOW_START_S = 240
+
+
+def write_flow(folder: Path, name: str, where: str = "id >= 0") -> Path:
+    tasks = [
+        {"id": "read", "type": "read_files", "config": {"path": str(folder / "in"), "columns": COLUMNS}},
+        {"id": "some", "type": "filter", "config": {"where": where}, "inputs": ["read"]},
+        {"id": "count", "type": "count", "config": {"key": ["k"]}, "inputs": ["some"]},
+        {"id": "write", "type": "write_files", "config": {"path": str(folder / f"out_{name}")}, "inputs": ["count"]},
+    ]
+    path = folder / f"{name}.json"
+    path.write_text(json.dumps({"name": name, "owner": f"{name}_owner", "tasks": tasks}), encoding="utf-8")
+    return path
+
+
+class Server:
+    """An engine in a process of its own, and a folder for it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.state = folder, folder / "state"
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self, aim: str | None = None, *arguments: str) -> None:
+        """Start it, and wait until it answers."""
+        self.end()
+        environment = {key: value for key, value in os.environ.items() if key != "HEADGATE_TEST_AIM"}
+        environment["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+        if aim is not None:
+            environment["HEADGATE_TEST_AIM"] = aim
+        command = [sys.executable, "-m", "tests.runtime.killed_server", "run", "--serve", "--trigger", "100ms"]
+        command += ["--master", "local[2]", "--state", str(self.state), "--price-per-hour", "3600", *arguments]
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                command, cwd=self.folder, env=environment, stdout=log, stderr=log, start_new_session=True
+            )
+        wait_for(self._answers, "an engine that answers", patience_s=SLOW_START_S)
+
+    def _answers(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, (self.folder / "log").read_text(errors="replace")[-3000:]
+        with suppress(InputError):
+            return bool(ask(self.state, {"do": "list"}))
+        return False
+
+    def end(self) -> None:
+        if self.process is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait(30)
+
+    def submit(self, *files: Path) -> dict[str, Any]:
+        documents = [to_document(read(file).dataflow) for file in files]
+        return ask(self.state, {"do": "submit", "dataflows": documents})
+
+    def names(self) -> list[str]:
+        return [flow["name"] for flow in ask(self.state, {"do": "list"})["dataflows"]]
+
+
+@contextmanager
+def server_in(folder: Path) -> Iterator[Server]:
+    server = Server(folder)
+    try:
+        yield server
+    finally:
+        server.end()
+
+
+def headgate(folder: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "headgate", *map(str, arguments), "--state", str(folder / "state")]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.timeout(600)
+def test_killed_in_the_middle_of_submissions(tmp_path: Path) -> None:
+    """Before the snapshot is durable the submission has not been; after it, it has. Others lose and repeat nothing."""
+    put(tmp_path / "in", "0", numbered(0, 6))
+    first, second, third = (write_flow(tmp_path, name, f"id >= {n}") for n, name in enumerate(("one", "two", "three")))
+    with server_in(tmp_path) as server:
+        server.start("before snapshot 2")
+        server.submit(first)
+        wait_for(lambda: len(json_rows(tmp_path / "out_one")) == 6, "the first rows")
+        with pytest.raises(InputError) as gone:
+            server.submit(second)
+        assert gone.value.condition == "ENGINE_GONE"
+        dead = headgate(tmp_path, "list")
+        assert (dead.returncode, "is dead" in dead.stderr) == (2, True)
+
+        server.start("after snapshot 1")
+        assert server.names() == ["one"], "what was not decided has left no trace"
+        put(tmp_path / "in", "1", numbered(6, 6))
+        with pytest.raises(InputError):
+            server.submit(second, third)
+
+        server.start()
+        assert server.names() == ["one", "two", "three"], "what was decided is there"
+        put(tmp_path / "in", "2", numbered(12, 6))
+        wait_for(lambda: len(json_rows(tmp_path / "out_one")) == 18, "all rows of the first")
+        wait_for(lambda: len(json_rows(tmp_path / "out_three")) >= 6, "rows of the third")
+        counts = {row["id"]: row["count"] for row in json_rows(tmp_path / "out_one")}
+        assert counts == {n: n // 3 + 1 for n in range(18)}, "its state too has gone on"
+        assert {row["id"] for row in json_rows(tmp_path / "out_two")} >= set(range(12, 18))
+
+        bad = tmp_path / "bad.json"
+        bad.write_text(first.read_text().replace("id >= 0", "idd >= 0"))
+        for arguments, told in [
+            (("submit", bad), "did you mean 'id'?"),
+            (("submit", write_flow(tmp_path, "two", "id >= 9")), "is running already and is not what the file says"),
+            (("withdraw", "thre"), "did you mean 'three'?"),
+            (("status", "four"), "no dataflow 'four'"),
+        ]:
+            done = headgate(tmp_path, *arguments)
+            assert done.returncode == 2, arguments
+            assert told in done.stderr, done.stderr
+        assert server.names() == ["one", "two", "three"]
+
+        done = headgate(tmp_path, "withdraw", "three")
+        assert done.returncode == 0, done.stderr
+        assert "three: 3 tasks removed, 2 left to others" in done.stdout, done.stdout
+        shown = headgate(tmp_path, "status", "two")
+        assert "nobody" in shown.stdout, shown.stdout + shown.stderr
+        time.sleep(1.1)  # the record of usage is in whole seconds
+        told_bill = bill(tmp_path / "state")
+        assert {line.dataflow for line in told_bill.lines} == {"one", "two", "three"}
+        assert sum((line.cost for line in told_bill.lines), told_bill.idle) == told_bill.total > Decimal(1)
+    assert multiset(json_rows(tmp_path / "out_one"))
+
+
+AIMS = (
+    "before hosts 2",
+    "after hosts 2",
+    "after fragment 3",
+    "before snapshot 2",
+    "after snapshot 2",
+    "before start 3",
+    "after start 3",
+)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("strategy", ["hot", "incremental", "replace", "none"])
+@pytest.mark.parametrize("aim", AIMS)
+def test_killed_wherever_a_submission_may_be(tmp_path: Path, aim: str, strategy: str) -> None:
+    put(tmp_path / "in", "0", numbered(0, 6))
+    first, second = write_flow(tmp_path, "one"), write_flow(tmp_path, "two", "id >= 3")
+    with server_in(tmp_path) as server:
+        server.start(aim, "--strategy", strategy)
+        server.submit(first)
+        wait_for(lambda: len(json_rows(tmp_path / "out_one")) == 6, "the first rows")
+        submitted = True  # under some strategies there is no such moment
+        with suppress(InputError):
+            server.submit(second)
+            aim = ""
+        if aim:
+            submitted = not aim.startswith(("before hosts", "after hosts", "after fragment", "before snapshot"))
+        server.start()
+        assert server.names() == ["one", "two"] if submitted else ["one"]
+        if not submitted:
+            server.submit(second)
+        put(tmp_path / "in", "1", numbered(6, 6))
+        wait_for(lambda: len(json_rows(tmp_path / "out_one")) >= 12, "all rows of the first", patience_s=120)
+        wait_for(lambda: len(json_rows(tmp_path / "out_two")) >= 6, "rows of the second", patience_s=120)
+        counts = sorted((row["id"], row["count"]) for row in json_rows(tmp_path / "out_one"))
+        assert counts == [(n, n // 3 + 1) for n in range(12)]
+        seen = [row["id"] for row in json_rows(tmp_path / "out_two")]
+        assert len(seen) == len(set(seen))
+        assert set(seen) >= set(range(6, 12))
