@@ -124,10 +124,10 @@ class Engine:
         self.log = self.state.path / "spark.log"
         """What Spark prints, if this engine has started it."""
 
+        self._own_spark = spark is None
         try:
             self._plans = Plans(self.state.path, self.registry)
             self._set_strategy(strategy)
-            self._own_spark = spark is None
             self.spark = spark if spark is not None else open_session(master, settings, log=self.log)
             self.scaling = self._checked_executors(provider)
             self.memory = Memory()

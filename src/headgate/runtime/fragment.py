@@ -18,7 +18,7 @@ import threading
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -256,8 +256,9 @@ class RunningFragment:
             self.last.snapshot = plans[-1].number if plans else self.last.snapshot
         commit = outcome.commit
         committed = time.time()
+        delivered: dict[Signature, float] = {}
         if not commit["done"]:
-            self._deliver(commit)
+            delivered = self._deliver(commit)
             write_json(commit_file, {**commit, "done": True})
         for topic, end in ends.items():
             self.around.exchange.done(topic, end)
@@ -267,8 +268,13 @@ class RunningFragment:
         if outcome.commit is not stored:
             rows_in = self._count_in(outcome.counts, sum(count for count, _ in waiting))
             times = began, committed, ended
+            arrivals = {
+                sink: [replace(some, at=delivered[sink]) for some in found]
+                for sink, found in outcome.arrivals.items()
+                if sink in delivered
+            }
             self.around.records.add(
-                EpochRecord(self.fragment.id, epoch, tag, *times, rows_in, outcome.counts, outcome.arrivals)
+                EpochRecord(self.fragment.id, epoch, tag, *times, rows_in, outcome.counts, arrivals)
             )
 
     def _count_in(self, counts: RowCounts, read: int) -> int:
@@ -302,7 +308,9 @@ class RunningFragment:
         found = {self.around.exchange.snapshot_of(topic, end) for topic, end in self._ends(epoch).items()}
         return sorted(number for number in found if number is not None)
 
-    def _deliver(self, commit: Mapping[str, Any]) -> None:
+    def _deliver(self, commit: Mapping[str, Any]) -> dict[Signature, float]:
+        """Hand over what an epoch has committed; returns when each sink had its rows."""
+        delivered = {}
         for target in commit["targets"]:
             files = [(path, rows) for path, rows in target["files"]]
             if target["kind"] == "topic":
@@ -311,6 +319,8 @@ class RunningFragment:
             else:
                 delivery = Delivery(f"{self.fragment.id}-{self._run_id}", commit["epoch"], target["snapshot"], files)
                 self.around.outbox(target["snapshot"], Signature(target["name"]), delivery)
+                delivered[Signature(target["name"])] = time.time()
+        return delivered
 
 
 def _mean_us(waiting: Sequence[tuple[int, int]], now: float) -> int:

@@ -79,12 +79,12 @@ class Observer:
         seconds, self._last = max(now - self._last, 1e-6), now
         records: list[EpochRecord] = [self._records.popleft() for _ in range(len(self._records))]
         counts: RowCounts = Counter()
-        ages: dict[Signature, list[tuple[float, Arrivals]]] = defaultdict(list)
+        arrived: dict[Signature, list[Arrivals]] = defaultdict(list)
         batches: dict[str, _Batches] = defaultdict(_Batches)
         for record in records:
             counts.update(record.counts)
             for sink, arrivals in record.arrivals.items():
-                ages[sink] += [(record.ended, some) for some in arrivals]
+                arrived[sink] += arrivals
             self._add(batches[record.fragment], record)
         plan = self.around.plan()
         profiles = self.around.profiles()
@@ -94,7 +94,7 @@ class Observer:
             now,
             seconds,
             tuple(_task(task, counts, profiles) for task in plan.tasks.values() if task.role is not Role.SINK),
-            tuple(_sink(task, [] if task.signature in refusing else ages[task.signature]) for task in sinks),
+            tuple(_sink(task, [] if task.signature in refusing else arrived[task.signature]) for task in sinks),
             tuple(self._fragment(fragment, batches[fragment.fragment.id]) for fragment in self.around.fragments()),
             self.around.workers(seconds),
         )
@@ -162,22 +162,22 @@ def _task(
     )
 
 
-def _sink(task: RunningTask, arrivals: Sequence[tuple[float, Arrivals]]) -> SinkObservation:
-    rows = sum(some.rows for _, some in arrivals)
+def _sink(task: RunningTask, arrivals: Sequence[Arrivals]) -> SinkObservation:
+    rows = sum(some.rows for some in arrivals)
     return SinkObservation(task.signature, task.name, task.users, rows, sojourn_of(arrivals))
 
 
-def sojourn_of(arrivals: Sequence[tuple[float, Arrivals]]) -> Sojourn | None:
+def sojourn_of(arrivals: Sequence[Arrivals]) -> Sojourn | None:
     """How long events took to their sink, from when rows arrived and when their events had been taken in.
 
     >>> half = np.array([1_000_000, 2_000_000])
-    >>> sojourn_of([(3.0, Arrivals(2, half)), (3.0, Arrivals(2, half))])
+    >>> sojourn_of([Arrivals(2, half, at=3.0), Arrivals(2, half, at=3.0)])
     Sojourn(mean_s=1.5, p50_s=1.0, p95_s=2.0, p99_s=2.0)
     """
     if not arrivals:
         return None
-    ages = np.concatenate([arrived - some.ingested_us / 1e6 for arrived, some in arrivals])
-    weights = np.concatenate([np.full(len(a.ingested_us), a.rows / len(a.ingested_us)) for _, a in arrivals])
+    ages = np.concatenate([some.at - some.ingested_us / 1e6 for some in arrivals])
+    weights = np.concatenate([np.full(len(a.ingested_us), a.rows / len(a.ingested_us)) for a in arrivals])
     order = np.argsort(ages, kind="stable")
     ages, reached = ages[order], np.cumsum(weights[order])
     places = np.searchsorted(reached, np.array([0.50, 0.95, 0.99]) * reached[-1] - 1e-9)

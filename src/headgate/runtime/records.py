@@ -25,6 +25,8 @@ class Arrivals:
 
     rows: int
     ingested_us: np.ndarray[Any, np.dtype[np.int64]]
+    at: float = 0.0
+    """When they were there, in seconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True)
