@@ -7,6 +7,7 @@ import pytest
 from headgate.builder import Flow
 from headgate.errors import InvalidDataflow
 from headgate.formats import parse, write
+from headgate.model.names import TaskId
 from headgate.model.on_error import OnError
 from headgate.sharing.merge import merge
 from headgate.sharing.signature import sign
@@ -24,7 +25,7 @@ def text(policy: str, type: str = "filter", config: str = "{where: value > 1}", 
     return TEXT.format(name=name, policy=f", {policy}" if policy else "", type=type, config=config)
 
 
-@pytest.mark.parametrize("form", ["yaml", "json", "xml", "py"])
+@pytest.mark.parametrize("form", ["yaml", "json", "xml", "python"])
 def test_every_format_carries_policy_and_budget(form: str) -> None:
     dataflow = parse(text("on_error: dead_letter, time_budget: 1.5s"), "yaml").dataflow
     assert (dataflow.tasks[1].on_error, dataflow.tasks[1].time_budget_s) == (OnError.DEAD_LETTER, 1.5)
@@ -63,7 +64,7 @@ def test_a_task_that_treats_no_single_rows_can_only_fail(kind: str, config: str)
 def test_nobody_gets_another_ones_policy() -> None:
     ways = ["", "on_error: fail", "on_error: skip", "on_error: dead_letter", "time_budget: 1s", "time_budget: 1000ms"]
     flows = [parse(text(way, name=f"f{n}"), "yaml").dataflow for n, way in enumerate(ways)]
-    signatures = [sign(flow)["b"] for flow in flows]
+    signatures = [sign(flow)[TaskId("b")] for flow in flows]
     assert signatures[0] == signatures[1]
     assert signatures[4] == signatures[5]
     assert len(set(signatures)) == 4

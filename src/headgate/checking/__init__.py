@@ -82,9 +82,7 @@ def _dataflow(head: DataflowDocument, tasks: Tasks, default_name: str) -> Datafl
     return Dataflow(
         name=DataflowName(head.name or default_name),
         tasks=tuple(
-            Task(
-                task.id, tuple(task.alternates), task.declared, task.share, task.on_error, task.time_budget_s
-            )
+            Task(task.id, tuple(task.alternates), task.declared, task.share, task.on_error, task.time_budget_s)
             for task in tasks.known.values()
         ),
         streams=tuple(stream for task in tasks.known.values() for _, stream in task.feeds),

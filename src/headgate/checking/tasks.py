@@ -133,7 +133,9 @@ def _check_policy(task: TaskInCheck, registry: Registry, report: Report) -> None
     """Only a task that treats each row by itself can go on without some of them."""
     for kind in (registry[alternate.type] for alternate in task.alternates):
         if not kind.by_row:
-            told = f"on_error is '{task.on_error.value}', and a task of type '{kind.name}' does not treat rows one by one"
+            told = (
+                f"on_error is '{task.on_error.value}', and a task of type '{kind.name}' does not treat rows one by one"
+            )
             report.fault("BAD_VALUE", [*task.path, "on_error"], told, task.id, "'fail', or nothing")
             return
 

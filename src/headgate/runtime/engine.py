@@ -27,10 +27,12 @@ from headgate.model.task import Task
 from headgate.model.task_type import Role, State
 from headgate.runtime.aside import Aside
 from headgate.runtime.compaction import HISTORY_BYTES, oldest_under_way, remove_snapshots
+from headgate.runtime.dead_letters import DeadLetters
 from headgate.runtime.draining import is_drained
 from headgate.runtime.exchange import FileExchange
 from headgate.runtime.failures import workers_were_late
 from headgate.runtime.fragment import RunningFragment
+from headgate.runtime.guard import DEFAULT_BUDGET_S
 from headgate.runtime.limits import set_limit
 from headgate.runtime.outbox import SinkOutbox
 from headgate.runtime.plan import Fragment, Kind, Plan, compile_plan
@@ -63,6 +65,7 @@ class Engine:
         spark: SparkSession | None = None,
         master: str = "local[*]",
         trigger_s: float = 0.5,
+        time_budget_s: float = DEFAULT_BUDGET_S,
         registry: Registry | None = None,
     ) -> None:
         self.registry = registry if registry is not None else default_registry()
@@ -82,6 +85,7 @@ class Engine:
             self.plan = self._plan_of(self.snapshot.number)
             self.schemas = Schemas(self.spark)
             self.aside = Aside(self.spark)
+            self.dead_letters = DeadLetters(self.state.path / "dead_letters")
             self._around = Surroundings(
                 self.spark,
                 self.state,
@@ -93,6 +97,8 @@ class Engine:
                 self.outbox,
                 trigger_s,
                 self.aside,
+                self.dead_letters,
+                time_budget_s,
             )
             self.fragments: dict[str, RunningFragment] = {}
             self._compacted = 0
@@ -439,7 +445,7 @@ class Engine:
         with self._lock:
             running = list(self.fragments.values())
             flows = [
-                dataflow_status(flow, self.snapshot, self.plan, running, self.outbox)
+                dataflow_status(flow, self.snapshot, self.plan, running, self.outbox, self.dead_letters)
                 for flow in self.snapshot.dataflows
             ]
             return flows, [fragment_status(fragment) for fragment in running]

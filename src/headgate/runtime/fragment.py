@@ -178,12 +178,18 @@ class RunningFragment:
 
     def start(self, stream: DataFrame) -> None:
         """Start the query."""
-        self.around.spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.fragment.id)
+        context = self.around.spark.sparkContext
+        context.setLocalProperty("spark.scheduler.pool", self.fragment.id)
         writer = stream.writeStream.queryName(self.fragment.id).foreachBatch(self._epoch)
         writer = writer.option("checkpointLocation", str(self.folder / "checkpoint"))
         # Readers of topics wait by themselves, for rows and not for the clock.
         every_s = self.around.trigger_s if self.fragment.kind is Kind.SOURCE else 0
-        self.query = writer.trigger(processingTime=f"{round(every_s * 1000)} milliseconds").start()
+        # The query's thread inherits the tag, by which its jobs are cancelled when they take too long.
+        context.addJobTag(self.fragment.id)
+        try:
+            self.query = writer.trigger(processingTime=f"{round(every_s * 1000)} milliseconds").start()
+        finally:
+            context.removeJobTag(self.fragment.id)
 
     def end(self) -> None:
         """Let the epoch under way be the last."""
@@ -252,7 +258,8 @@ class RunningFragment:
         ended = time.monotonic()
         self.last.epoch, self.last.seconds = epoch, ended - began
         self.last.parts["run"], self.last.parts["commit"] = planned - began, ended - planned
-        self.last.rows_out = sum(count for target in commit["targets"] for _, count in target["files"])
+        put_out = [target for target in commit["targets"] if target["kind"] != "letters"]
+        self.last.rows_out = sum(count for target in put_out for _, count in target["files"])
 
     def _plans(self, epoch: int) -> list[Plan]:
         """The plans that an epoch's rows belong to."""
@@ -281,9 +288,27 @@ class RunningFragment:
             files = [(path, rows) for path, rows in target["files"]]
             if target["kind"] == "topic":
                 self.around.exchange.publish(target["name"], target["number"], target["snapshot"], files)
+            elif target["kind"] == "letters":
+                self._put_aside(commit["epoch"], target, files)
             else:
                 delivery = Delivery(f"{self.fragment.id}-{self._run_id}", commit["epoch"], target["snapshot"], files)
                 self.around.outbox(target["snapshot"], Signature(target["name"]), delivery)
+
+    def _put_aside(self, epoch: int, target: Mapping[str, Any], files: Sequence[tuple[str, int]]) -> None:
+        """Keep or count the rows for which a task raised."""
+        task = self.around.plan(target["snapshot"]).tasks[Signature(target["name"])]
+        origin = f"{self.fragment.id}-{self._run_id}-{target['snapshot']}"
+        self.around.dead_letters.take(
+            task.signature,
+            task.name,
+            task.users,
+            task.on_error,
+            origin,
+            target["snapshot"],
+            epoch,
+            files,
+            target.get("reasons", ()),
+        )
 
 
 def _last_number(folder: Path) -> int | None:

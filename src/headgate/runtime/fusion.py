@@ -13,24 +13,35 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
+from typing import Any
 
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from headgate.model.expression import spliced
+from headgate.model.on_error import OnError
 from headgate.model.task_type import Role
-from headgate.runtime.host import RESULTS
+from headgate.runtime.guard import Guards, guard_column
+from headgate.runtime.host import ERRORS, RESULTS
 from headgate.runtime.plan import Feed, Fragment, Plan, RunningTask
 from headgate.runtime.staging import OUTPUTS, pack
 from headgate.tasks.frames import FRAMES
+from headgate.tasks.guard import LETTER, Guard
 from headgate.tasks.keyed import added_column
 from headgate.tasks.rowwise import ROW_WISE, RowWise, quoted
 from headgate.tasks.stateful import KeyedConfig
+from headgate.tasks.user_defined import Python
 
 __all__ = ["Fusion", "Output", "starts_frame", "union"]
+
+LETTERS = RowWise(
+    ("record", "error"),
+    columns=(("record", "to_json(whole, map('ignoreNullFields', 'false'))"), ("error", "cast(null as string)")),
+)
+"""What a guard makes of the rows for which a task raised."""
 
 LONGEST = 20_000
 """Characters of SQL up to which tasks in a row become one expression."""
@@ -63,6 +74,8 @@ class _Work:
     """A row passes if all of these hold; those that come after one that does not are not looked at."""
 
     does: RowWise
+    guard: bool = False
+    """Whether what raises becomes null, and the row that made it so is kept beside it (:func:`guard_column`)."""
 
 
 class _Frame:
@@ -73,9 +86,10 @@ class _Frame:
         self.works: dict[str, _Work] = {}
         self.outputs: list[tuple[int, Output, str]] = []
 
-    def add(self, parent: str, condition: str | None, does: RowWise) -> str:
+    def add(self, parent: str, condition: str | None, does: RowWise, *, guard: bool = False) -> str:
         column = f"r{len(self.works) + 1}"
-        self.works[column] = _Work(parent, tuple(c for c in (condition, does.condition) if c is not None), does)
+        tests = tuple(c for c in (condition, does.condition) if c is not None)
+        self.works[column] = _Work(parent, tests, does, guard)
         return column
 
     def result(self, packed: bool) -> DataFrame:
@@ -93,6 +107,10 @@ class _Frame:
             column = self.works[column].parent
         frame = self.base
         for work in reversed(path):
+            if work.guard:
+                frame = frame.select(_made(work, f"struct({', '.join(map(quoted, frame.columns))})").alias("row"))
+                frame = frame.select("row.*")
+                continue
             for test in work.tests:
                 frame = frame.where(_expression(test))
             if work.does.row is not None:
@@ -126,8 +144,8 @@ class _Frame:
         raw: str | None = whole
         for depth in range(1, deepest + 1):
             kept = [c for c in depths if depths[c] < depth < needed_until.get(c, 0)]
-            texts = {c: raw if c == "r0" and raw is not None else c for c in kept}
-            texts |= {c: _as_column(works[c], raw) for c in depths if depths[c] == depth}
+            texts: dict[str, str | Column] = {c: raw if c == "r0" and raw is not None else c for c in kept}
+            texts |= {c: _made(works[c], raw) for c in depths if depths[c] == depth}
             frame, raw = _selected(frame, texts), None
         texts = {}
         for number, output, column in self.outputs:
@@ -138,8 +156,10 @@ class _Frame:
         return _selected(frame, texts, packed)
 
 
-def _selected(frame: DataFrame, texts: Mapping[str, str], packed: bool = False) -> DataFrame:
-    columns = [_expression(f"{text} as {name}") for name, text in texts.items()]
+def _selected(frame: DataFrame, texts: Mapping[str, str | Column], packed: bool = False) -> DataFrame:
+    columns = [
+        _expression(f"{text} as {name}") if isinstance(text, str) else text.alias(name) for name, text in texts.items()
+    ]
     return frame.select(F.struct(*columns).alias(OUTPUTS) if packed else columns)
 
 
@@ -166,7 +186,7 @@ def _folded(works: Mapping[str, _Work], outputs: Sequence[str]) -> dict[str, _Wo
 @lru_cache(maxsize=100_000)
 def _joined(before: _Work, after: _Work) -> _Work | None:
     """Two works as one; ``None`` if something would be computed twice, or the text become too long."""
-    if before.does.row is not None:
+    if before.does.row is not None or before.guard or after.guard:
         return None
     columns = before.does.columns
     made = {name.casefold(): text for name, text in columns or ()}
@@ -197,6 +217,14 @@ def _is_name(text: str) -> bool:
 
 def _unquoted(name: str) -> str:
     return name[1:-1].replace("``", "`") if name.startswith("`") else name
+
+
+def _made(work: _Work, raw: str | None) -> Any:
+    """A work as a column: an expression's text, or what guards it."""
+    if not work.guard:
+        return _as_column(work, raw)
+    parent, whole = (work.parent, work.parent) if raw is None else ("r0", raw)
+    return guard_column(_as_column(replace(work, parent=parent, guard=False), raw), whole, parent)
 
 
 @lru_cache(maxsize=100_000)
@@ -240,17 +268,18 @@ def _formed(row: str, form: str) -> str:
 class Fusion:
     """Builds the DataFrame of one epoch of a fragment."""
 
-    def __init__(self, plan: Plan, fragment: Fragment, first_output: int = 0) -> None:
+    def __init__(self, plan: Plan, fragment: Fragment, first_output: int, guards: Guards) -> None:
         self.plan = plan
         self.fragment = fragment
         self.first_output = first_output
+        self.guards = guards
         self.outputs: list[Output] = []
         self.stored: list[DataFrame] = []
         """Frames kept for the batch because several others start from them; to be unpersisted after it."""
 
         self._frames: list[_Frame] = []
         self._rows: dict[tuple[str, str], list[_Rows]] = {}
-        self._branching = _branching(plan, fragment)
+        self._branching, self._before_frames = _branching(plan, fragment)
 
     def source(self, signature: str, frame: DataFrame) -> None:
         """The rows of a source or native task."""
@@ -266,6 +295,10 @@ class Fusion:
             does = _with_result(task, slot, names)
             column = root.frame.add("r0", None, does)
             self._rows[task.signature, "out"] = [_Rows(root.frame, column, does.names)]
+        record = ", ".join(map(quoted, names))
+        errors = (("record", f"to_json(struct({record}))"), ("error", f"to_json({ERRORS})"))
+        column = root.frame.add("r0", f"{ERRORS} is not null", RowWise(("record", "error"), columns=errors))
+        self._leave(root.frame, column, Output(self.fragment.id, "arrow"))
 
     def feedback(self, task: RunningTask, frame: DataFrame) -> None:
         """Rows that come back to a task: it treats them as it treats others."""
@@ -292,9 +325,11 @@ class Fusion:
                 if feed.where is not None or reordered:
                     ordered = tuple((name, quoted(name)) for name in names or ()) if reordered else None
                     column = rows.frame.add(column, feed.where, RowWise(tuple(names or rows.names), columns=ordered))
-                number = self.first_output + len(self.outputs)
-                rows.frame.outputs.append((number, output, column))
-                self.outputs.append(output)
+                self._leave(rows.frame, column, output)
+
+    def _leave(self, frame: _Frame, column: str, output: Output) -> None:
+        frame.outputs.append((self.first_output + len(self.outputs), output, column))
+        self.outputs.append(output)
 
     def result(self, packed: bool) -> DataFrame | None:
         """One frame with a column for each output, ``o0``, ``o1`` and so on; null where an output has no row.
@@ -309,23 +344,52 @@ class Fusion:
 
     def _run(self, task: RunningTask, entering: Mapping[str, list[tuple[_Rows, str | None]]]) -> None:
         row_wise = ROW_WISE.get(type(task.options))
+        is_guarded = task.on_error is not OnError.FAIL and task.signature in self.guards.up
         only = next(iter(entering.values()))
+        alone = row_wise is not None and len(only) == 1 and task.partitions is None
+        if is_guarded and not alone:  # what raises then may be a predicate on a stream into it
+            entering = {port: [self._let_in(task, *feed) for feed in feeds] for port, feeds in entering.items()}
+            only = next(iter(entering.values()))
         if row_wise is not None:
-            if len(only) == 1 and task.partitions is None:
-                rows, where = only[0]
-            else:
-                rows, where = self._gathered(only, task.partitions), None
+            rows, where = only[0] if alone else (self._gathered(only, task.partitions), None)
             does = row_wise(task.options, rows.names)
-            found = _Rows(rows.frame, rows.frame.add(rows.column, where, does), does.names)
+            if is_guarded:
+                found = self._guarded(task, rows, where, does)
+            else:
+                found = _Rows(rows.frame, rows.frame.add(rows.column, where, does), does.names)
         else:
             frames = {port: self._gathered(rows, task.partitions).frame.base for port, rows in entering.items()}
-            made = FRAMES[type(task.options)](task.options, frames)
-            found = self._new(made, made.columns)
+            budget_s = self.guards.budget_s if task.time_budget_s is None else task.time_budget_s
+            letters = isinstance(task.options, Python) and task.on_error is not OnError.FAIL
+            made = FRAMES[type(task.options)](task.options, frames, Guard(task.signature, letters, budget_s))
+            found = self._without_letters(task, made) if letters else self._new(made, made.columns)
         for port in task.ports.outputs:
             here = found
             if (task.signature, port.name) in self._branching:
                 here = self._new(found.frame.rows(found.column), found.names, store=True)
             self._rows.setdefault((task.signature, port.name), []).append(here)
+
+    def _let_in(self, task: RunningTask, rows: _Rows, where: str | None) -> tuple[_Rows, str | None]:
+        """The rows of a stream into a guarded task, its predicate guarded by itself."""
+        return (rows, None) if where is None else (self._guarded(task, rows, where, RowWise(rows.names)), None)
+
+    def _guarded(self, task: RunningTask, rows: _Rows, where: str | None, does: RowWise) -> _Rows:
+        """What a task makes of the rows for which it does not raise; the others leave as letters."""
+        frame, column = rows.frame, rows.frame.add(rows.column, where, does, guard=True)
+        if task.signature in self._before_frames:
+            # Letters and the frame that begins behind it would both compute it.
+            frame, column = self._new(frame.rows(column), ("ok", "whole"), store=True).frame, "r0"
+        self._leave(frame, frame.add(column, "ok is null", LETTERS), Output(task.signature, "arrow"))
+        return _Rows(frame, frame.add(column, "ok.v is not null", RowWise(does.names, row="ok.v")), does.names)
+
+    def _without_letters(self, task: RunningTask, made: DataFrame) -> _Rows:
+        """The rows that a Python function made, without its letters, which leave."""
+        names = tuple(name for name in made.columns if name != LETTER)
+        frame = self._new(made, names, store=task.signature in self._before_frames).frame
+        letters = frame.add("r0", f"{LETTER} is not null", RowWise(("record", "error"), row=LETTER))
+        self._leave(frame, letters, Output(task.signature, "arrow"))
+        kept = RowWise(names, f"{LETTER} is null", tuple((name, quoted(name)) for name in names))
+        return _Rows(frame, frame.add("r0", None, kept), names)
 
     def _gathered(self, entering: Sequence[tuple[_Rows, str | None]], partitions: int | None) -> _Rows:
         """Several streams as one frame."""
@@ -358,8 +422,11 @@ def starts_frame(task: RunningTask) -> bool:
     return not row_wise or (task.role is not Role.SINK and len(task.feeds) > 1) or task.partitions is not None
 
 
-def _branching(plan: Plan, fragment: Fragment) -> set[tuple[str, str]]:
-    """The streams that pay to be stored: several read them, and not all as columns of one frame."""
+def _branching(plan: Plan, fragment: Fragment) -> tuple[set[tuple[str, str]], set[str]]:
+    """The streams that pay to be stored: several read them, and not all as columns of one frame.
+
+    And the tasks behind which a frame begins, whether or not others read them.
+    """
     readers: dict[tuple[str, str], list[bool]] = {}
     for signature in fragment.tasks:
         task = plan.tasks[signature]
@@ -368,7 +435,8 @@ def _branching(plan: Plan, fragment: Fragment) -> set[tuple[str, str]]:
     for topic in fragment.writes:
         for feed in topic.feeds:
             readers.setdefault((feed.source, feed.source_port), []).append(False)
-    return {stream for stream, starting in readers.items() if len(starting) > 1 and any(starting)}
+    branching = {stream for stream, starting in readers.items() if len(starting) > 1 and any(starting)}
+    return branching, {source for (source, _), starting in readers.items() if any(starting)}
 
 
 def _with_result(task: RunningTask, slot: int, names: Sequence[str]) -> RowWise:
@@ -378,5 +446,6 @@ def _with_result(task: RunningTask, slot: int, names: Sequence[str]) -> RowWise:
     columns = {name.casefold(): (name, quoted(name)) for name in names}
     if added is not None:
         columns[added[0].casefold()] = (added[0], f"cast({result} as {added[1]})")
-    passes = f"{result} is not null" if added is None else None
+    failed = f"({ERRORS} is null or {ERRORS}[{slot}] is null)"
+    passes = f"{result} is not null" if added is None else failed
     return RowWise(tuple(name for name, _ in columns.values()), passes, tuple(columns.values()))

@@ -25,6 +25,7 @@ from headgate.errors import InputError
 from headgate.model.config import canonical_text
 from headgate.model.graph import Graph
 from headgate.model.names import DataflowName, Signature
+from headgate.model.on_error import OnError
 from headgate.model.registry import Registry
 from headgate.model.stream import ByPredicate, Stream
 from headgate.model.task import Alternate, Ports
@@ -76,6 +77,8 @@ class RunningTask:
     feeds: tuple[Feed, ...]
     users: tuple[DataflowName, ...]
     partitions: int | None
+    on_error: OnError
+    time_budget_s: float | None
     since: int
     """The snapshot since which it has run without a break."""
 
@@ -205,6 +208,8 @@ def _running_tasks(snapshot: Snapshot, registry: Registry) -> dict[Signature, Ru
             tuple(_feed(stream, signatures[stream.source]) for stream in graph.feeds[task_id]),
             merged.users[task_id],
             snapshot.partitions.get(signature),
+            task.on_error,
+            task.time_budget_s,
             snapshot.since.get(signature, snapshot.number),
         )
     return tasks

@@ -10,6 +10,7 @@
     exchange/TOPIC/      derived streams
     staging/ID/          what an epoch has written and not yet committed
     pending/SINK/        what a sink has refused and will be offered again
+    dead_letters/TASK/   rows for which a task raised
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ signatures of a dataflow takes time linear in its size.
 
 What counts: the type, canonical config and relative value of each alternate (in whatever order), ports that the author
 declared, what becomes of rows for which it raises and its time budget where they are given (or one dataflow would get
-the other's policy), the circle within which the task may be shared unless that is everyone, and per input stream the parent's
-signature and port, the routing, the input port, the side where it joins, and whether it is feedback. What does not:
-task ids, names of alternates, the dataflow's name, owner and service level, known costs and selectivities (they
+the other's policy), the circle within which the task may be shared unless that is everyone, and per input stream the
+parent's signature and port, the routing, the input port, the side where it joins, and whether it is feedback. What does
+not: task ids, names of alternates, the dataflow's name, owner and service level, known costs and selectivities (they
 describe a task, they do not change what it does), the order of interleaved parents.
 
 **Loops.** A signature cannot wait for the signatures of a loop it is part of. For the tasks of a loop, feedback parents
