@@ -65,7 +65,7 @@ def _python(options: Python, frames: Frames, guard: Guard | None = None) -> Data
     if minded.letters:
         # A letter has nothing in the columns that the function makes.
         schema = StructType([StructField(field.name, field.dataType) for field in schema.fields])
-        schema = schema.add(LETTER, "struct<record: string, error: string>")
+        schema = schema.add(LETTER, StructType().add("record", "string").add("error", "string"))
     return frame.mapInArrow(run, schema)
 
 
