@@ -68,3 +68,12 @@ def drowsy(row: dict[str, Any], seconds: float = 3600.0) -> dict[str, Any]:
     except Exception:  # and catches whatever it can
         return row
     return row
+
+
+def moody(row: dict[str, Any]) -> dict[str, Any]:
+    """Does what the row says."""
+    if row["mood"] == "raise":
+        raise ValueError(f"cannot stand {row['id']}")
+    if row["mood"] == "sleep":
+        time.sleep(3600)
+    return row

@@ -1,4 +1,4 @@
-"""Rows for which a task raises are skipped or kept, each once, and the others pass; time budgets end what takes long."""
+"""Rows for which a task raises are skipped or kept, each once, and the others pass; budgets end what takes long."""
 
 from __future__ import annotations
 

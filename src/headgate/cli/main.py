@@ -12,6 +12,7 @@ import typer
 from headgate import __version__
 from headgate.cli.bench import bench
 from headgate.cli.convert import convert
+from headgate.cli.dead_letters import dead_letters
 from headgate.cli.diff import diff
 from headgate.cli.output import faults_to_stderr, sentence_to_stderr
 from headgate.cli.plan import plan
@@ -54,6 +55,7 @@ def _root(
 
 for command in (validate, show, convert, diff, plan, schema, tasks, queue, run, bench):
     app.command()(command)
+app.command("dead-letters")(dead_letters)
 
 
 def main() -> None:

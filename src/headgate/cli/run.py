@@ -47,6 +47,12 @@ def run(
     ),
     master: Annotated[str, typer.Option("--master", metavar="URL", help="The Spark to run on.")] = "local[*]",
     trigger: Annotated[str, typer.Option("--trigger", metavar="SPAN", help="How often micro-batches begin.")] = "500ms",
+    time_budget: Annotated[
+        str,
+        typer.Option(
+            "--time-budget", metavar="SPAN", help="How long a task may take for a micro-batch if it does not say."
+        ),
+    ] = "60s",
     duration: Annotated[
         str | None, typer.Option("--for", metavar="SPAN", help="Stop after this time, such as 60s or 5min.")
     ] = None,
@@ -66,13 +72,13 @@ def run(
     Example: [bold]headgate run flows/*.yaml --until-idle[/bold]
     """
     registry = known_types()
-    trigger_s = seconds("--trigger", trigger)
+    trigger_s, budget_s = seconds("--trigger", trigger), seconds("--time-budget", time_budget)
     limits = _Limits(None if duration is None else seconds("--for", duration), until_idle)
     flows = _read(files or [], registry)
     _make_importable(files or [])
     with _stop_signals() as stop, watching(quiet=as_json) as watch:
         began = time.monotonic()
-        engine = _started(lambda: _engine(state, registry, master, trigger_s), stop, watch)
+        engine = _started(lambda: _engine(state, registry, master, trigger_s, budget_s), stop, watch)
         try:
             _submit(engine, flows, replace, watch)
             watch.say(f"running after {time.monotonic() - began:.1f} s; what Spark says is in {engine.log}")
@@ -149,10 +155,10 @@ def _stop_signals() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def _engine(state: Path, registry: Registry, master: str, trigger_s: float) -> Engine:
+def _engine(state: Path, registry: Registry, master: str, trigger_s: float, time_budget_s: float) -> Engine:
     from headgate.runtime.engine import Engine
 
-    return Engine(state, master=master, trigger_s=trigger_s, registry=registry)
+    return Engine(state, master=master, trigger_s=trigger_s, time_budget_s=time_budget_s, registry=registry)
 
 
 def _started(start: Callable[[], Engine], stop: threading.Event, watch: Watch) -> Engine:

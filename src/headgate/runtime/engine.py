@@ -33,6 +33,7 @@ from headgate.runtime.exchange import FileExchange
 from headgate.runtime.failures import workers_were_late
 from headgate.runtime.fragment import RunningFragment
 from headgate.runtime.guard import DEFAULT_BUDGET_S
+from headgate.runtime.isolation import Quarantine
 from headgate.runtime.limits import set_limit
 from headgate.runtime.outbox import SinkOutbox
 from headgate.runtime.plan import Fragment, Kind, Plan, compile_plan
@@ -101,6 +102,9 @@ class Engine:
                 time_budget_s,
             )
             self.fragments: dict[str, RunningFragment] = {}
+            self._failed = Quarantine()
+            """Fragments whose query failed, and when each is started again."""
+
             self._compacted = 0
             self._left: dict[str, Plan] = {}
             """The last plan of fragments that run on without being in the current one."""
@@ -363,9 +367,24 @@ class Engine:
                     self._start(fragment, self.plan)
             for fragment in self._without_workers()[:1]:  # one at a time: they failed because many started at once
                 self._restart(fragment)
+            self._start_failed()
             self._retire()
             self._compact()
             self._trim_log()
+
+    def _start_failed(self) -> None:
+        """Start fragments whose query failed again, each after a rest that grows."""
+        late = self._without_workers()
+        for name, fragment in list(self.fragments.items()):
+            if fragment.failure is None:
+                self._failed.passed([name])
+            elif fragment.refusal is None and fragment not in late and name in self.plan.fragments:
+                if name not in self._failed.reasons:
+                    self._failed.put(name, fragment.failure)
+                elif name in self._failed.due():
+                    self._failed.try_now([name])
+                    self._failed.passed([name])
+                    self._restart(fragment)
 
     def _compact(self) -> None:
         """Remove plan snapshots that nothing needs, now and then."""

@@ -104,8 +104,12 @@ class FileExchange:
         return waiting is None or waiting >= snapshot
 
     def rows_behind(self, topic: str) -> int:
+        return self.rows_between(topic, self.position(topic), self.head(topic))
+
+    def rows_between(self, topic: str, after: int, last: int) -> int:
+        """How many rows the batches after one number up to another have."""
         folder = self.folder(topic)
-        numbers = range(self.position(topic) + 1, _head(folder) + 1)
+        numbers = range(after + 1, last + 1)
         return sum((read_json(_described(folder, number)) or {"rows": 0})["rows"] for number in numbers)
 
     def forget(self, topic: str) -> None:

@@ -27,13 +27,16 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.model.names import Signature
+from headgate.runtime.admission import Admission
 from headgate.runtime.epoch import Epochs
 from headgate.runtime.exchange import ORDER, SNAPSHOT
 from headgate.runtime.failures import reason_of
 from headgate.runtime.host import groups_for, host
+from headgate.runtime.limits import admit, waiting_in
 from headgate.runtime.native import native_stream
 from headgate.runtime.plan import Feed, Fragment, Kind, Plan
 from headgate.runtime.plan_log import PlanLog
+from headgate.runtime.pools import make_pool
 from headgate.runtime.replay import is_played
 from headgate.runtime.schemas import ddl
 from headgate.runtime.sinks import Delivery
@@ -71,6 +74,8 @@ class RunningFragment:
         self.refusal: str | None = None
         """Why it could not be started, if it could not."""
 
+        self.admission = Admission(around.trigger_s)
+        admit(self.folder, None)
         self._ending = False
         self.epochs = Epochs(fragment, around, lambda: self._ending)
         self._at_work = threading.Lock()
@@ -179,6 +184,7 @@ class RunningFragment:
     def start(self, stream: DataFrame) -> None:
         """Start the query."""
         context = self.around.spark.sparkContext
+        make_pool(context, self.fragment.id)
         context.setLocalProperty("spark.scheduler.pool", self.fragment.id)
         writer = stream.writeStream.queryName(self.fragment.id).foreachBatch(self._epoch)
         writer = writer.option("checkpointLocation", str(self.folder / "checkpoint"))
@@ -253,13 +259,53 @@ class RunningFragment:
         if not commit["done"]:
             self._deliver(commit)
             write_json(commit_file, {**commit, "done": True})
-        for topic, end in self._ends(epoch).items():
+        ends = self._ends(epoch)
+        rows_in = self._rows_in(epoch, ends)
+        for topic, end in ends.items():
             self.around.exchange.done(topic, end)
         ended = time.monotonic()
+        self._hold_back(rows_in, ended - began)
+        resting = self.epochs.quarantine.resting()
+        if resting:
+            self.epochs.quarantine.miss(resting, self._rows_last_read() if rows_in is None else rows_in)
         self.last.epoch, self.last.seconds = epoch, ended - began
         self.last.parts["run"], self.last.parts["commit"] = planned - began, ended - planned
         put_out = [target for target in commit["targets"] if target["kind"] != "letters"]
         self.last.rows_out = sum(count for target in put_out for _, count in target["files"])
+
+    def _rows_in(self, epoch: int, ends: Mapping[str, int]) -> int | None:
+        """How many rows an epoch has read; ``None`` where that is not known by cheap means."""
+        if ends:
+            exchange = self.around.exchange
+            return sum(exchange.rows_between(topic, exchange.position(topic), end) for topic, end in ends.items())
+        end, start = (self._played(number) for number in (epoch, epoch - 1))
+        return None if end is None else end - (start or 0)
+
+    def _rows_last_read(self) -> int:
+        """How many rows Spark's own sources have read, by what it tells of the epoch before this one."""
+        progress = self.query.lastProgress if self.query is not None else None
+        return int(progress["numInputRows"]) if progress else 0
+
+    def _played(self, epoch: int) -> int | None:
+        """Up to which row of a recording an epoch reads."""
+        file = self.folder / "checkpoint" / "offsets" / str(epoch)
+        noted = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+        return next((json.loads(line)["rows"] for line in noted if line.startswith('{"rows"')), None)
+
+    def _hold_back(self, rows: int | None, seconds: float) -> None:
+        """Admit fewer rows if they take longer than a trigger, and more if they do not."""
+        before = self.admission.limit
+        sources = sum(found.kind is Kind.SOURCE for found in self.around.current().fragments.values())
+        if sources < 2:  # there is nobody else to make room for
+            self.admission.lift()
+        elif rows is not None:
+            self.admission.epoch(rows, seconds)
+        if self.admission.limit != before:
+            admit(self.folder, self.admission.limit)
+
+    def waiting(self) -> int:
+        """How many rows wait for it, in its topics and in a source that is held back."""
+        return self.behind() + (waiting_in(self.folder) if self.admission.limit is not None else 0)
 
     def _plans(self, epoch: int) -> list[Plan]:
         """The plans that an epoch's rows belong to."""

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from headgate.runtime.limits import limit_of
+from headgate.runtime.limits import limit_of, tell_waiting
 from headgate.runtime.recording import recorded
 from headgate.runtime.state import read_json, write_json
 from headgate.tasks.sources import Replay
@@ -76,7 +76,9 @@ class ReplayReader(DataSourceStreamReader):
         most = start["rows"] + limit_of(self.folder, ROWS_AT_ONCE)
         if total == 0:
             return start
-        due = min(most, self._due_by(time.monotonic() - self.began, total, most))
+        all_due = self._due_by(time.monotonic() - self.began, total, most)
+        due = min(most, all_due)
+        tell_waiting(self.folder, max(0, (all_due if self.options.repeat else min(all_due, total)) - due))
         return {"rows": max(start["rows"], due if self.options.repeat else min(due, total))}
 
     def _due_by(self, elapsed_s: float, total: int, most: int) -> int:

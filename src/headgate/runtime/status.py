@@ -37,7 +37,7 @@ class FragmentStatus:
 
 @dataclass(frozen=True, slots=True)
 class DataflowStatus:
-    """How a dataflow is doing: running, paused, or degraded with the reason."""
+    """How a dataflow is doing: running, paused, throttled or degraded, with the reason."""
 
     name: str
     owner: str
@@ -70,14 +70,33 @@ def dataflow_status(
     reasons += [reason for fragment in mine_run if (reason := fragment.failure) is not None]
     reasons += [reason for fragment in mine_run for reason in _raised(fragment, plan, signatures)]
     degraded = bool(reasons)
+    held_back = [told for fragment in mine_run if (told := _held_back(fragment, signatures)) is not None]
+    reasons += held_back
     reasons += [told for task in mine if (told := _left_out(task, dead_letters)) is not None]
-    state = "paused" if dataflow.name in snapshot.paused else "degraded" if degraded else "running"
+    state = (
+        "paused"
+        if dataflow.name in snapshot.paused
+        else "degraded"
+        if degraded
+        else "throttled"
+        if held_back
+        else "running"
+    )
     rows = sum(outbox.delivered.get(signature, 0) for signature in signatures)
     shared = sum(len(task.users) > 1 for task in mine)
     owner = str(dataflow.owner)
     left_out = [dead_letters.left_out(task.signature) for task in mine]
     skipped, dead = sum(found.skipped for found in left_out), sum(found.dead_letters for found in left_out)
     return DataflowStatus(dataflow.name, owner, state, "; ".join(reasons), len(mine), shared, rows, skipped, dead)
+
+
+def _held_back(fragment: RunningFragment, signatures: Collection[str]) -> str | None:
+    """Why a dataflow lags that brings more rows than fit into its triggers; nothing for what only reads behind it."""
+    limit, waiting = fragment.admission.limit, fragment.waiting()
+    if limit is None or waiting == 0 or set(signatures).isdisjoint(fragment.fragment.roots):
+        return None
+    told = f"more rows come than it can take in a trigger: at most {limit:,} are admitted, so that others keep theirs"
+    return f"{told}, and {waiting:,} wait"
 
 
 def _left_out(task: RunningTask, dead_letters: DeadLetters) -> str | None:
