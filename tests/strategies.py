@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from headgate.formats import parse
 from headgate.model.dataflow import Dataflow
+from headgate.model.registry import default_registry
 
 ODD_TEXTS = [
     "",
@@ -127,6 +128,7 @@ predicates = st.one_of(
     st.sampled_from(["text = '<&>\"'", "text\t= 'ü'", "id like '%\r\n'", "length(text) > 3 and not (v = 1)"]),
 )
 shares = st.sampled_from(["never", "owner", "anyone"])
+registry = default_registry()
 spans = st.sampled_from(["500ms", "10 s", "5min", "1.5h", "1d"])
 functions = st.sampled_from(["pkg.mod.function", "mod:function"])
 
@@ -315,8 +317,19 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
         document["tasks"] = [
             task | ({"share": draw(shares)} if n == chosen else {}) for n, task in enumerate(document["tasks"])
         ]
+    document["tasks"] = [_with_policy(draw, task) for task in document["tasks"]]
     level = draw(service_levels())
     return document | ({"service_level": level} if level else {})
+
+
+def _with_policy(draw: st.DrawFn, task: dict[str, Any]) -> dict[str, Any]:
+    """A task that says, now and then, what becomes of rows for which it raises, and how long it may take."""
+    if draw(st.integers(0, 3)):
+        return task
+    types = {way["type"] for way in task.get("alternates", [task])}
+    policies = ["fail"] if not all(registry[kind].by_row for kind in types) else ["fail", "skip", "dead_letter"]
+    budget = {"time_budget": draw(spans)} if draw(st.booleans()) else {}
+    return task | {"on_error": draw(st.sampled_from(policies))} | budget
 
 
 def _known_cost(draw: st.DrawFn, work: Mapping[str, Any]) -> dict[str, Any]:

@@ -194,6 +194,8 @@ class Flow:
         selectivity: float | None = None,
         config: Mapping[str, Any] | None = None,
         ports: Mapping[str, Any] | None = None,
+        on_error: str | None = None,
+        time_budget: str | None = None,
         **options: Any,
     ) -> Step:
         """Add a task: a type with its options, or ``None`` and several :func:`alternate`.
@@ -214,6 +216,8 @@ class Flow:
             "selectivity": selectivity,
             "ports": ports,
             "share": isolation,
+            "on_error": on_error,
+            "time_budget": time_budget,
         }
         if alternates:
             work["alternates"] = [dict(choice.document) for choice in alternates]

@@ -45,7 +45,7 @@ def test_the_published_schema_is_a_schema() -> None:
 
 def test_the_commands_page_tells_every_command_and_option() -> None:
     page = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
-    sections = dict(re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL))
+    sections = dict(re.findall(r"^## ([\w-]+)\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL))
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     told = {name: set(re.findall(r"^\| `(--[\w-]+)`", section, re.MULTILINE)) for name, section in sections.items()}
     wanted = {
@@ -62,7 +62,7 @@ def test_the_commands_page_tells_every_command_and_option() -> None:
 def test_the_readme_tells_every_command() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    assert set(re.findall(r"^\| `headgate (\w+)", readme, re.MULTILINE)) == set(commands)
+    assert set(re.findall(r"^\| `headgate ([\w-]+)", readme, re.MULTILINE)) == set(commands)
 
 
 def test_the_faults_page_tells_every_condition() -> None:

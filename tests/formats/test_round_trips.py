@@ -102,7 +102,11 @@ def _written_out(document: dict[str, Any]) -> dict[str, Any]:
 def _task_written_out(task: dict[str, Any]) -> dict[str, Any]:
     short: dict[str, Any] = {"config": {}, "cost_s": None, "selectivity": None, "alternates": None}
     feeds = [feed if isinstance(feed, dict) else {"from": feed} for feed in task.get("inputs", [])]
-    whole: dict[str, Any] = {"ports": None, "share": None} | ({} if "alternates" in task else short) | task
+    whole: dict[str, Any] = (
+        {"ports": None, "share": None, "on_error": "fail", "time_budget": None}
+        | ({} if "alternates" in task else short)
+        | task
+    )
     whole["inputs"] = [{"to": None, "where": None, "key": None, "feedback": False} | feed for feed in feeds]
     if whole.get("alternates"):
         return whole | {"alternates": [way | {"config": _options_written_out(way)} for way in whole["alternates"]]}

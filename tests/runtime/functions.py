@@ -63,3 +63,43 @@ def waiting(row: dict[str, Any]) -> dict[str, Any]:
     """Waits for somebody who takes two milliseconds to answer."""
     time.sleep(0.002)
     return row
+
+
+def picky(row: dict[str, Any]) -> dict[str, Any]:
+    if row["id"] % 5 == 3:
+        raise ValueError(f"cannot stand {row['id']}")
+    return row
+
+
+def picky_frame(frame: pd.DataFrame) -> pd.DataFrame:
+    if (frame["id"] % 5 == 3).any():
+        raise ValueError("cannot stand some")
+    return frame
+
+
+def picky_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
+    if pc.any(pc.equal(pc.bit_wise_and(batch.column("id"), 3), 3)).as_py():
+        raise ValueError("cannot stand some")
+    return batch
+
+
+def misfit(row: dict[str, Any]) -> dict[str, Any]:
+    """Returns something that is no number for some rows, which only shows when the batch is put together."""
+    return {**row, "v": "no number" if row["id"] % 5 == 3 else row["v"]}
+
+
+def drowsy(row: dict[str, Any], seconds: float = 3600.0) -> dict[str, Any]:
+    try:
+        time.sleep(seconds)
+    except Exception:  # and catches whatever it can
+        return row
+    return row
+
+
+def moody(row: dict[str, Any]) -> dict[str, Any]:
+    """Does what the row says."""
+    if row["mood"] == "raise":
+        raise ValueError(f"cannot stand {row['id']}")
+    if row["mood"] == "sleep":
+        time.sleep(3600)
+    return row

@@ -68,16 +68,57 @@ def test_rests_grow_and_end() -> None:
     rests = []
     for _ in range(12):
         quarantine.put("t", "boom")
-        assert quarantine.resting() == {"t"}
         began = now
-        while quarantine.resting():
+        while not quarantine.due():
+            assert quarantine.resting() == {"t"}
             now += 0.5
         rests.append(now - began)
         assert quarantine.reasons == {"t": "boom"}
+        # It does not come back before it has been tried, and is not tried twice at once.
+        assert quarantine.resting() == {"t"}
+        quarantine.try_now({"t"})
+        assert quarantine.due() == set()
     assert rests[0] == FIRST_REST_S
     assert rests[-1] == LONGEST_REST_S
     assert rests == sorted(rests)
     quarantine.passed({"t", "other"})
+    assert quarantine.resting() == quarantine.due() == set()
+    assert quarantine.reasons == {}
+
+
+def test_who_raises_again_soon_rests_longer() -> None:
+    now = 0.0
+    quarantine = Quarantine(lambda: now)
+
+    def comes_back() -> float:
+        nonlocal now
+        began = now
+        while not quarantine.due():
+            now += 0.5
+        quarantine.try_now({"t"})
+        quarantine.passed({"t"})
+        return now - began
+
+    quarantine.put("t", "boom")
+    assert comes_back() == FIRST_REST_S
+    quarantine.put("t", "boom")
+    assert comes_back() == 2 * FIRST_REST_S
+    now += 2 * FIRST_REST_S
+    quarantine.passed({"t"})  # an epoch with it went well, long after
+    quarantine.put("t", "boom")
+    assert comes_back() == FIRST_REST_S
+
+
+def test_what_does_no_harm_comes_back_without_a_trial() -> None:
+    now = 0.0
+    quarantine = Quarantine(lambda: now)
+    quarantine.put("t", "boom", by_trial=False)
+    quarantine.miss({"t"}, 1_500)
+    assert quarantine.reasons == {"t": "boom (1,500 rows have passed it since)"}
+    assert quarantine.resting() == {"t"}
+    now = FIRST_REST_S
+    assert quarantine.resting() == quarantine.due() == set()
+    quarantine.passed({"t"})
     assert quarantine.reasons == {}
 
 
@@ -133,12 +174,16 @@ def test_a_task_that_raises_no_more_comes_back(engine: Engine, tmp_path: Path) -
     for number in range(1, 400):
         put(tmp_path / "in", str(number), numbered(number * 10, 10))
         engine.wait_until_idle()
+        engine.aside.wait_until_idle()
         if status(engine, "bad").state == "running":
             break
     assert status(engine, "bad").reason == ""
-    # What passed while it rested is missed; what came when it ran again is whole.
-    assert [row["id"] for row in engine.memory.rows("bad")] == list(range(number * 10, number * 10 + 10))
-    assert sorted(row["id"] for row in engine.memory.rows("good")) == list(range(number * 10 + 10))
+    # What passed while it rested is missed, the rows that it was tried on among them; what comes then is whole.
+    assert engine.memory.rows("bad") == []
+    put(tmp_path / "in", "last", numbered(10_000, 10))
+    engine.wait_until_idle()
+    assert [row["id"] for row in engine.memory.rows("bad")] == list(range(10_000, 10_010))
+    assert len(engine.memory.rows("good")) == number * 10 + 20
 
 
 @pytest.mark.spark

@@ -81,7 +81,10 @@ def _raw_tasks(value: object) -> Iterable[object]:
 def _dataflow(head: DataflowDocument, tasks: Tasks, default_name: str) -> Dataflow:
     return Dataflow(
         name=DataflowName(head.name or default_name),
-        tasks=tuple(Task(task.id, tuple(task.alternates), task.declared, task.share) for task in tasks.known.values()),
+        tasks=tuple(
+            Task(task.id, tuple(task.alternates), task.declared, task.share, task.on_error, task.time_budget_s)
+            for task in tasks.known.values()
+        ),
         streams=tuple(stream for task in tasks.known.values() for _, stream in task.feeds),
         owner=Owner(head.owner),
         description=head.description,

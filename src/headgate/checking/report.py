@@ -8,6 +8,7 @@ from headgate.errors import Fault, NameFinder, Notice, shorten
 from headgate.formats.document import InputDocument
 from headgate.formats.located import Located, Path
 from headgate.model.names import TaskId
+from headgate.model.on_error import OnError
 from headgate.model.share import Share
 from headgate.model.stream import Stream
 from headgate.model.task import Alternate, Ports
@@ -52,6 +53,8 @@ class TaskInCheck:
 
     has_alternates: bool
     share: Share | None = None
+    on_error: OnError = OnError.FAIL
+    time_budget_s: float | None = None
     alternates: list[Alternate] = field(default_factory=list)
     configs: list[tuple[int, TaskConfig]] = field(default_factory=list)
     """The options of each alternate, with its place in the document's list of alternates."""

@@ -15,6 +15,7 @@ from headgate.formats.document import AlternateDocument, PortDocument, PortsDocu
 from headgate.formats.located import Path
 from headgate.model.config import Config
 from headgate.model.names import PortName, TaskId, is_name
+from headgate.model.on_error import OnError
 from headgate.model.registry import Registry
 from headgate.model.schema import Schema
 from headgate.model.task import Alternate, Gather, Port, Ports
@@ -55,8 +56,18 @@ def _understand(path: Path, raw: object, tasks: Tasks, registry: Registry, repor
         name = shorten(raw_id).strip("'") if isinstance(raw_id, str) else None
         report.faults += complaints(error, TaskDocument, report.located, path, name)
         return
-    task = TaskInCheck(TaskId(document.id), path, document.inputs, document.alternates is not None, document.share)
+    task = TaskInCheck(
+        TaskId(document.id),
+        path,
+        document.inputs,
+        document.alternates is not None,
+        document.share,
+        document.on_error,
+        document.time_budget_s,
+    )
     _understand_work(task, document, registry, report)
+    if task.on_error is not OnError.FAIL:
+        _check_policy(task, registry, report)
     if not repeated:
         tasks.known[task.id] = task
 
@@ -116,6 +127,17 @@ def _options(
         told = failed(document.type, error)
         report.fault("TASK_TYPE_FAILED", path, told, task.id, "a word to its author")
     return None
+
+
+def _check_policy(task: TaskInCheck, registry: Registry, report: Report) -> None:
+    """Only a task that treats each row by itself can go on without some of them."""
+    for kind in (registry[alternate.type] for alternate in task.alternates):
+        if not kind.by_row:
+            told = (
+                f"on_error is '{task.on_error.value}', and a task of type '{kind.name}' does not treat rows one by one"
+            )
+            report.fault("BAD_VALUE", [*task.path, "on_error"], told, task.id, "'fail', or nothing")
+            return
 
 
 def _check_names(task: TaskInCheck, alternates: Iterable[AlternateDocument], report: Report) -> None:

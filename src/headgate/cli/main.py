@@ -14,6 +14,7 @@ from headgate.cli.bench import bench
 from headgate.cli.bill import bill
 from headgate.cli.cluster import cluster
 from headgate.cli.convert import convert
+from headgate.cli.dead_letters import dead_letters
 from headgate.cli.diff import diff
 from headgate.cli.listing import list_dataflows
 from headgate.cli.observations import observations
@@ -65,6 +66,7 @@ ABOUT_ENGINES = (run, submit, withdraw, status, bill, top, observations)
 for command in (*ABOUT_FILES, *ABOUT_ENGINES, bench):
     app.command()(command)
 app.command(name="list")(list_dataflows)
+app.command(name="dead-letters")(dead_letters)
 app.add_typer(cluster)
 
 

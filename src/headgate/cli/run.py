@@ -69,6 +69,12 @@ def run(
         list[str] | None, typer.Option("--conf", metavar="NAME=VALUE", help="A setting of Spark's; may be repeated.")
     ] = None,
     trigger: Annotated[str, typer.Option("--trigger", metavar="SPAN", help="How often micro-batches begin.")] = "500ms",
+    time_budget: Annotated[
+        str,
+        typer.Option(
+            "--time-budget", metavar="SPAN", help="How long a task may take for a micro-batch if it does not say."
+        ),
+    ] = "60s",
     duration: Annotated[
         str | None, typer.Option("--for", metavar="SPAN", help="Stop after this time, such as 60s or 5min.")
     ] = None,
@@ -100,7 +106,7 @@ def run(
     Examples: [bold]headgate run flows/*.yaml --until-idle[/bold], [bold]headgate run --serve --state here[/bold]
     """
     registry = known_types()
-    trigger_s = seconds("--trigger", trigger)
+    trigger_s, budget_s = seconds("--trigger", trigger), seconds("--time-budget", time_budget)
     limits = _Limits(None if duration is None else seconds("--for", duration), until_idle, serve)
     where = _where(master, cluster, conf or [])
     price_per_h = _amount(price)
@@ -108,7 +114,7 @@ def run(
     _make_importable(files or [])
     with _stop_signals() as stop, watching(quiet=as_json) as watch:
         began = time.monotonic()
-        settings = {"trigger_s": trigger_s, "registry": registry, "price_per_h": price_per_h}
+        settings = {"trigger_s": trigger_s, "time_budget_s": budget_s, "registry": registry, "price_per_h": price_per_h}
         settings |= {"strategy": strategy, "semantic": not exact}
         engine = _started(lambda: _engine(state, where, settings), stop, watch)
         try:

@@ -26,7 +26,7 @@ __all__ = ["Watch", "watching"]
 LINE_EVERY_S = 5.0
 """How often a plain line is written when nothing changes but the number of rows."""
 
-STYLES = {"running": "green", "paused": "yellow", "degraded": "red"}
+STYLES = {"running": "green", "paused": "yellow", "throttled": "yellow", "degraded": "red"}
 
 
 class Watch(Protocol):

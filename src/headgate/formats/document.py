@@ -23,9 +23,11 @@ from pydantic import (
 from headgate.errors import BadValue, shorten
 from headgate.model.dataflow import DEFAULT_OWNER, Dataflow
 from headgate.model.names import NAME_PATTERN, NAME_RULE, is_name
+from headgate.model.on_error import OnError
 from headgate.model.registry import Registry
 from headgate.model.service_level import ServiceLevel
 from headgate.model.share import Share
+from headgate.model.span import seconds_of, span_text
 from headgate.model.stream import ByKey, ByPredicate, Stream
 from headgate.model.task import Alternate, Gather, Port, Ports, Task
 from headgate.model.task_type import ColumnName, Expression, SchemaText
@@ -58,8 +60,16 @@ def _clean(text: str) -> str:
     return text
 
 
+def _checked_budget(text: str) -> str:
+    seconds = seconds_of(text)
+    if seconds is None or not 0.001 <= seconds <= 86_400:
+        raise BadValue(f"{shorten(text)} is not a time budget", "a span from 1ms to 1d, such as 500ms, 10s, 5min")
+    return text
+
+
 Name = Annotated[str, AfterValidator(_named), Field(json_schema_extra={"pattern": NAME_PATTERN})]
 Text = Annotated[str, AfterValidator(_clean), Field(max_length=100_000)]
+Budget = Annotated[str, AfterValidator(_checked_budget)]
 Money = Annotated[Decimal, Field(ge=0, max_digits=15, decimal_places=6)]
 
 
@@ -174,6 +184,10 @@ class TaskDocument(_Document):
     )
     ports: PortsDocument | None = Field(None, description="Named ports of a user-defined task.")
     share: Share | None = Field(None, description="With whom it may be shared; as the dataflow says if left out.")
+    on_error: OnError = Field(OnError.FAIL, description="What becomes of a row for which it raises.")
+    time_budget: Budget | None = Field(
+        None, description="The most time it may take for a micro-batch, such as 5s; over it, it is stopped."
+    )
     inputs: tuple[Annotated[InputDocument, BeforeValidator(_input)], ...] = Field(
         (), description="The streams it reads."
     )
@@ -186,6 +200,12 @@ class TaskDocument(_Document):
         if self.alternates is None and self.type is None:
             raise ValueError("neither type nor alternates; a task needs one of them")
         return self
+
+    @property
+    def time_budget_s(self) -> float | None:
+        """The budget in seconds, to the millisecond."""
+        seconds = None if self.time_budget is None else seconds_of(self.time_budget)
+        return None if seconds is None else round(seconds, 3)
 
 
 class DataflowDocument(_Document):
@@ -248,6 +268,10 @@ def _task(task: Task, feeds: list[Stream]) -> dict[str, Any]:
         document["ports"] = _ports(task.ports)
     if task.share is not None:
         document["share"] = task.share.value
+    if task.on_error is not OnError.FAIL:
+        document["on_error"] = task.on_error.value
+    if task.time_budget_s is not None:
+        document["time_budget"] = span_text(task.time_budget_s)
     if feeds:
         document["inputs"] = [_feed(stream) for stream in feeds]
     return document

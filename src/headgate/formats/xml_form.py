@@ -44,7 +44,7 @@ _CHILDREN = {
 _ATTRIBUTES = {
     "dataflow": ("name", "owner", "share", "version"),
     "service_level": None,
-    "PE": ("id", "share"),
+    "PE": ("id", "share", "on_error", "time_budget"),
     "in": ("id", "type", "gather"),
     "out": ("id", "type"),
     "alternate": ("name", "impl", "value", "cost_s", "selectivity"),
@@ -238,7 +238,7 @@ class _Translation:
         return document
 
     def _task(self, element: _Element) -> MarkedDict:
-        task = _marked(element, ("id", "share"))
+        task = _marked(element, _ATTRIBUTES["PE"] or ())
         alternates = element.all("alternate")
         if len(alternates) == 1 and not {"name", "value"} & set(alternates[0].attributes):
             self._work(alternates[0], task)
@@ -391,7 +391,8 @@ def write(document: dict[str, Any], ports_of: dict[str, Ports]) -> str:
 
 
 def _write_task(root: ElementTree.Element, task: dict[str, Any], ports: Ports) -> None:
-    element = ElementTree.SubElement(root, "PE", {name: task[name] for name in ("id", "share") if name in task})
+    attributes = {name: task[name] for name in _ATTRIBUTES["PE"] or () if name in task}
+    element = ElementTree.SubElement(root, "PE", attributes)
     for tag, side in (("in", ports.inputs), ("out", ports.outputs)):
         for port in side:
             schema = {"type": str(port.schema)} if port.schema else {}

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from headgate.model.config import Config
 from headgate.model.names import PortName, TaskId
+from headgate.model.on_error import OnError
 from headgate.model.schema import Schema
 from headgate.model.share import Share
 
@@ -80,6 +81,12 @@ class Task:
     ports: Ports | None = None
     share: Share | None = None
     """With whom it may be shared; as its dataflow says if left out."""
+
+    on_error: OnError = OnError.FAIL
+    """What becomes of a row for which it raises."""
+
+    time_budget_s: float | None = None
+    """The most time that it may take for a micro-batch; as the engine says if left out."""
 
     scope: str = ""
     """In a merged graph, the circle to which the task is confined; empty in what people write."""

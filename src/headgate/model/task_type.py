@@ -169,6 +169,13 @@ class TaskType:
     """Whether the dataflow's author may name the ports; ``ports`` is then what holds if none are named."""
 
     package: str = "headgate"
+    batchwise: bool = False
+    """Whether it works on a micro-batch as a whole, so that it cannot go on without a row that makes it raise."""
+
+    @property
+    def by_row(self) -> bool:
+        """Whether it treats each row by itself, and can leave out one for which it raises."""
+        return self.role is Role.STEP and self.state is not State.NATIVE and not self.batchwise
 
     @property
     def summary(self) -> str:

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from pyspark import InheritableThread
 from pyspark.sql import DataFrame, SparkSession
 
+from headgate.runtime.pools import make_pool
+
 __all__ = ["POOL", "Aside"]
 
 POOL = "aside"
@@ -64,6 +66,7 @@ class Aside:
             self._thread.join(timeout=30)
 
     def _run(self) -> None:
+        make_pool(self._spark.sparkContext, POOL, minimum=0)
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", POOL)
         while True:
             with self._changed:

@@ -18,10 +18,10 @@ from headgate.model.names import Signature
 
 __all__ = ["Count", "Observed", "RowCounts", "Side", "Staged", "observed", "values"]
 
-Side = Literal["in", "out"]
+Side = Literal["in", "out", "errors"]
 
 RowCounts = Counter[tuple[Signature, Side]]
-"""Rows into tasks and out of them."""
+"""Rows into tasks, out of them, and left out because they raised."""
 
 
 @dataclass(frozen=True, slots=True)

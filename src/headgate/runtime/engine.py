@@ -34,10 +34,12 @@ from headgate.model.task import Task
 from headgate.model.task_type import Role, State
 from headgate.runtime.aside import Aside
 from headgate.runtime.compaction import HISTORY_BYTES, oldest_under_way, remove_snapshots
+from headgate.runtime.dead_letters import DeadLetters
 from headgate.runtime.exchange import FileExchange
 from headgate.runtime.executors import Executors
 from headgate.runtime.fleet import Fleet
 from headgate.runtime.fragment import RunningFragment
+from headgate.runtime.guard import DEFAULT_BUDGET_S
 from headgate.runtime.joining import Joined, restored
 from headgate.runtime.measuring import MEASURING, Measuring
 from headgate.runtime.metering import PRICE_PER_H, usage_of
@@ -106,6 +108,7 @@ class Engine:
         master: str = "local[*]",
         trigger_s: float = 0.5,
         measuring: Measuring = MEASURING,
+        time_budget_s: float = DEFAULT_BUDGET_S,
         registry: Registry | None = None,
         settings: Mapping[str, str] | None = None,
         provider: Provider | None = None,
@@ -139,6 +142,7 @@ class Engine:
 
             self.schemas = Schemas(self.spark)
             self.aside = Aside(self.spark)
+            self.dead_letters = DeadLetters(self.state.path / "dead_letters")
             self.records = Records()
             self.profiler = Profiler(self.spark, measuring.sample_every)
             around = Surroundings(
@@ -152,6 +156,8 @@ class Engine:
                 self.outbox,
                 trigger_s,
                 self.aside,
+                self.dead_letters,
+                time_budget_s,
                 self.records,
                 self.profiler,
                 measuring.counting,
@@ -420,6 +426,7 @@ class Engine:
             self._fleet.start_refused()
             for fragment in self._fleet.without_workers()[:1]:  # one at a time: they failed as many started at once
                 self._fleet.restart(fragment)
+            self._fleet.start_failed()
             self._fleet.retire()
             self._compact()
             self._trim_log()
@@ -509,7 +516,15 @@ class Engine:
                 for user in task.users:
                     tasks.setdefault(user, []).append(task)
             flows = [
-                dataflow_status(flow, tasks.get(flow.name, []), self.snapshot, self.plan, running, self.outbox)
+                dataflow_status(
+                    flow,
+                    tasks.get(flow.name, []),
+                    self.snapshot,
+                    self.plan,
+                    running,
+                    self.outbox,
+                    self.dead_letters,
+                )
                 for flow in self.dataflows
             ]
             return flows, [fragment_status(fragment) for fragment in running]

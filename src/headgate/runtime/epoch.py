@@ -1,7 +1,8 @@
 """What a fragment does with the rows of an epoch: fuse its tasks into one Spark job, run it, and stage the outputs.
 
-Tasks that make the job fail are found out and left out, with all that is behind them
-(:mod:`headgate.runtime.isolation`).
+Tasks that make the job fail are found out (:mod:`headgate.runtime.blame`). One that is to go on without the rows for
+which it raises gets a guard (:mod:`headgate.runtime.guard`); others are left out for a while, with all that is behind
+them (:mod:`headgate.runtime.isolation`).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import os
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -19,17 +20,22 @@ import numpy as np
 from pyspark.sql import DataFrame
 
 from headgate.model.names import Signature
+from headgate.model.on_error import OnError
 from headgate.model.task_type import Role
+from headgate.runtime.blame import before, blame
 from headgate.runtime.counting import RowCounts
 from headgate.runtime.exchange import SNAPSHOT
-from headgate.runtime.failures import JOB_FAILURES, reason_of, workers_were_late
+from headgate.runtime.failures import JOB_FAILURES, named_culprit, reason_of, workers_were_late
 from headgate.runtime.fusion import Fusion, Output, union
-from headgate.runtime.isolation import Quarantine, behind, find_culprits
+from headgate.runtime.guard import Guards, GuardsUp
+from headgate.runtime.isolation import Quarantine, behind
+from headgate.runtime.letters import HOST_LETTERS, Letters
 from headgate.runtime.plan import Feed, Fragment, Kind, Plan
 from headgate.runtime.records import Arrivals
 from headgate.runtime.sinks import form_of
-from headgate.runtime.staging import Staged, pack, stage
+from headgate.runtime.staging import pack, stage
 from headgate.runtime.surroundings import Surroundings
+from headgate.runtime.watchdog import Allowance, Barked, Watchdog
 
 __all__ = ["Epochs", "Outcome"]
 
@@ -53,6 +59,11 @@ class Epochs:
         self._around = around
         self._stopping = stopping
         self.quarantine = Quarantine()
+        self.guards = GuardsUp()
+        self._letters = Letters(fragment, around, self.quarantine)
+        self._allowance = Allowance()
+        self._watchdog = Watchdog(around.spark.sparkContext, fragment.id)
+        self._trials = Watchdog(around.spark.sparkContext, f"trial-{fragment.id}")
 
     def remember(self, rows: DataFrame) -> None:
         """Take rows in without letting any out: what stateful operators keep must not miss an epoch."""
@@ -64,64 +75,157 @@ class Epochs:
 
         ``ingested_us`` is when its events were taken in, where that is not known row by row.
         """
-        sampled = bool(plans) and self._around.profiler.wants(epoch)
+        due = self.quarantine.due()
+        sampled = not due and bool(plans) and self._around.profiler.wants(epoch)
         # Rows that come out of a stateful operator must not be asked of it again and again.
-        if len(plans) > 1 or (sampled and self._fragment.kind is not Kind.SOURCE):
+        if len(plans) > 1 or due or (sampled and self._fragment.kind is not Kind.SOURCE):
             rows = rows.persist()
+        handed_over = False
         began = time.monotonic()
         try:
-            return self._run_without(self.quarantine.resting(), rows, epoch, plans, ingested_us)
-        except JOB_FAILURES as error:
-            if self._stopping():
-                raise
-            rows, sampled = rows.persist(), False
-            culprits = self._culprits(rows, plans)
-            if not culprits and workers_were_late(str(error)):
-                raise
-            for task, reason in culprits.items():
-                self.quarantine.put(task, reason)
-            return self._run_without(self.quarantine.resting(), rows, epoch, plans, ingested_us)
+            outcome = self._run_isolated(rows, epoch, plans, ingested_us)
+            if due:
+                handed_over = self._try_aside(due, rows, plans)
+            elif sampled:
+                handed_over = self._around.aside.offer(rows, partial(self._sample, plans[-1]))
+            return outcome
         finally:
             self._around.profiler.took(time.monotonic() - began)
-            handed_over = sampled and self._around.aside.offer(rows, partial(self._sample, plans[-1]))
+            self._allowance.note(time.monotonic() - began)
             if rows.is_cached and not handed_over:
                 rows.unpersist()
 
     def _sample(self, plan: Plan, rows: DataFrame) -> None:
+        """Let tasks be measured on an epoch's rows."""
         if self._fragment.id in plan.fragments:
             self._around.profiler.sample(rows, plan, plan.fragments[self._fragment.id])
 
-    def _culprits(self, rows: DataFrame, plans: Sequence[Plan]) -> dict[str, str]:
-        """The tasks and topics that raise for these rows, with the reasons."""
-        culprits: dict[str, str] = {}
-        for plan in plans:
-            if self._fragment.id not in plan.fragments:
-                continue
-            here = rows.where(f"{SNAPSHOT} = {plan.number}") if len(plans) > 1 else rows
+    def _run_isolated(self, rows: DataFrame, epoch: int, plans: Sequence[Plan], ingested_us: int) -> Outcome:
+        """Run an epoch; tasks that make it fail are guarded or left out, and it is run again."""
+        known = sum(
+            len(plan.fragments[self._fragment.id].tasks) for plan in plans if self._fragment.id in plan.fragments
+        )
+        limit_s: float | None = self._allowance.limit_s(self._least_budget(plans))
+        for _ in range(known + 2):
+            try:
+                return self._run_without(self.quarantine.resting(), rows, epoch, plans, ingested_us, limit_s)
+            except (*JOB_FAILURES, Barked) as error:
+                if self._stopping():
+                    raise
+                # Rows that come out of a stateful operator must not be asked of it again and again.
+                rows = rows.persist()
+                if not self._isolate(error, rows, plans):
+                    if workers_were_late(str(error)):
+                        raise
+                    limit_s = None  # it was nobody's fault
+                    break
+        return self._run_without(self.quarantine.resting(), rows, epoch, plans, ingested_us, limit_s)
+
+    def _isolate(self, error: Exception, rows: DataFrame, plans: Sequence[Plan]) -> bool:
+        """Guard tasks that make an epoch fail, or let them rest; returns whether there are any."""
+        found = False
+        for plan, here in self._parts(rows, plans):
             feeds = _feeds_of_items(plan, plan.fragments[self._fragment.id])
+            left_out = behind(self.quarantine.resting(), feeds)
+            open_feeds = {item: sources for item, sources in feeds.items() if item not in left_out}
 
-            def trial(items: Sequence[str], plan: Plan = plan, here: DataFrame = here) -> str | None:
-                return self._tried(plan, here, set(items))
+            def attempt(
+                items: Sequence[str], limit_s: float | None, plan: Plan = plan, here: DataFrame = here
+            ) -> str | None:
+                return self._tried(plan, here, set(items), self._watchdog, limit_s)
 
-            culprits |= find_culprits(feeds, trial)
-        return culprits
+            for item, reason in blame(error, open_feeds, plan, attempt).items():
+                found = True
+                task = plan.tasks.get(Signature(item))
+                over = reason.startswith("TimeoutError: over its time budget")
+                if task is None or task.on_error is OnError.FAIL or over or item in self.guards.tasks:
+                    self.quarantine.put(item, reason)
+                else:
+                    self.guards.put_up(item)
+                    self._letters.reasons.add(item, reason)
+        return found
 
-    def _tried(self, plan: Plan, rows: DataFrame, wanted: set[str]) -> str | None:
+    def _parts(self, rows: DataFrame, plans: Sequence[Plan]) -> Iterator[tuple[Plan, DataFrame]]:
+        """The rows of each plan that has this fragment; if those who want them have paused or are gone, they pass."""
+        for plan in plans:
+            if self._fragment.id in plan.fragments:
+                yield plan, rows.where(f"{SNAPSHOT} = {plan.number}") if len(plans) > 1 else rows
+
+    def _least_budget(self, plans: Sequence[Plan]) -> float:
+        found = [self._around.time_budget_s]
+        for plan in plans:
+            if self._fragment.id in plan.fragments:
+                tasks = [plan.tasks[task] for task in plan.fragments[self._fragment.id].tasks if task in plan.tasks]
+                found += [task.time_budget_s for task in tasks if task.time_budget_s is not None]
+        return min(found)
+
+    def _try_aside(self, due: set[str], rows: DataFrame, plans: Sequence[Plan]) -> bool:
+        """Try tasks that have rested on this epoch's rows, beside the next epochs; returns whether rows were taken."""
+        parts = list(self._parts(rows, plans))
+        if not parts:
+            return False
+        plan, here = parts[-1]
+        self.quarantine.try_now(due)
+
+        def work(kept: DataFrame) -> None:
+            del kept
+            context = self._around.spark.sparkContext
+            context.addJobTag(self._trials.tag)
+            try:
+                for item in due:
+                    self._try(item, plan, here)
+            finally:
+                context.removeJobTag(self._trials.tag)
+                self.quarantine.try_now(due, is_tried=False)
+
+        if self._around.aside.offer(rows, work):
+            return True
+        self.quarantine.try_now(due, is_tried=False)
+        return False
+
+    def _try(self, item: str, plan: Plan, rows: DataFrame) -> None:
+        """Let a task come back if it does not raise for these rows."""
+        feeds = _feeds_of_items(plan, plan.fragments[self._fragment.id])
+        if item not in feeds:
+            self.quarantine.forget(item)
+            return
+        if rows.isEmpty():
+            return
+        task = plan.tasks.get(Signature(item))
+        budget_s = self._around.time_budget_s if task is None or task.time_budget_s is None else task.time_budget_s
+        told = self._tried(plan, rows, {item, *before(item, feeds)}, self._trials, self._allowance.limit_s(budget_s))
+        if told is None:
+            self.quarantine.passed([item])
+        else:
+            self.quarantine.put(item, told)
+
+    def _tried(
+        self, plan: Plan, rows: DataFrame, wanted: set[str], watchdog: Watchdog, limit_s: float | None
+    ) -> str | None:
         """Why some tasks and topics fail for these rows, if they do; nothing is put out."""
-        fusion = Fusion(plan, plan.fragments[self._fragment.id])
+        guards = Guards(self.guards.tasks, self._around.time_budget_s)
+        fusion = Fusion(plan, plan.fragments[self._fragment.id], 0, guards)
         try:
             self._fuse(fusion, rows, lambda item: item in wanted, all_outputs=True)
             frame = fusion.result(packed=False)
-            (rows if frame is None else frame).write.format("noop").mode("append").save()
-        except JOB_FAILURES as error:
-            return reason_of(str(error))
+            with watchdog.watching(limit_s):
+                (rows if frame is None else frame).write.format("noop").mode("append").save()
+        except (*JOB_FAILURES, Barked) as error:
+            named = named_culprit(str(error))
+            return reason_of(str(error)) if named is None else named[1]
         finally:
             for stored in fusion.stored:
                 stored.unpersist()
         return None
 
     def _run_without(
-        self, resting: set[str], rows: DataFrame, epoch: int, plans: Sequence[Plan], ingested_us: int
+        self,
+        resting: set[str],
+        rows: DataFrame,
+        epoch: int,
+        plans: Sequence[Plan],
+        ingested_us: int,
+        limit_s: float | None,
     ) -> Outcome:
         """Run an epoch without some tasks and what is behind them, and stage what the others put out."""
         staging = self._around.state.path / "staging" / self._fragment.id
@@ -133,15 +237,13 @@ class Epochs:
         targets: list[tuple[str, str, Plan]] = []
         parts = []
         ran: set[str] = set()
-        for plan in plans:
-            if self._fragment.id not in plan.fragments:
-                continue  # those who want its rows have paused or are gone: the rows pass by
-            here = rows.where(f"{SNAPSHOT} = {plan.number}") if len(plans) > 1 else rows
-            counting = self._around.counting
-            fusion = Fusion(plan, plan.fragments[self._fragment.id], first_output=len(targets), counting=counting)
+        guards = Guards(self.guards.tasks, self._around.time_budget_s)
+        counting = self._around.counting
+        for plan, here in self._parts(rows, plans):
+            fusion = Fusion(plan, plan.fragments[self._fragment.id], len(targets), guards, counting=counting)
             feeds = _feeds_of_items(plan, fusion.fragment)
-            left_out = behind(resting & feeds.keys(), feeds)
-            ran |= feeds.keys() - left_out
+            left_out = behind(resting, feeds)
+            ran |= {*feeds, *fusion.fragment.roots} - left_out
             found = self._fuse(fusion, here, lambda item, left_out=left_out: item not in left_out)  # type: ignore[misc]
             targets += [(kind, name, plan) for kind, name in found]
             fusions.append(fusion)
@@ -153,40 +255,58 @@ class Epochs:
                 self.remember(rows)
                 return Outcome({"epoch": epoch, "done": True, "targets": []})
             forms = [output.form for fusion in fusions for output in fusion.outputs]
-            staged = stage(parts[0] if len(plans) == 1 else pack(union(parts)), forms, staging, ingested_us)
+            with self._watchdog.watching(limit_s):
+                staged = stage(parts[0] if len(plans) == 1 else pack(union(parts)), forms, staging, ingested_us)
         finally:
             for fusion in fusions:
                 for stored in fusion.stored:
                     stored.unpersist()
-        self.quarantine.passed(ran)
-        files: dict[tuple[str, str, int], list[Staged]] = {}
+        files: dict[tuple[str, str, int], list[tuple[str, int]]] = {}
+        arrivals: dict[tuple[str, str, int], list[Arrivals]] = {}
         rows_of: Counter[int] = Counter()
         for item in staged:
             kind, name, plan = targets[item.output]
-            files.setdefault((kind, name, plan.number), []).append(item)
+            files.setdefault((kind, name, plan.number), []).append((item.path, item.rows))
+            some = Arrivals(item.rows, np.frombuffer(item.ingested, np.int64))
+            arrivals.setdefault((kind, name, plan.number), []).append(some)
             rows_of[item.output] += item.rows
-        commit = {"epoch": epoch, "done": not files, "targets": self._numbered(files)}
-        counts = sum((fusion.counted(rows_of) for fusion in fusions), start=Counter())
-        arrivals: dict[Signature, list[Arrivals]] = {}
-        for (kind, name, _), items in files.items():
-            if kind == "sink":
-                reached = [Arrivals(item.rows, np.frombuffer(item.ingested, np.int64)) for item in items]
-                arrivals.setdefault(Signature(name), []).extend(reached)
-        return Outcome(commit, counts, arrivals)
+        by_number = {plan.number: plan for plan in plans}
+        files, culprits = self._letters.opened(files, by_number, staging)
+        for number, failed in culprits.items():
+            gone = behind(failed, _feeds_of_items(by_number[number], by_number[number].fragments[self._fragment.id]))
+            files = {key: kept for key, kept in files.items() if key[2] != number or key[1] not in gone}
+            ran -= gone
+        self.quarantine.passed(ran)
+        bad = {name for kind, name, _ in files if kind == "letters"}
+        self.guards.epoch(bad, lambda task: all(task not in plan.tasks for plan in plans))
+        counts: RowCounts = sum((fusion.counted(rows_of) for fusion in fusions), start=Counter())
+        at_sinks: dict[Signature, list[Arrivals]] = {}
+        for (kind, name, number), kept in files.items():
+            if kind == "letters":
+                counts[Signature(name), "errors"] += sum(count for _, count in kept)
+            elif kind == "sink":
+                at_sinks.setdefault(Signature(name), []).extend(arrivals[kind, name, number])
+        commit = {"epoch": epoch, "done": not files, "targets": self._numbered(files, arrivals)}
+        return Outcome(commit, counts, at_sinks)
 
-    def _numbered(self, files: Mapping[tuple[str, str, int], list[Staged]]) -> list[dict[str, Any]]:
+    def _numbered(
+        self,
+        files: Mapping[tuple[str, str, int], list[tuple[str, int]]],
+        arrivals: Mapping[tuple[str, str, int], list[Arrivals]],
+    ) -> list[dict[str, Any]]:
         """Targets in the order of their snapshots; what goes to a topic gets its number before it is durable."""
         heads: dict[str, int] = {}
         found = []
         for (kind, name, snapshot), staged in sorted(files.items(), key=lambda item: item[0][2]):
-            paths = [(item.path, item.rows) for item in staged]
-            target: dict[str, Any] = {"kind": kind, "name": name, "snapshot": snapshot, "files": paths}
+            target: dict[str, Any] = {"kind": kind, "name": name, "snapshot": snapshot, "files": staged}
             if kind == "topic":
                 heads[name] = heads.get(name, self._around.exchange.head(name)) + 1
                 target["number"] = heads[name]
-                weights = [item.rows for item in staged]
-                means = [np.frombuffer(item.ingested, np.int64).mean() for item in staged]
-                target["ingested_us"] = int(np.average(means, weights=weights))
+                some = arrivals[kind, name, snapshot]
+                means = [float(part.ingested_us.mean()) for part in some]
+                target["ingested_us"] = int(np.average(means, weights=[part.rows for part in some]))
+            elif kind == "letters":
+                target["reasons"] = self._letters.reasons.of(name)
             found.append(target)
         return found
 
@@ -198,8 +318,10 @@ class Epochs:
         With ``all_outputs`` the rows of every task are an output, so that each task has work to do.
         """
         plan, fragment = fusion.plan, fusion.fragment
+        targets: list[tuple[str, str]] = []
         if fragment.kind is Kind.KEYED:
             fusion.hosted([plan.tasks[signature] for signature in fragment.roots], rows)
+            targets.append((HOST_LETTERS, fragment.id))
         elif fragment.kind is Kind.FEEDBACK:
             if fragment.roots[0] in plan.tasks and runs(fragment.roots[0]):
                 fusion.feedback(plan.tasks[fragment.roots[0]], rows)
@@ -207,7 +329,7 @@ class Epochs:
             fusion.proxy(plan.tasks[fragment.roots[0]], rows)
         else:
             fusion.source(fragment.roots[0], rows)
-        targets: list[tuple[str, str]] = []
+        targets += [("letters", fragment.roots[0])] * (len(fusion.outputs) - len(targets))
         for signature in filter(runs, fragment.tasks):
             task = plan.tasks.get(signature)
             if task is None or (fragment.kind is Kind.FEEDBACK and signature == fragment.roots[0]):
@@ -217,6 +339,7 @@ class Epochs:
                 targets += [("sink", signature)] * (len(fusion.outputs) - len(targets))
             else:
                 fusion.run(task)
+                targets += [("letters", signature)] * (len(fusion.outputs) - len(targets))
             if all_outputs:
                 fusion.put([Feed(signature, port.name, "in", None, None, False) for port in task.ports.outputs], TRIED)
         for topic in fragment.writes:

@@ -168,6 +168,15 @@ def _head(folder: Path) -> int:
     return BEGIN if found is None else int(found["number"])
 
 
+def _stamp(path: Path) -> tuple[int, int]:
+    """What changes whenever a small file is written anew."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return 0, 0
+    return found.st_ino, found.st_mtime_ns
+
+
 def _position(folder: Path) -> int:
     found = read_json(folder / "position.json")
     return BEGIN if found is None else int(found["number"])
@@ -204,6 +213,8 @@ class Patience:
         self.wait_s = wait_s
         self.clock = clock
         self.last = -wait_s
+        self._quiet: list[tuple[int, int]] | None = None
+        """What the topics' files were like when there were no rows: looking at that is cheaper than reading them."""
 
     def wait(self) -> None:
         until = self.clock() + self.wait_s
@@ -214,7 +225,12 @@ class Patience:
             time.sleep(self.POLL_S)
 
     def _rows_wait(self) -> bool:
-        return any(_head(folder) > max(_position(folder), start) for folder, start in self.topics.items())
+        found = [_stamp(folder / name) for folder in self.topics for name in ("head.json", "position.json")]
+        if found == self._quiet:
+            return False
+        waiting = any(_head(folder) > max(_position(folder), start) for folder, start in self.topics.items())
+        self._quiet = None if waiting else found
+        return waiting
 
 
 class ExchangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):

@@ -15,6 +15,7 @@ from headgate.model.names import Signature
 from headgate.runtime.draining import is_drained
 from headgate.runtime.failures import workers_were_late
 from headgate.runtime.fragment import RunningFragment
+from headgate.runtime.isolation import Quarantine
 from headgate.runtime.limits import set_limit
 from headgate.runtime.plan import FED, Fragment, Kind, Plan
 from headgate.runtime.plans import Plans
@@ -35,6 +36,9 @@ class Fleet:
         self._around = around
         self._plans = plans
         self._compiled = compiled
+        self._failed = Quarantine()
+        """Fragments whose query failed, and when each is started again."""
+
         self._left: dict[str, Plan] = {}
         """The last plan of fragments that run on without being in the current one."""
 
@@ -161,6 +165,20 @@ class Fleet:
         for fragment in [found for found in self.running.values() if found.refusal is not None]:
             if fragment.fragment.id in self._plans.current.fragments:
                 self.start_again(fragment, self._plans.current)
+
+    def start_failed(self) -> None:
+        """Start fragments whose query failed again, each after a rest that grows."""
+        late = self.without_workers()
+        for name, fragment in list(self.running.items()):
+            if fragment.failure is None:
+                self._failed.passed([name])
+            elif fragment.refusal is None and fragment not in late and name in self._plans.current.fragments:
+                if name not in self._failed.reasons:
+                    self._failed.put(name, fragment.failure)
+                elif name in self._failed.due():
+                    self._failed.try_now([name])
+                    self._failed.passed([name])
+                    self.restart(fragment)
 
     def without_workers(self) -> list[RunningFragment]:
         """The fragments that failed because their Python workers did not come up in time."""

@@ -27,17 +27,20 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.model.names import Signature
+from headgate.runtime.admission import Admission
 from headgate.runtime.counting import RowCounts
 from headgate.runtime.epoch import Epochs, Outcome
 from headgate.runtime.exchange import INGEST, ORDER, SNAPSHOT
 from headgate.runtime.failures import reason_of
 from headgate.runtime.host import groups_for, host
 from headgate.runtime.jobs import tagged
+from headgate.runtime.limits import admit, waiting_in
 from headgate.runtime.native import native_stream
 from headgate.runtime.plan import FED, Feed, Fragment, Kind, Plan
 from headgate.runtime.plan_log import PlanLog
+from headgate.runtime.pools import make_pool
 from headgate.runtime.records import EpochRecord
-from headgate.runtime.replay import is_played, rows_kept_back
+from headgate.runtime.replay import is_played
 from headgate.runtime.schemas import ddl
 from headgate.runtime.sinks import Delivery
 from headgate.runtime.sources import read_source
@@ -74,6 +77,8 @@ class RunningFragment:
         self.refusal: str | None = None
         """Why it could not be started, if it could not."""
 
+        self.admission = Admission(around.trigger_s)
+        admit(self.folder, None)
         self._ending = False
         self.epochs = Epochs(fragment, around, lambda: self._ending)
         self._at_work = threading.Lock()
@@ -182,12 +187,19 @@ class RunningFragment:
 
     def start(self, stream: DataFrame) -> None:
         """Start the query."""
-        self.around.spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.fragment.id)
+        context = self.around.spark.sparkContext
+        make_pool(context, self.fragment.id)
+        context.setLocalProperty("spark.scheduler.pool", self.fragment.id)
         writer = stream.writeStream.queryName(self.fragment.id).foreachBatch(self._epoch)
         writer = writer.option("checkpointLocation", str(self.folder / "checkpoint"))
         # Readers of topics wait by themselves, for rows and not for the clock.
         every_s = self.around.trigger_s if self.fragment.kind is Kind.SOURCE else 0
-        self.query = writer.trigger(processingTime=f"{round(every_s * 1000)} milliseconds").start()
+        # The query's thread inherits the tag, by which its jobs are cancelled when they take too long.
+        context.addJobTag(self.fragment.id)
+        try:
+            self.query = writer.trigger(processingTime=f"{round(every_s * 1000)} milliseconds").start()
+        finally:
+            context.removeJobTag(self.fragment.id)
 
     def end(self) -> None:
         """Let the epoch under way be the last."""
@@ -214,7 +226,7 @@ class RunningFragment:
     def behind(self) -> int:
         """How many rows wait for it, in its topics or at a source that tells."""
         waiting = sum(self.around.exchange.rows_behind(topic) for topic in self.fragment.reads)
-        return waiting + rows_kept_back(self.folder)
+        return waiting + waiting_in(self.folder)
 
     def has_more(self) -> bool:
         """Whether there are rows that it has not read yet, as far as can be known."""
@@ -263,28 +275,55 @@ class RunningFragment:
         for topic, end in ends.items():
             self.around.exchange.done(topic, end)
         ended = time.time()
+        read = sum(count for count, _ in waiting) if ends else self._rows_read(epoch, outcome.counts)
+        self._hold_back(read, ended - began)
+        resting = self.epochs.quarantine.resting()
+        if resting:
+            self.epochs.quarantine.miss(resting, self._rows_last_read() if read is None else read)
         self.last.epoch, self.last.began, self.last.seconds = epoch, began, ended - began
-        self.last.rows_out = sum(count for target in commit["targets"] for _, count in target["files"])
+        put_out = [target for target in commit["targets"] if target["kind"] != "letters"]
+        self.last.rows_out = sum(count for target in put_out for _, count in target["files"])
         if outcome.commit is not stored:
-            rows_in = self._count_in(outcome.counts, sum(count for count, _ in waiting))
-            times = began, committed, ended
+            if self.fragment.kind in (Kind.SOURCE, Kind.NATIVE):
+                outcome.counts[self.fragment.roots[0], "in"] = read or 0
             arrivals = {
                 sink: [replace(some, at=delivered[sink]) for some in found]
                 for sink, found in outcome.arrivals.items()
                 if sink in delivered
             }
+            times = began, committed, ended
             self.around.records.add(
-                EpochRecord(self.fragment.id, epoch, tag, *times, rows_in, outcome.counts, arrivals)
+                EpochRecord(self.fragment.id, epoch, tag, *times, read or 0, outcome.counts, arrivals)
             )
 
-    def _count_in(self, counts: RowCounts, read: int) -> int:
-        """How many rows came in, of which so many from topics; counted for roots that are not counted otherwise."""
-        root = self.fragment.roots[0]
-        if self.fragment.kind is Kind.SOURCE:
-            read = counts[root, "out"]
-        if self.fragment.kind in (Kind.SOURCE, Kind.NATIVE):
-            counts[root, "in"] = read
-        return read
+    def _rows_read(self, epoch: int, counts: RowCounts) -> int | None:
+        """How many rows an epoch has read from a source; ``None`` where that is not known by cheap means."""
+        if self.around.counting:
+            return counts[self.fragment.roots[0], "out"]
+        end, start = (self._played(number) for number in (epoch, epoch - 1))
+        return None if end is None else end - (start or 0)
+
+    def _rows_last_read(self) -> int:
+        """How many rows Spark's own sources have read, by what it tells of the epoch before this one."""
+        progress = self.query.lastProgress if self.query is not None else None
+        return int(progress["numInputRows"]) if progress else 0
+
+    def _played(self, epoch: int) -> int | None:
+        """Up to which row of a recording an epoch reads."""
+        file = self.folder / "checkpoint" / "offsets" / str(epoch)
+        noted = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+        return next((json.loads(line)["rows"] for line in noted if line.startswith('{"rows"')), None)
+
+    def _hold_back(self, rows: int | None, seconds: float) -> None:
+        """Admit fewer rows if they take longer than a trigger, and more if they do not."""
+        before = self.admission.limit
+        sources = sum(found.kind is Kind.SOURCE for found in self.around.current().fragments.values())
+        if sources < 2:  # there is nobody else to make room for
+            self.admission.lift()
+        elif rows is not None:
+            self.admission.epoch(rows, seconds)
+        if self.admission.limit != before:
+            admit(self.folder, self.admission.limit)
 
     def _plans(self, epoch: int) -> list[Plan]:
         """The plans that an epoch's rows belong to."""
@@ -316,11 +355,29 @@ class RunningFragment:
             if target["kind"] == "topic":
                 described = target["number"], target["snapshot"], files, target["ingested_us"]
                 self.around.exchange.publish(target["name"], *described)
+            elif target["kind"] == "letters":
+                self._put_aside(commit["epoch"], target, files)
             else:
                 delivery = Delivery(f"{self.fragment.id}-{self._run_id}", commit["epoch"], target["snapshot"], files)
                 self.around.outbox(target["snapshot"], Signature(target["name"]), delivery)
                 delivered[Signature(target["name"])] = time.time()
         return delivered
+
+    def _put_aside(self, epoch: int, target: Mapping[str, Any], files: Sequence[tuple[str, int]]) -> None:
+        """Keep or count the rows for which a task raised."""
+        task = self.around.plan(target["snapshot"]).tasks[Signature(target["name"])]
+        origin = f"{self.fragment.id}-{self._run_id}-{target['snapshot']}"
+        self.around.dead_letters.take(
+            task.signature,
+            task.name,
+            task.users,
+            task.on_error,
+            origin,
+            target["snapshot"],
+            epoch,
+            files,
+            target.get("reasons", ()),
+        )
 
 
 def _mean_us(waiting: Sequence[tuple[int, int]], now: float) -> int:

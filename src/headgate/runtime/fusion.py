@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 from types import MappingProxyType
 
@@ -23,18 +23,28 @@ from pyspark.sql import functions as F
 
 from headgate.model.expression import spliced
 from headgate.model.names import Signature
+from headgate.model.on_error import OnError
 from headgate.model.task_type import Role
 from headgate.runtime.counting import Count, Observed, RowCounts, Side, Staged, observed, values
 from headgate.runtime.exchange import INGEST
-from headgate.runtime.host import RESULTS
+from headgate.runtime.guard import Guards, guard_column
+from headgate.runtime.host import ERRORS, RESULTS
 from headgate.runtime.plan import Feed, Fragment, Plan, RunningTask
 from headgate.runtime.staging import OUTPUTS, pack
 from headgate.tasks.frames import run_frames
+from headgate.tasks.guard import LETTER, Guard
 from headgate.tasks.keyed import added_column
 from headgate.tasks.rowwise import ROW_WISE, RowWise, quoted
 from headgate.tasks.stateful import KeyedConfig
+from headgate.tasks.user_defined import Python
 
 __all__ = ["Fusion", "Output", "starts_frame", "union"]
+
+LETTERS = RowWise(
+    ("record", "error"),
+    columns=(("record", "to_json(whole, map('ignoreNullFields', 'false'))"), ("error", "cast(null as string)")),
+)
+"""What a guard makes of the rows for which a task raised."""
 
 LONGEST = 20_000
 """Characters of SQL up to which tasks in a row become one expression."""
@@ -67,6 +77,8 @@ class _Work:
     """A row passes if all of these hold; those that come after one that does not are not looked at."""
 
     does: RowWise
+    guard: bool = False
+    """Whether what raises becomes null, and the row that made it so is kept beside it (:func:`guard_column`)."""
 
 
 _Place = tuple[str, int]
@@ -86,16 +98,21 @@ class _Frame:
         self.counts: dict[_Place, list[Count]] = {}
         """The places where rows are to be counted, and the counts of all who came by; Spark need not run them all."""
 
-    def add(self, parent: str, condition: str | None, does: RowWise) -> str:
+    def add(self, parent: str, condition: str | None, does: RowWise, *, guard: bool = False) -> str:
         column = f"r{len(self.works) + 1}"
-        self.works[column] = _Work(parent, tuple(c for c in (condition, does.condition) if c is not None), does)
+        tests = tuple(c for c in (condition, does.condition) if c is not None)
+        self.works[column] = _Work(parent, tests, does, guard)
         return column
+
+    def tests(self, column: str) -> int:
+        """How many tests decide whether a column has a row; a guard has one wherever what it guards had."""
+        return 0 if column == "r0" or self.works[column].guard else len(self.works[column].tests)
 
     def count(self, column: str, passed: int) -> _Place:
         """Have the rows of a column counted that pass so many of its tests; returns where they will be."""
         while passed == 0 and column != "r0":
             column = self.works[column].parent
-            passed = len(self.works[column].tests) if column != "r0" else 0
+            passed = self.tests(column)
         self.counts.setdefault((column, passed), [])
         return column, passed
 
@@ -103,11 +120,10 @@ class _Frame:
         """One frame with a column for each output, or with all of them as one struct column."""
         if len(self.outputs) == 1:
             number, output, column = self.outputs[0]
-            last = self.count(column, len(self.works[column].tests) if column != "r0" else 0)
+            last = self.count(column, self.tests(column))
             self.counts[last].append(Staged(number))
             rows = self.rows(column, counted=last)
-            whole = f"struct({', '.join(quoted(name) for name in rows.columns if name != INGEST)})"
-            return _selected(rows, {f"o{number}": _formed(whole, output.form)}, self.carried, packed)
+            return _selected(rows, {f"o{number}": _formed(_struct(rows), output.form)}, self.carried, packed)
         return self._wide(packed)
 
     def rows(self, column: str, counted: _Place | None = None) -> DataFrame:
@@ -122,6 +138,10 @@ class _Frame:
         frame = self._counted(self.base, ("r0", 0), counted)
         for column in reversed(path):
             work = self.works[column]
+            if work.guard:
+                frame = frame.select(_guard_of(work, _struct(frame)).alias("row"), *self.carried)
+                frame = frame.select("row.*", *self.carried)
+                continue
             for passed, test in enumerate(work.tests, start=1):
                 frame = self._counted(frame.where(_expression(test)), (column, passed), counted)
             if work.does.row is not None:
@@ -161,21 +181,23 @@ class _Frame:
             parent = works[column].parent
             needed_until[parent] = max(needed_until.get(parent, 0), depths[column])
         # Before the first level, the columns of a row are columns of the frame.
-        whole = f"struct({', '.join(quoted(name) for name in self.base.columns if name != INGEST)})"
         frame = self.base
-        raw: str | None = whole
+        raw: str | None = _struct(self.base)
         for depth in range(1, deepest + 1):
             here = [c for c in depths if depths[c] == depth]
             kept = [c for c in depths if depths[c] < depth < needed_until.get(c, 0)]
-            texts = {c: raw if c == "r0" and raw is not None else c for c in kept}
-            texts |= {c: _as_column(works[c], raw, asked.tests(c)) for c in here}
+            texts: dict[str, str | Column] = {c: raw if c == "r0" and raw is not None else c for c in kept}
+            texts |= {c: _made(works[c], raw, asked.tests(c)) for c in here}
             texts |= {f"m{c}": _reached(works[c], raw) for c in here if asked.tests(c)}
             frame, raw = _selected(frame, texts, self.carried), None
             frame = self._counted_together(frame, asked, here)
         texts = {}
         for number, output, column in self.outputs:
-            made = _as_column(works[column], raw, asked.tests(column)) if column in at_end else column
-            texts[f"o{number}"] = _formed(raw if column == "r0" and raw is not None else made, output.form)
+            if column == "r0" and raw is not None:
+                made: str = raw
+            else:
+                made = _as_column(works[column], raw, asked.tests(column)) if column in at_end else column
+            texts[f"o{number}"] = _formed(made, output.form)
         # No filter for rows that no output wants: Spark would push it down through every projection, and with it copies
         # of all that the outputs are made of. The stager drops nulls anyway.
         tests = {f"m{c}": _reached(works[c], raw) for c in at_end if asked.tests(c)}
@@ -186,13 +208,13 @@ class _Frame:
     def _asked(self, works: Mapping[str, _Work], folded: Mapping[str, tuple[str, int]]) -> _Asked:
         """The places to be counted that outputs do not tell."""
         outputs = {column: number for number, _, column in self.outputs}
-        asked = _Asked({}, {column: len(work.tests) for column, work in works.items()})
+        asked = _Asked({}, {column: 0 if work.guard else len(work.tests) for column, work in works.items()})
         for place in self.counts:
             if place[0] != "r0" and place[0] not in folded:
                 continue  # no output needs it: it is not computed
             column, before = folded.get(place[0], ("r0", 0))
             passed = before + place[1]
-            if passed == len(works[column].tests if column != "r0" else ()) and column in outputs:
+            if passed == asked.of_tests.get(column, 0) and column in outputs:
                 self.counts[place].append(Staged(outputs[column]))
             else:
                 asked.places.setdefault(column, {}).setdefault(passed, []).append(place)
@@ -237,13 +259,17 @@ class _Asked:
 
 def _selected(
     frame: DataFrame,
-    texts: Mapping[str, str],
+    texts: Mapping[str, str | Column],
     carried: Sequence[str],
     packed: bool = False,
     beside: Mapping[str, str] = MappingProxyType({}),
 ) -> DataFrame:
     """A projection; if ``packed``, with all but what is ``beside`` in one struct column."""
-    columns = [*(_expression(f"{text} as {name}") for name, text in texts.items()), *map(F.col, carried)]
+    made = [
+        text.alias(name) if isinstance(text, Column) else _expression(f"{text} as {name}")
+        for name, text in texts.items()
+    ]
+    columns = [*made, *map(F.col, carried)]
     others = [_expression(f"{text} as {name}") for name, text in beside.items()]
     return frame.select(*([F.struct(*columns).alias(OUTPUTS)] if packed else columns), *others)
 
@@ -280,7 +306,7 @@ def _folded(works: Mapping[str, _Work], outputs: Sequence[str]) -> tuple[dict[st
 @lru_cache(maxsize=100_000)
 def _joined(before: _Work, after: _Work) -> _Work | None:
     """Two works as one; ``None`` if something would be computed twice, or the text become too long."""
-    if before.does.row is not None:
+    if before.does.row is not None or before.guard or after.guard:
         return None
     columns = before.does.columns
     made = {name.casefold(): text for name, text in columns or ()}
@@ -317,6 +343,21 @@ def _is_name(text: str) -> bool:
 
 def _unquoted(name: str) -> str:
     return name[1:-1].replace("``", "`") if name.startswith("`") else name
+
+
+def _made(work: _Work, raw: str | None, counted: bool) -> str | Column:
+    """A work as a column: an expression's text, or what guards it."""
+    return _as_column(work, raw, counted) if not work.guard else _guard_of(work, raw)
+
+
+def _guard_of(work: _Work, raw: str | None) -> Column:
+    parent, whole = (work.parent, work.parent) if raw is None else ("r0", raw)
+    return guard_column(_as_column(replace(work, parent=parent, guard=False), raw, False), whole, parent)
+
+
+def _struct(frame: DataFrame) -> str:
+    """All columns of a frame that belong to its rows, as one struct."""
+    return f"struct({', '.join(quoted(name) for name in frame.columns if name != INGEST)})"
 
 
 @lru_cache(maxsize=100_000)
@@ -375,10 +416,13 @@ def _formed(row: str, form: str) -> str:
 class Fusion:
     """Builds the DataFrame of one epoch of a fragment."""
 
-    def __init__(self, plan: Plan, fragment: Fragment, first_output: int = 0, *, counting: bool = False) -> None:
+    def __init__(
+        self, plan: Plan, fragment: Fragment, first_output: int, guards: Guards, *, counting: bool = False
+    ) -> None:
         self.plan = plan
         self.fragment = fragment
         self.first_output = first_output
+        self.guards = guards
         self.counting = counting
         self.outputs: list[Output] = []
         self.stored: list[DataFrame] = []
@@ -387,7 +431,7 @@ class Fusion:
         self._frames: list[_Frame] = []
         self._places: list[tuple[Signature, Side, _Frame, _Place]] = []
         self._rows: dict[tuple[str, str], list[_Rows]] = {}
-        self._branching = _branching(plan, fragment)
+        self._branching, self._before_frames = _branching(plan, fragment)
 
     def source(self, signature: str, frame: DataFrame) -> None:
         """The rows of a source or native task."""
@@ -413,6 +457,10 @@ class Fusion:
             self._count(task.signature, "in", root.frame)
             self._count(task.signature, "out", root.frame, column)
             self._rows[task.signature, "out"] = [_Rows(root.frame, column, does.names)]
+        record = ", ".join(map(quoted, names))
+        errors = (("record", f"to_json(struct({record}))"), ("error", f"to_json({ERRORS})"))
+        column = root.frame.add("r0", f"{ERRORS} is not null", RowWise(("record", "error"), columns=errors))
+        self._leave(root.frame, column, Output(self.fragment.id, "arrow"))
 
     def feedback(self, task: RunningTask, frame: DataFrame) -> None:
         """Rows that come back to a task: it treats them as it treats others."""
@@ -451,9 +499,11 @@ class Fusion:
                 if feed.where is not None or reordered:
                     ordered = tuple((name, quoted(name)) for name in names or ()) if reordered else None
                     column = rows.frame.add(column, feed.where, RowWise(tuple(names or rows.names), columns=ordered))
-                number = self.first_output + len(self.outputs)
-                rows.frame.outputs.append((number, output, column))
-                self.outputs.append(output)
+                self._leave(rows.frame, column, output)
+
+    def _leave(self, frame: _Frame, column: str, output: Output) -> None:
+        frame.outputs.append((self.first_output + len(self.outputs), output, column))
+        self.outputs.append(output)
 
     def result(self, packed: bool) -> DataFrame | None:
         """One frame with a column for each output, ``o0``, ``o1`` and so on; null where an output has no row.
@@ -468,29 +518,59 @@ class Fusion:
 
     def _run(self, task: RunningTask, entering: Mapping[str, list[tuple[_Rows, str | None]]]) -> None:
         row_wise = ROW_WISE.get(type(task.options))
+        is_guarded = task.on_error is not OnError.FAIL and task.signature in self.guards.up
         only = next(iter(entering.values()))
+        alone = row_wise is not None and len(only) == 1 and task.partitions is None
+        if is_guarded:  # what raises may also be a predicate on a stream into it, whose rows are not the task's
+            entering = {port: [self._let_in(task, *feed) for feed in feeds] for port, feeds in entering.items()}
+            only = next(iter(entering.values()))
         if row_wise is not None:
-            if len(only) == 1 and task.partitions is None:
-                rows, where = only[0]
-            else:
-                rows, where = self._gathered(only, task.partitions), None
+            rows, where = only[0] if alone else (self._gathered(only, task.partitions), None)
             does = row_wise(task.options, rows.names)
-            found = _Rows(rows.frame, rows.frame.add(rows.column, where, does), does.names)
-            self._count(task.signature, "in", found.frame, found.column, 0 if where is None else 1)
+            if is_guarded:
+                self._count(task.signature, "in", rows.frame, rows.column)
+                found = self._guarded(task, rows, where, does)
+            else:
+                found = _Rows(rows.frame, rows.frame.add(rows.column, where, does), does.names)
+                self._count(task.signature, "in", found.frame, found.column, 0 if where is None else 1)
         else:
             frames = {}
             for name, streams in entering.items():
                 gathered = self._gathered(streams, task.partitions)
                 self._count(task.signature, "in", gathered.frame)
                 frames[name] = gathered.frame.rows("r0")
-            made = run_frames(task.options, frames)
-            found = self._new(made, _visible(made))
+            budget_s = self.guards.budget_s if task.time_budget_s is None else task.time_budget_s
+            letters = isinstance(task.options, Python) and task.on_error is not OnError.FAIL
+            made = run_frames(task.options, frames, Guard(task.signature, letters, budget_s))
+            found = self._without_letters(task, made) if letters else self._new(made, _visible(made))
         self._count(task.signature, "out", found.frame, found.column)
         for port in task.ports.outputs:
             here = found
             if (task.signature, port.name) in self._branching:
                 here = self._new(found.frame.rows(found.column), found.names, store=True)
             self._rows.setdefault((task.signature, port.name), []).append(here)
+
+    def _let_in(self, task: RunningTask, rows: _Rows, where: str | None) -> tuple[_Rows, str | None]:
+        """The rows of a stream into a guarded task, its predicate guarded by itself."""
+        return (rows, None) if where is None else (self._guarded(task, rows, where, RowWise(rows.names)), None)
+
+    def _guarded(self, task: RunningTask, rows: _Rows, where: str | None, does: RowWise) -> _Rows:
+        """What a task makes of the rows for which it does not raise; the others leave as letters."""
+        frame, column = rows.frame, rows.frame.add(rows.column, where, does, guard=True)
+        if task.signature in self._before_frames:
+            # Letters and the frame that begins behind it would both compute it.
+            frame, column = self._new(frame.rows(column), ("ok", "whole"), store=True).frame, "r0"
+        self._leave(frame, frame.add(column, "ok is null", LETTERS), Output(task.signature, "arrow"))
+        return _Rows(frame, frame.add(column, "ok.v is not null", RowWise(does.names, row="ok.v")), does.names)
+
+    def _without_letters(self, task: RunningTask, made: DataFrame) -> _Rows:
+        """The rows that a Python function made, without its letters, which leave."""
+        names = tuple(_visible(made))
+        frame = self._new(made, names, store=task.signature in self._before_frames).frame
+        letters = frame.add("r0", f"{LETTER} is not null", RowWise(("record", "error"), row=LETTER))
+        self._leave(frame, letters, Output(task.signature, "arrow"))
+        kept = RowWise(names, f"{LETTER} is null", tuple((name, quoted(name)) for name in names))
+        return _Rows(frame, frame.add("r0", None, kept), names)
 
     def _gathered(self, entering: Sequence[tuple[_Rows, str | None]], partitions: int | None) -> _Rows:
         """Several streams as one frame."""
@@ -508,8 +588,8 @@ class Fusion:
     def _count(self, task: Signature, side: Side, frame: _Frame, column: str = "r0", passed: int | None = None) -> None:
         """Count the rows of a column, or those that pass some of its tests, as rows into a task or out of it."""
         if self.counting:
-            tests = frame.works[column].tests if column != "r0" else ()
-            self._places.append((task, side, frame, frame.count(column, len(tests) if passed is None else passed)))
+            place = frame.count(column, frame.tests(column) if passed is None else passed)
+            self._places.append((task, side, frame, place))
 
     def counted(self, staged: Mapping[int, int]) -> RowCounts:
         """The rows into tasks and out of them, once the job has run and has staged so many rows of each output."""
@@ -544,8 +624,11 @@ def starts_frame(task: RunningTask) -> bool:
     return not row_wise or (task.role is not Role.SINK and len(task.feeds) > 1) or task.partitions is not None
 
 
-def _branching(plan: Plan, fragment: Fragment) -> set[tuple[str, str]]:
-    """The streams that pay to be stored: several read them, and not all as columns of one frame."""
+def _branching(plan: Plan, fragment: Fragment) -> tuple[set[tuple[str, str]], set[str]]:
+    """The streams that pay to be stored: several read them, and not all as columns of one frame.
+
+    And the tasks behind which a frame begins, whether or not others read them.
+    """
     readers: dict[tuple[str, str], list[bool]] = {}
     for signature in fragment.tasks:
         task = plan.tasks[signature]
@@ -554,7 +637,8 @@ def _branching(plan: Plan, fragment: Fragment) -> set[tuple[str, str]]:
     for topic in fragment.writes:
         for feed in topic.feeds:
             readers.setdefault((feed.source, feed.source_port), []).append(False)
-    return {stream for stream, starting in readers.items() if len(starting) > 1 and any(starting)}
+    branching = {stream for stream, starting in readers.items() if len(starting) > 1 and any(starting)}
+    return branching, {source for (source, _), starting in readers.items() if any(starting)}
 
 
 def _with_result(task: RunningTask, slot: int, names: Sequence[str]) -> RowWise:
@@ -564,5 +648,6 @@ def _with_result(task: RunningTask, slot: int, names: Sequence[str]) -> RowWise:
     columns = {name.casefold(): (name, quoted(name)) for name in names}
     if added is not None:
         columns[added[0].casefold()] = (added[0], f"cast({result} as {added[1]})")
-    passes = f"{result} is not null" if added is None else None
+    failed = f"({ERRORS} is null or {ERRORS}[{slot}] is null)"
+    passes = f"{result} is not null" if added is None else failed
     return RowWise(tuple(name for name, _ in columns.values()), passes, tuple(columns.values()))

@@ -2,7 +2,8 @@
 
 All that the hosted tasks remember of a key is one value in Spark's state store, with an entry for each task. A row says
 by its snapshot number which tasks there are, so the set changes between two rows, without a restart. The host passes
-each row on with the results of all tasks as one array, in the order in which the plan lists them.
+each row on with the results of all tasks as one array, in the order in which the plan lists them. A task that raises
+for a row remembers what it did before, and the error goes along with the row; what becomes of it the epoch decides.
 
 To Spark, keys come in groups, by their hash; a group's state is a map by key. What Spark's Python worker does once per
 group and micro-batch (three calls to the state store, an Arrow batch of results) is so done once for many keys.
@@ -20,18 +21,20 @@ from typing import Any
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
-from pyspark.sql.types import ArrayType, DoubleType, StructType
+from pyspark.sql.types import ArrayType, DoubleType, StringType, StructType
 
 from headgate.runtime.exchange import ORDER, SNAPSHOT
 from headgate.runtime.pipelined import PipelinedMap
 from headgate.runtime.state import read_json
 from headgate.runtime.worker import settle
+from headgate.tasks.guard import told_of
 from headgate.tasks.keyed import Step, step_of
 from headgate.tasks.rowwise import quoted
 
-__all__ = ["RESULTS", "Hosted", "by_key", "groups_for", "host", "stepped"]
+__all__ = ["ERRORS", "RESULTS", "Hosted", "by_key", "groups_for", "host", "stepped"]
 
-RESULTS, GROUP = "__results", "__group"
+RESULTS, ERRORS, GROUP = "__results", "__errors", "__group"
+"""Columns that a host adds: the results of its tasks, and what those that raised did raise, null if none did."""
 
 KEYS = 1_000
 """Keys whose state is fetched and put back together."""
@@ -51,7 +54,9 @@ def host(rows: DataFrame, key: tuple[str, ...], host_id: str, plans: Path, group
     names = [name for name in rows.columns if name != ORDER]
     group = f"pmod(xxhash64({', '.join(map(quoted, key))}), {groups})"
     rows = rows.selectExpr(*map(quoted, names), ORDER, f"{group} as {GROUP}")
-    schema = StructType(rows.schema.fields[:-2]).add(RESULTS, ArrayType(DoubleType()))
+    schema = (
+        StructType(rows.schema.fields[:-2]).add(RESULTS, ArrayType(DoubleType())).add(ERRORS, ArrayType(StringType()))
+    )
     processor = _Host(host_id, str(plans), rows.columns, key)
     return rows.groupBy(GROUP).transformWithState(processor, schema, "append", "none")
 
@@ -156,13 +161,18 @@ def stepped(
             last, hosted = number, hosted_by(number)
             # What tasks remembered that are gone is forgotten; an alternate that rests keeps what it knows.
             lives = {task.life: lives.get(task.life, {}) for task in hosted}
-        made = []
+        made: list[float | None] = []
+        errors: list[str | None] | None = None
         for task in hosted:
             entries = lives[task.life]
-            entries[task.alternate], result = task.step(entries.get(task.alternate), row)
+            try:
+                entries[task.alternate], result = task.step(entries.get(task.alternate), row)
+            except Exception as error:
+                errors = errors or [None] * len(hosted)
+                errors[len(made)], result = told_of(error), None
             made.append(result)
         out = _Result(zip(visible, row, strict=False))
-        out[RESULTS] = made
+        out[RESULTS], out[ERRORS] = made, errors
         results.append(out)
     return pickle.dumps(lives, 5), results
 

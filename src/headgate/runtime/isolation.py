@@ -2,11 +2,12 @@
 
 All tasks of a fragment run in one Spark job, and one that raises fails the job. The fragment then looks for the tasks
 that raise, by running the epoch's rows through fewer and fewer of them, and runs what is left of the plan without them.
-A task that was found out rests, longer each time, and is tried again with the rows of a later epoch.
+A task that was found out rests, longer each time, and is tried beside a later epoch, with its rows.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -67,32 +68,88 @@ class _Rest:
     reason: str
     until: float
     length_s: float
+    by_trial: bool
+    is_tried: bool = False
+    is_back: bool = False
+    missed: int = 0
 
 
 @dataclass(slots=True)
 class Quarantine:
-    """Tasks that raised, and until when they rest."""
+    """Tasks that raised, and until when they rest.
+
+    A task that has rested is not let in again to see whether it raises still: it is tried beside the epochs first, so
+    that the others do not pay for it. One that comes back is remembered for as long as it has rested: should it raise
+    again within that time, its next rest is twice as long.
+    """
 
     clock: Callable[[], float] = time.monotonic
-    _resting: dict[str, _Rest] = field(default_factory=dict)
+    _rests: dict[str, _Rest] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def put(self, task: str, reason: str) -> None:
-        """Let a task rest, twice as long as the last time if it has just been tried again."""
-        last = self._resting.get(task)
-        length_s = FIRST_REST_S if last is None else min(2 * last.length_s, LONGEST_REST_S)
-        self._resting[task] = _Rest(reason, self.clock() + length_s, length_s)
+    def put(self, task: str, reason: str, *, by_trial: bool = True) -> None:
+        """Let a task rest, twice as long as the last time if that was not long ago.
+
+        Without ``by_trial`` it comes back by itself after its rest: for tasks that cost the others nothing.
+        """
+        with self._lock:
+            last = self._rests.get(task)
+            length_s = FIRST_REST_S if last is None else min(2 * last.length_s, LONGEST_REST_S)
+            missed = 0 if last is None or last.is_back else last.missed
+            self._rests[task] = _Rest(reason, self.clock() + length_s, length_s, by_trial, missed=missed)
 
     def resting(self) -> set[str]:
         """The tasks that are not to be run now."""
         now = self.clock()
-        return {task for task, rest in self._resting.items() if now < rest.until}
+        with self._lock:
+            return {
+                task for task, rest in self._rests.items() if not rest.is_back and (rest.by_trial or now < rest.until)
+            }
+
+    def due(self) -> set[str]:
+        """The tasks that have rested and are to be tried."""
+        now = self.clock()
+        with self._lock:
+            return {
+                task
+                for task, rest in self._rests.items()
+                if rest.by_trial and not rest.is_tried and not rest.is_back and now >= rest.until
+            }
+
+    def try_now(self, tasks: Collection[str], is_tried: bool = True) -> None:
+        """Note that tasks are being tried, or that they could not be."""
+        with self._lock:
+            for task in set(tasks) & self._rests.keys():
+                self._rests[task].is_tried = is_tried
 
     def passed(self, tasks: Collection[str]) -> None:
-        """Forget what there was against tasks that have run."""
-        for task in set(tasks) & self._resting.keys():
-            del self._resting[task]
+        """Let tasks that did not raise come back; those that have been back for long enough are forgotten."""
+        now = self.clock()
+        with self._lock:
+            for task in set(tasks) & self._rests.keys():
+                rest = self._rests[task]
+                if not rest.is_back and (rest.is_tried or now >= rest.until):
+                    rest.is_back, rest.is_tried, rest.until = True, False, now + rest.length_s
+                elif rest.is_back and now >= rest.until:
+                    del self._rests[task]
+
+    def forget(self, task: str) -> None:
+        """Let go of a task that is no longer there."""
+        with self._lock:
+            self._rests.pop(task, None)
+
+    def miss(self, tasks: Collection[str], rows: int) -> None:
+        """Note that rows have passed while tasks rested."""
+        with self._lock:
+            for task in set(tasks) & self._rests.keys():
+                self._rests[task].missed += rows
 
     @property
     def reasons(self) -> Mapping[str, str]:
-        """Why tasks rest, or wait to be tried again."""
-        return {task: rest.reason for task, rest in self._resting.items()}
+        """Why tasks rest, or wait to be tried again, with what they have missed."""
+        with self._lock:
+            return {task: _told(rest) for task, rest in self._rests.items() if not rest.is_back}
+
+
+def _told(rest: _Rest) -> str:
+    return rest.reason if not rest.missed else f"{rest.reason} ({rest.missed:,} rows have passed it since)"

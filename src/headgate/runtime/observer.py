@@ -158,7 +158,8 @@ def _task(
         task.partitions,
         counts[task.signature, "in"],
         counts[task.signature, "out"],
-        profile=profiles.get((task.signature, task.alternate.name)),
+        counts[task.signature, "errors"],
+        profiles.get((task.signature, task.alternate.name)),
     )
 
 

@@ -29,6 +29,7 @@ from headgate.model.dataflow import Dataflow
 from headgate.model.graph import Graph
 from headgate.model.identity import remembered
 from headgate.model.names import DataflowName, Signature
+from headgate.model.on_error import OnError
 from headgate.model.registry import Registry
 from headgate.model.stream import ByPredicate, Stream
 from headgate.model.task import Alternate, Ports, Task
@@ -84,6 +85,8 @@ class RunningTask:
     feeds: tuple[Feed, ...]
     users: tuple[DataflowName, ...]
     partitions: int | None
+    on_error: OnError
+    time_budget_s: float | None
     since: int
     """The snapshot since which it has run without a break."""
 
@@ -253,6 +256,8 @@ def _running(part: _Part, users: Sequence[DataflowName], snapshot: Snapshot, reg
         part.feeds,
         tuple(users),
         snapshot.partitions.get(part.signature),
+        part.task.on_error,
+        part.task.time_budget_s,
         snapshot.since.get(part.signature, snapshot.number),
     )
 

@@ -21,23 +21,15 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.types import LongType, StructType
 
 from headgate.runtime.exchange import INGEST
-from headgate.runtime.limits import limit_of
+from headgate.runtime.limits import limit_of, tell_waiting
 from headgate.runtime.recording import recorded
 from headgate.runtime.state import read_json, write_json
 from headgate.tasks.sources import Replay
 
-__all__ = ["ReplaySource", "is_played", "replayed", "rows_kept_back"]
+__all__ = ["ReplaySource", "is_played", "replayed"]
 
 ROWS_AT_ONCE = 1_000_000
 """The most rows handed over per trigger when nothing else limits them."""
-
-
-BEHIND = "behind.json"
-
-
-def rows_kept_back(folder: Path) -> int:
-    """How many rows a replay has that are due and were not handed over, because of a limit."""
-    return int((read_json(folder / BEHIND) or {"rows": 0})["rows"])
 
 
 def replayed(spark: SparkSession, options: Replay, columns: StructType, folder: Path) -> DataFrame:
@@ -79,7 +71,6 @@ class ReplayReader(DataSourceStreamReader):
         self.began_us = 0
         self.offset_at_start = 0
         self.due_s: np.ndarray[Any, np.dtype[np.float64]] | None = None
-        self.behind = -1
 
     def initialOffset(self) -> dict[str, int]:
         return {"rows": 0}
@@ -97,14 +88,8 @@ class ReplayReader(DataSourceStreamReader):
             return start
         due = self._due_by(time.monotonic() - self.began, total, most)
         due = max(start["rows"], due if self.options.repeat else min(due, total))
-        self._tell_behind(max(0, due - most))
+        tell_waiting(self.folder, max(0, due - most))
         return {"rows": min(due, most)}
-
-    def _tell_behind(self, rows: int) -> None:
-        """Tell how many rows are due that a limit keeps back."""
-        if rows != self.behind:
-            self.behind = rows
-            write_json(Path(self.folder) / BEHIND, {"rows": rows})
 
     def _due_by(self, elapsed_s: float, total: int, most: int) -> int:
         """How many rows are due in all, counted from the very first."""

@@ -12,6 +12,7 @@
     pending/SINK/        what a sink has refused and will be offered again
     usage/               who has used the machines, and for how long
     control.sock         where the running engine listens, if it does
+    dead_letters/TASK/   rows for which a task raised
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import Signature
+from headgate.model.on_error import OnError
+from headgate.runtime.dead_letters import DeadLetters
 from headgate.runtime.fragment import RunningFragment
 from headgate.runtime.outbox import SinkOutbox
 from headgate.runtime.plan import Plan, RunningTask
@@ -35,7 +37,7 @@ class FragmentStatus:
 
 @dataclass(frozen=True, slots=True)
 class DataflowStatus:
-    """How a dataflow is doing: running, paused, or degraded with the reason."""
+    """How a dataflow is doing: running, paused, throttled or degraded, with the reason."""
 
     name: str
     owner: str
@@ -44,6 +46,9 @@ class DataflowStatus:
     tasks: int
     shared: int
     rows_out: int
+    rows_skipped: int = 0
+    rows_dead: int = 0
+    """Rows that became dead letters."""
 
 
 def dataflow_status(
@@ -53,6 +58,7 @@ def dataflow_status(
     plan: Plan,
     running: Sequence[RunningFragment],
     outbox: SinkOutbox,
+    dead_letters: DeadLetters,
 ) -> DataflowStatus:
     """How a dataflow, to which some tasks of the plan belong, is doing.
 
@@ -63,11 +69,44 @@ def dataflow_status(
     mine_run = [f for f in running if signatures & {*f.fragment.tasks, *f.fragment.roots}]
     reasons += [reason for fragment in mine_run if (reason := fragment.failure) is not None]
     reasons += [reason for fragment in mine_run for reason in _raised(fragment, plan, signatures)]
-    state = "paused" if dataflow.name in snapshot.paused else "degraded" if reasons else "running"
+    degraded = bool(reasons)
+    held_back = [told for fragment in mine_run if (told := _held_back(fragment, signatures)) is not None]
+    reasons += held_back
+    reasons += [told for task in mine if (told := _left_out(task, dead_letters)) is not None]
+    state = (
+        "paused"
+        if dataflow.name in snapshot.paused
+        else "degraded"
+        if degraded
+        else "throttled"
+        if held_back
+        else "running"
+    )
     rows = sum(outbox.delivered.get(signature, 0) for signature in signatures)
     shared = sum(len(task.users) > 1 for task in mine)
     owner = str(dataflow.owner)
-    return DataflowStatus(dataflow.name, owner, state, "; ".join(reasons), len(mine), shared, rows)
+    left_out = [dead_letters.left_out(task.signature) for task in mine]
+    skipped, dead = sum(found.skipped for found in left_out), sum(found.dead_letters for found in left_out)
+    return DataflowStatus(dataflow.name, owner, state, "; ".join(reasons), len(mine), shared, rows, skipped, dead)
+
+
+def _held_back(fragment: RunningFragment, signatures: Collection[str]) -> str | None:
+    """Why a dataflow lags that brings more rows than fit into its triggers; nothing for what only reads behind it."""
+    limit, waiting = fragment.admission.limit, fragment.behind()
+    if limit is None or waiting == 0 or set(signatures).isdisjoint(fragment.fragment.roots):
+        return None
+    told = f"more rows come than it can take in a trigger: at most {limit:,} are admitted, so that others keep theirs"
+    return f"{told}, and {waiting:,} wait"
+
+
+def _left_out(task: RunningTask, dead_letters: DeadLetters) -> str | None:
+    """What a task that goes on without the rows for which it raises has left out."""
+    found = dead_letters.left_out(task.signature)
+    counted = found.skipped + found.dead_letters
+    if task.on_error is OnError.FAIL or counted == 0:
+        return None
+    kept = "skipped" if task.on_error is OnError.SKIP else "put among the dead letters"
+    return f"task '{task.name}' has {kept} {counted:,} {'row' if counted == 1 else 'rows'}, the last for {found.latest}"
 
 
 def _raised(fragment: RunningFragment, plan: Plan, signatures: Collection[str]) -> Iterator[str]:

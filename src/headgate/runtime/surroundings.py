@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from headgate.model.names import Signature
 from headgate.runtime.aside import Aside
+from headgate.runtime.dead_letters import DeadLetters
 from headgate.runtime.exchange import FileExchange
 from headgate.runtime.plan import Plan
 from headgate.runtime.profiler import Profiler
@@ -37,6 +38,11 @@ class Surroundings:
     outbox: Outbox
     trigger_s: float
     aside: Aside
+    dead_letters: DeadLetters
+    time_budget_s: float
+    """How long a task may take for a micro-batch if it does not say."""
+
     records: Records
     profiler: Profiler
     counting: bool
+    """Whether the rows of every task are counted in every epoch."""

@@ -6,9 +6,10 @@ it, so that equivalence of any two tasks of any two dataflows is a comparison of
 signatures of a dataflow takes time linear in its size.
 
 What counts: the type, canonical config and relative value of each alternate (in whatever order), ports that the author
-declared, the circle within which the task may be shared unless that is everyone, and per input stream the parent's
-signature and port, the routing, the input port, the side where it joins, and whether it is feedback. What does not:
-task ids, names of alternates, the dataflow's name, owner and service level, known costs and selectivities (they
+declared, what becomes of rows for which it raises and its time budget where they are given (or one dataflow would get
+the other's policy), the circle within which the task may be shared unless that is everyone, and per input stream the
+parent's signature and port, the routing, the input port, the side where it joins, and whether it is feedback. What does
+not: task ids, names of alternates, the dataflow's name, owner and service level, known costs and selectivities (they
 describe a task, they do not change what it does), the order of interleaved parents.
 
 **Loops.** A signature cannot wait for the signatures of a loop it is part of. For the tasks of a loop, feedback parents
@@ -28,6 +29,7 @@ from headgate.model.config import canonical_text
 from headgate.model.dataflow import Dataflow
 from headgate.model.graph import Graph, loops, topological_order
 from headgate.model.names import Signature, TaskId
+from headgate.model.on_error import OnError
 from headgate.model.stream import ByKey, ByPredicate, Duplicate, Stream
 from headgate.model.task import Port, Ports, Task
 
@@ -108,7 +110,10 @@ def _sign_loop(
 
 def _content(task: Task, scope: str) -> str:
     """What the task itself does, whoever feeds it, and for whom it may do it."""
-    return f"{scope}\n{_work(task)}" if scope else _work(task)
+    work = _work(task)
+    if task.on_error is not OnError.FAIL or task.time_budget_s is not None:
+        work = f"{task.on_error.value} {task.time_budget_s}\n{work}"
+    return f"{scope}\n{work}" if scope else work
 
 
 def _work(task: Task) -> str:

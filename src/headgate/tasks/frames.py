@@ -10,10 +10,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from headgate.errors import InputError
 from headgate.model.task_type import TaskConfig
+from headgate.tasks.guard import LETTER, Guard, guarded
 from headgate.tasks.metering import metered
 from headgate.tasks.relational import Explode, Tokenise
 from headgate.tasks.rowwise import quoted
@@ -24,13 +25,15 @@ __all__ = ["FRAMES", "load_function", "parsed_schema", "run_frames"]
 Frames = Mapping[str, DataFrame]
 
 
-def _explode(options: Explode, frames: Frames) -> DataFrame:
+def _explode(options: Explode, frames: Frames, guard: Guard | None = None) -> DataFrame:
+    del guard
     frame = frames["in"]
     others = [F.col(quoted(name)) for name in frame.columns if name.casefold() != options.column.casefold()]
     return frame.select(*others, F.explode(F.col(quoted(options.column))).alias(options.into or options.column))
 
 
-def _tokenise(options: Tokenise, frames: Frames) -> DataFrame:
+def _tokenise(options: Tokenise, frames: Frames, guard: Guard | None = None) -> DataFrame:
+    del guard
     frame = frames["in"]
     text = F.col(quoted(options.column))
     words = F.split(F.lower(text) if options.lower else text, options.pattern)
@@ -38,54 +41,33 @@ def _tokenise(options: Tokenise, frames: Frames) -> DataFrame:
     return frame.select(*others, F.explode(words).alias(options.into)).where(f"{quoted(options.into)} <> ''")
 
 
-def _sql(options: Sql, frames: Frames) -> DataFrame:
+def _sql(options: Sql, frames: Frames, guard: Guard | None = None) -> DataFrame:
+    del guard
     session = next(iter(frames.values())).sparkSession
     for port, frame in frames.items():
         frame.createOrReplaceTempView(port)
     return session.sql(options.query)
 
 
-def _python(options: Python, frames: Frames) -> DataFrame:
+def _python(options: Python, frames: Frames, guard: Guard | None = None) -> DataFrame:
     if len(frames) > 1:
         told = f"a python task runs over one stream of rows and has ports {', '.join(frames)}; join them before it"
         raise InputError("CANNOT_RUN", told)
     (frame,) = frames.values()
     schema = frame.schema if options.columns is None else parsed_schema(options.columns)
-    apply = {"row": _over_rows, "pandas": _over_pandas, "arrow": _over_arrow}[options.over]
-    path, keywords = options.function, dict(options.options)
+    path, keywords, over = options.function, dict(options.options), options.over
     load_function(path)  # here too, so that one which is not there is told of before it runs
+    minded = guard or Guard("")
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return apply(load_function(path), keywords, batches, target)
+        return guarded(over, load_function(path), keywords, batches, target, minded)
 
     target = to_arrow_schema(schema, timezone="UTC")
+    if minded.letters:
+        # A letter has nothing in the columns that the function makes.
+        schema = StructType([StructField(field.name, field.dataType) for field in schema.fields])
+        schema = schema.add(LETTER, StructType().add("record", "string").add("error", "string"))
     return frame.mapInArrow(metered(run), schema)
-
-
-def _over_rows(
-    function: Callable[..., Any], keywords: dict[str, Any], batches: Iterator[pa.RecordBatch], schema: pa.Schema
-) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        made: list[Any] = []
-        for row in batch.to_pylist():
-            result = function(row, **keywords)
-            made += [] if result is None else [result] if isinstance(result, Mapping) else list(result)
-        yield pa.RecordBatch.from_pylist(made, schema=schema)
-
-
-def _over_pandas(
-    function: Callable[..., Any], keywords: dict[str, Any], batches: Iterator[pa.RecordBatch], schema: pa.Schema
-) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        yield pa.RecordBatch.from_pandas(function(batch.to_pandas(), **keywords), schema=schema, preserve_index=False)
-
-
-def _over_arrow(
-    function: Callable[..., Any], keywords: dict[str, Any], batches: Iterator[pa.RecordBatch], schema: pa.Schema
-) -> Iterator[pa.RecordBatch]:
-    del schema
-    for batch in batches:
-        yield function(batch, **keywords)
 
 
 def parsed_schema(columns: str) -> StructType:
@@ -112,11 +94,11 @@ FRAMES: dict[type[TaskConfig], Callable[..., DataFrame]] = {
     Sql: _sql,
     Python: _python,
 }
-"""From a task type's options and its input frames by port to its output."""
+"""From a task type's options, its input frames by port and the guard of its function, if it has one, to its output."""
 
 
-def run_frames(options: TaskConfig, frames: Frames) -> DataFrame:
+def run_frames(options: TaskConfig, frames: Frames, guard: Guard | None = None) -> DataFrame:
     """What a task makes of its input frames; code of a dataflow's author sees no columns but the dataflow's own."""
     if isinstance(options, (Sql, Python)):
         frames = {port: frame.drop(*(n for n in frame.columns if n.startswith("__"))) for port, frame in frames.items()}
-    return FRAMES[type(options)](options, frames)
+    return FRAMES[type(options)](options, frames, guard)

@@ -96,6 +96,6 @@ class Opaque(TaskConfig):
 
 TYPES = (
     TaskType("python", Python, STEP, ports_declared=True),
-    TaskType("sql", Sql, STEP, ports_declared=True),
+    TaskType("sql", Sql, STEP, ports_declared=True, batchwise=True),
     TaskType("opaque", Opaque, STEP, ports_declared=True),
 )

@@ -6,7 +6,7 @@ equal rows, in whatever order their authors wrote the steps. A form contains ano
 other can be had from it.
 
 The base is the last task that is not of these types, has several inputs or alternates, is confined to another circle,
-or has an expression without a normal form. Its columns must be known.
+has an error policy or time budget of its own, or an expression without a normal form. Its columns must be known.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from headgate.model.expression import parsed_expression
 from headgate.model.names import Signature
+from headgate.model.on_error import OnError
 from headgate.model.registry import Registry
 from headgate.model.schema import Schema
 from headgate.model.stream import ByPredicate, Duplicate
@@ -89,8 +90,8 @@ def understand(
     if options is None or any(stream.feedback for stream in feeds):
         return Known({port.name: port.schema for port in task.ports.outputs} if task.ports else {})
     schemas = _schemas(task, options, feeds, known)
-    if len(feeds) != 1:
-        return Known(schemas)
+    if len(feeds) != 1 or task.on_error is not OnError.FAIL or task.time_budget_s is not None:
+        return Known(schemas)  # whose policy would hold for what is left to do behind a wider stream?
     above = _input_form(feeds[0], scope, known)
     if above is None:
         return Known(schemas)

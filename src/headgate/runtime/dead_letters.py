@@ -1,0 +1,237 @@
+"""Dead letters: rows for which tasks raised, kept with the error for somebody to look at.
+
+::
+
+    dead_letters/TASK/counts.json            how many rows the task has left out, and what was raised last
+    dead_letters/TASK/EPOCH-ORIGIN.json      a delivery of letters: dataflows, task, snapshot, epoch, reasons
+    dead_letters/TASK/EPOCH-ORIGIN.N.arrow   its records and errors
+
+Letters are staged and committed with their epoch, and delivered like any output: each once, whatever is killed. They
+are bounded; the oldest go first, and are counted still. Everything here can be read while an engine writes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from headgate.model.on_error import OnError
+from headgate.runtime.state import read_json, write_json
+
+__all__ = ["DeadLetter", "DeadLetters", "LeftOut", "count_left_out", "read_letters"]
+
+MOST_ROWS, MOST_BYTES = 10_000, 16_000_000
+"""What is kept of a task's letters."""
+
+REASONS = 5
+"""Different reasons that are told of a task whose letters do not know their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A row for which a task raised."""
+
+    task: str
+    dataflows: tuple[str, ...]
+    error: str
+    record: str
+    """The row that came in, as JSON."""
+
+    snapshot: int
+    epoch: int
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """How many rows a task has left out since it first raised."""
+
+    skipped: int = 0
+    dead_letters: int = 0
+    dropped: int = 0
+    """Dead letters that are no longer kept."""
+
+    latest: str = ""
+
+
+class DeadLetters:
+    """Takes the letters of epochs; what is asked of it again does nothing more."""
+
+    def __init__(self, folder: Path, most_rows: int = MOST_ROWS, most_bytes: int = MOST_BYTES) -> None:
+        self._folder = folder
+        self._most = most_rows, most_bytes
+        self._known: dict[str, dict[str, Any]] = {}
+
+    def take(
+        self,
+        task: str,
+        name: str,
+        dataflows: Sequence[str],
+        policy: OnError,
+        origin: str,
+        snapshot: int,
+        epoch: int,
+        files: Sequence[tuple[str, int]],
+        reasons: Sequence[str] = (),
+    ) -> None:
+        """Keep the letters of a task and an epoch, or only count them if it skips."""
+        counts = self._counts(task)
+        if epoch <= counts["last"].get(origin, -1):
+            return
+        folder = self._folder / task
+        folder.mkdir(parents=True, exist_ok=True)
+        rows = sum(count for _, count in files)
+        latest = _latest(files) or (reasons[-1] if reasons else counts["latest"])
+        if policy is OnError.DEAD_LETTER:
+            self._keep(
+                folder,
+                f"{epoch:010d}-{origin}",
+                files,
+                {
+                    "task": name,
+                    "dataflows": list(dataflows),
+                    "snapshot": snapshot,
+                    "epoch": epoch,
+                    "rows": rows,
+                    "reasons": list(reasons),
+                    "at": datetime.now(UTC).isoformat(timespec="milliseconds"),
+                },
+            )
+            counts["dropped"] += self._retain(folder)
+        counts["skipped" if policy is OnError.SKIP else "dead_letters"] += rows
+        # Whoever takes letters of this origin takes them in the order of epochs.
+        counts |= {"latest": latest, "last": {**counts["last"], origin: epoch}}
+        write_json(folder / "counts.json", counts)
+        for path, _ in files:
+            Path(path).unlink(missing_ok=True)
+
+    def left_out(self, task: str) -> LeftOut:
+        """What a task has left out so far."""
+        return _left_out(self._counts(task))
+
+    def _counts(self, task: str) -> dict[str, Any]:
+        if task not in self._known:
+            none = {"skipped": 0, "dead_letters": 0, "dropped": 0, "latest": "", "last": {}}
+            self._known[task] = read_json(self._folder / task / "counts.json") or none
+        return self._known[task]
+
+    def _keep(self, folder: Path, stem: str, files: Sequence[tuple[str, int]], described: dict[str, Any]) -> None:
+        names, left = [], self._most[0]
+        for index, (path, _) in enumerate(files):
+            table = _table(path)
+            if table is not None and left > 0:
+                target = folder / f"{stem}.{index}.arrow"
+                kept = table.slice(0, left)
+                with pa.OSFile(str(target), "wb") as file, pa.ipc.new_file(file, kept.schema) as writer:
+                    writer.write_table(kept)
+                left -= kept.num_rows
+                names.append(target.name)
+        size = sum((folder / name).stat().st_size for name in names)
+        dropped = described["rows"] - (self._most[0] - left)
+        write_json(folder / f"{stem}.json", {**described, "files": names, "bytes": size, "dropped": dropped})
+
+    def _retain(self, folder: Path) -> int:
+        """Remove the oldest deliveries until the rest is small enough; returns how many letters are gone."""
+        kept = sorted(path for path in folder.glob("[0-9]*.json"))
+        found = [(path, read_json(path)) for path in kept]
+        # The one that came last is always there, and tells what it had to leave out itself.
+        gone = int(found[-1][1]["dropped"])
+        rows = sum(told["rows"] - told["dropped"] for _, told in found)
+        size = sum(told["bytes"] for _, told in found)
+        by_age = sorted(found, key=lambda item: item[1]["at"])
+        for path, told in by_age[:-1]:
+            if rows <= self._most[0] and size <= self._most[1]:
+                break
+            path.unlink()
+            for name in told["files"]:
+                (folder / name).unlink(missing_ok=True)
+            rows, size, gone = rows - (told["rows"] - told["dropped"]), size - told["bytes"], gone + told["rows"]
+            gone -= told["dropped"]
+        return gone
+
+
+def _table(path: str) -> pa.Table | None:
+    try:
+        with pa.OSFile(path) as file:
+            return pa.ipc.open_file(file).read_all()
+    except FileNotFoundError:
+        return None
+
+
+def _latest(files: Sequence[tuple[str, int]]) -> str:
+    """The last error that letters know themselves."""
+    table = _table(files[-1][0]) if files else None
+    error = table.column("error")[-1].as_py() if table is not None and table.num_rows else None
+    return error or ""
+
+
+def _left_out(counts: Mapping[str, Any]) -> LeftOut:
+    return LeftOut(counts["skipped"], counts["dead_letters"], counts["dropped"], counts["latest"])
+
+
+def count_left_out(state: Path) -> dict[str, LeftOut]:
+    """What tasks have left out, by signature, from a state directory that an engine may be using."""
+    found = {path.parent.name: read_json(path) for path in (state / "dead_letters").glob("*/counts.json")}
+    return {task: _left_out(counts) for task, counts in found.items() if counts is not None}
+
+
+def read_letters(
+    state: Path, wanted: Callable[[str, Sequence[str]], bool] = lambda _task, _dataflows: True
+) -> Iterator[DeadLetter]:
+    """The dead letters of a state directory, oldest first within each task.
+
+    ``wanted`` is asked with a task's name and its dataflows. What an engine removes meanwhile is passed over.
+    """
+    described = []
+    for path in (state / "dead_letters").glob("*/[0-9]*.json"):
+        told = read_json(path)
+        if told is not None and wanted(told["task"], told["dataflows"]):
+            described.append((told["at"], path, told))
+    for at, path, told in sorted(described, key=lambda item: (item[2]["task"], item[0], item[1])):
+        otherwise = told["reasons"]
+        unknown = otherwise[0] if len(otherwise) == 1 else f"one of: {'; '.join(otherwise)}" if otherwise else "unknown"
+        for name in told["files"]:
+            table = _table(str(path.parent / name))
+            for row in [] if table is None else table.to_pylist():
+                yield DeadLetter(
+                    told["task"],
+                    tuple(told["dataflows"]),
+                    row["error"] or unknown,
+                    row["record"],
+                    told["snapshot"],
+                    told["epoch"],
+                    at,
+                )
+
+
+class Reasons:
+    """What is known of why tasks raise, for letters that do not know it themselves; asked for now and then."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic, every_s: float = 2.0) -> None:
+        self._known: dict[str, Counter[str]] = {}
+        self._asked: dict[str, float] = {}
+        self._clock = clock
+        self._every_s = every_s
+
+    def add(self, task: str, reason: str) -> None:
+        known = self._known.setdefault(task, Counter())
+        if reason in known or len(known) < REASONS:
+            known[reason] += 1
+
+    def of(self, task: str) -> list[str]:
+        return list(self._known.get(task, ()))
+
+    def ask_now(self, task: str) -> bool:
+        """Whether it is time to ask again."""
+        now = self._clock()
+        if now - self._asked.get(task, -self._every_s) < self._every_s:
+            return False
+        self._asked[task] = now
+        return True
