@@ -59,6 +59,10 @@ def burning(row: dict[str, Any], rounds: int = 20) -> dict[str, Any]:
     return {**row, "text": text.hex()}
 
 
+def same(row: dict[str, Any]) -> dict[str, Any]:
+    return row
+
+
 def waiting(row: dict[str, Any]) -> dict[str, Any]:
     """Waits for somebody who takes two milliseconds to answer."""
     time.sleep(0.002)

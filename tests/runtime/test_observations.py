@@ -106,6 +106,7 @@ def test_sojourn_at_sinks_is_what_time_stamps_say(engine: Engine) -> None:
     flows: dict[str, list[dict[str, Any]]] = {
         "plain": [],
         "filtered": [{"type": "filter", "config": {"where": "value % 3 = 0"}}],
+        "python": [{"type": "python", "config": {"function": "tests.runtime.functions.same"}}],
         "keyed": [
             {"type": "derive", "config": {"columns": {"k": "value % 7"}}},
             {"type": "count", "config": {"key": ["k"]}},

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.runtime.failures import named_culprit
-from headgate.tasks.guard import LETTER, Guard, TaskRaised, guarded
+from headgate.tasks.guard import CARRIED, LETTER, Guard, TaskRaised, guarded
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("t", pa.string())])
 
@@ -120,3 +120,20 @@ def test_outside_the_main_thread_time_is_minded_after_the_batch() -> None:
     thread.start()
     thread.join()
     assert "time budget" in str(raised[0])
+
+
+def test_times_go_along_with_the_rows() -> None:
+    batch = pa.record_batch({"id": list(range(6)), CARRIED: [10 * n for n in range(6)]})
+    schema = pa.schema([("id", pa.int64())])
+
+    def of(function: Callable[..., Any], letters: bool = False) -> pa.Table:
+        made = guarded("row", function, {}, iter([batch]), schema, Guard("t", letters))
+        return pa.Table.from_batches(made)
+
+    assert of(lambda row: row).column(CARRIED).to_pylist() == [0, 10, 20, 30, 40, 50]
+    assert of(lambda row: row if row["id"] % 2 else None).column(CARRIED).to_pylist() == [0, 20, 40]
+    assert of(lambda row: [row, row]).column(CARRIED).to_pylist() == [10 * (n // 2) for n in range(12)]
+    assert of(lambda row: None).num_rows == 0
+    picky = of(lambda row: {"id": 1 // (row["id"] - 3)}, letters=True)
+    assert picky.column(CARRIED).null_count == 1
+    assert picky.column_names == ["id", CARRIED, "__letter"]

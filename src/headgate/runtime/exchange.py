@@ -25,10 +25,11 @@ from pyspark.sql.types import StructType
 from headgate.runtime.limits import limit_of
 from headgate.runtime.state import read_json, write_json
 from headgate.runtime.worker import settle
+from headgate.tasks.guard import CARRIED
 
 __all__ = ["INGEST", "ORDER", "SNAPSHOT", "Exchange", "ExchangeSource", "FileExchange", "topic_batches"]
 
-SNAPSHOT, ORDER, INGEST = "__snapshot", "__order", "__ingest"
+SNAPSHOT, ORDER, INGEST = "__snapshot", "__order", CARRIED
 """Columns that every topic has: the plan snapshot of a row; its place among the rows of a micro-batch, the same
 whenever the micro-batch is run again, and another for each row of the topics that one reader has; and when the event
 that it came from was taken in, in microseconds since 1970. Sources have the last one too, where they know."""

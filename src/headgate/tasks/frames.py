@@ -10,11 +10,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import LongType, StructField, StructType
 
 from headgate.errors import InputError
 from headgate.model.task_type import TaskConfig
-from headgate.tasks.guard import LETTER, Guard, guarded
+from headgate.tasks.guard import CARRIED, LETTER, Guard, guarded
 from headgate.tasks.metering import metered
 from headgate.tasks.relational import Explode, Tokenise
 from headgate.tasks.rowwise import quoted
@@ -54,7 +54,8 @@ def _python(options: Python, frames: Frames, guard: Guard | None = None) -> Data
         told = f"a python task runs over one stream of rows and has ports {', '.join(frames)}; join them before it"
         raise InputError("CANNOT_RUN", told)
     (frame,) = frames.values()
-    schema = frame.schema if options.columns is None else parsed_schema(options.columns)
+    own = frame.drop(CARRIED)
+    schema = own.schema if options.columns is None else parsed_schema(options.columns)
     path, keywords, over = options.function, dict(options.options), options.over
     load_function(path)  # here too, so that one which is not there is told of before it runs
     minded = guard or Guard("")
@@ -63,6 +64,8 @@ def _python(options: Python, frames: Frames, guard: Guard | None = None) -> Data
         return guarded(over, load_function(path), keywords, batches, target, minded)
 
     target = to_arrow_schema(schema, timezone="UTC")
+    if CARRIED in frame.columns:
+        schema = StructType([*schema.fields, StructField(CARRIED, LongType())])
     if minded.letters:
         # A letter has nothing in the columns that the function makes.
         schema = StructType([StructField(field.name, field.dataType) for field in schema.fields])
@@ -99,6 +102,6 @@ FRAMES: dict[type[TaskConfig], Callable[..., DataFrame]] = {
 
 def run_frames(options: TaskConfig, frames: Frames, guard: Guard | None = None) -> DataFrame:
     """What a task makes of its input frames; code of a dataflow's author sees no columns but the dataflow's own."""
-    if isinstance(options, (Sql, Python)):
+    if isinstance(options, Sql):
         frames = {port: frame.drop(*(n for n in frame.columns if n.startswith("__"))) for port, frame in frames.items()}
     return FRAMES[type(options)](options, frames, guard)

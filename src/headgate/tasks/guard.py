@@ -15,12 +15,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-__all__ = ["LETTER", "Guard", "TaskRaised", "guarded"]
+__all__ = ["CARRIED", "LETTER", "Guard", "TaskRaised", "guarded"]
 
 LETTER = "__letter"
 """The column of letters: null for rows that the function made, and the only one that is not null in a letter."""
+
+CARRIED = "__ingest"
+"""A column that goes along with every row and that no function sees: when the row's event came in."""
 
 LETTER_TYPE = pa.struct([pa.field("record", pa.string()), pa.field("error", pa.string())])
 
@@ -104,7 +108,8 @@ def guarded(
     """Run a function over batches of rows; with letters, what comes out has the column :data:`LETTER` too."""
     budget = _Budget(guard.budget_s)
     apply = {"row": _over_rows, "pandas": _over_pandas, "arrow": _over_arrow}[over]
-    for batch in batches:
+    for whole in batches:
+        batch, carried = _parted(whole)
         letters: list[tuple[int, Exception]] | None = [] if guard.letters else None
         try:
             with budget.running():
@@ -114,10 +119,40 @@ def guarded(
             raise TaskRaised(guard.task, told) from None
         except Exception as error:
             raise TaskRaised(guard.task, told_of(error)) from error
+        if carried is not None:
+            made = _carrying(made, carried)
         for part in made:
             yield part if letters is None else _with_letters(part)
         if letters:
-            yield _letters(batch, letters, schema)
+            letter = _letters(batch, letters, schema)
+            yield letter if carried is None else _without_times(letter)
+
+
+def _parted(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array | None]:
+    """A batch without the column that goes along with its rows, and that column, if there is one."""
+    if CARRIED not in batch.schema.names:
+        return batch, None
+    return batch.drop_columns([CARRIED]), batch.column(CARRIED)
+
+
+def _carrying(made: Sequence[pa.RecordBatch], carried: pa.Array) -> list[pa.RecordBatch]:
+    """What a function made of a batch, with the column that goes along.
+
+    Nobody tells which row comes from which. Of functions that make a row of each it is the one in its place; others
+    get the column stretched or thinned out evenly, which leaves its distribution as it is.
+    """
+    total, done, found = sum(len(part) for part in made), 0, []
+    for part in made:
+        places = np.arange(done, done + len(part)) * len(carried) // total
+        found.append(part.append_column(CARRIED, carried.take(pa.array(places))))
+        done += len(part)
+    return found
+
+
+def _without_times(letters: pa.RecordBatch) -> pa.RecordBatch:
+    """Letters among rows that have a column which goes along."""
+    place = letters.schema.get_field_index(LETTER)
+    return letters.add_column(place, pa.field(CARRIED, pa.int64()), pa.nulls(len(letters), pa.int64()))
 
 
 def told_of(error: BaseException) -> str:
