@@ -133,7 +133,7 @@ def test_times_go_along_with_the_rows() -> None:
     assert of(lambda row: row).column(CARRIED).to_pylist() == [0, 10, 20, 30, 40, 50]
     assert of(lambda row: row if row["id"] % 2 else None).column(CARRIED).to_pylist() == [0, 20, 40]
     assert of(lambda row: [row, row]).column(CARRIED).to_pylist() == [10 * (n // 2) for n in range(12)]
-    assert of(lambda row: None).num_rows == 0
+    assert of(lambda _: None).num_rows == 0
     picky = of(lambda row: {"id": 1 // (row["id"] - 3)}, letters=True)
     assert picky.column(CARRIED).null_count == 1
     assert picky.column_names == ["id", CARRIED, "__letter"]
