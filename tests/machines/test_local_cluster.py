@@ -39,7 +39,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 def headgate(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "headgate", *arguments]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "NO_COLOR": "1", "COLUMNS": "120"}
-    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=240, check=False)
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=600, check=False)
 
 
 def master_of(folder: Path) -> Process:
@@ -105,6 +105,8 @@ def test_a_master_that_does_not_start_says_why(folder: Path, monkeypatch: pytest
     assert not (folder / "cluster.json").exists()
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_the_guide_by_its_word(tmp_path: Path) -> None:
     """The commands of the guide, one after the other, as a reader would type them."""
     page = (ROOT / "docs" / "guides" / "cluster.md").read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from headgate import __version__
-from headgate.bench import model, observe, queueing, runtime, sharing, sharing_plots, sharing_spark
+from headgate.bench import model, observe, queueing, runtime, scale, sharing, sharing_plots, sharing_spark
 from headgate.bench.measured import Measured
 
 __all__ = ["BENCHMARKS", "Benchmark", "report"]
@@ -39,6 +39,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         "queueing", "How near queueing models come to simulation, and how quick both are.", queueing.run
     ),
     "runtime": Benchmark("runtime", "What running dataflows on Spark costs, and how quick changes are.", runtime.run),
+    "scale": Benchmark("scale", "What more machines give, and how long they take to come.", scale.run),
     "sharing": Benchmark(
         "sharing",
         "How quick merging is, and what each strategy saves.",

@@ -93,15 +93,16 @@ def last_words(log: Path) -> str:
 
 
 def _environment(host: str) -> dict[str, str]:
-    environment = dict(os.environ)
     found_by_setup = Path(sys.prefix) / "java-home"
-    if found_by_setup.exists():
-        environment.setdefault("JAVA_HOME", found_by_setup.read_text(encoding="utf-8").strip())
-    environment["SPARK_DAEMON_JAVA_OPTS"] = _added("SPARK_DAEMON_JAVA_OPTS", _ALL)
-    environment.setdefault("SPARK_DAEMON_MEMORY", "192m")
-    environment["SPARK_HOME"] = str(_spark_home())
-    environment["SPARK_LOCAL_IP"] = host
-    return environment
+    java = {"JAVA_HOME": found_by_setup.read_text(encoding="utf-8").strip()} if found_by_setup.exists() else {}
+    return {
+        **java,
+        "SPARK_DAEMON_MEMORY": "192m",
+        **os.environ,
+        "SPARK_DAEMON_JAVA_OPTS": _added("SPARK_DAEMON_JAVA_OPTS", _ALL),
+        "SPARK_HOME": str(_spark_home()),
+        "SPARK_LOCAL_IP": host,
+    }
 
 
 def _added(name: str, options: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections import deque
@@ -37,7 +38,7 @@ class Workers:
     """Observes the executors of a Spark; to be asked once per interval.
 
     ``reference`` is the file that keeps what the speed probe took on the reference core; ``machines`` tells the
-    provider's machines by host.
+    provider's machines by host. With ``probe_every_s`` infinite, speeds are probed only on demand.
     """
 
     def __init__(
@@ -108,6 +109,8 @@ class Workers:
 
     def _probe_if_due(self, there: set[str], now: float) -> None:
         self._speeds = {executor: last for executor, last in self._speeds.items() if executor in there}
+        if math.isinf(self._probe_every_s):
+            return
         if self._probing is not None and self._probing.is_alive():
             if now > self._probed + PATIENCE_S:
                 self.executors.context.cancelJobGroup(POOL)
