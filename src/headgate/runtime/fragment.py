@@ -29,7 +29,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from headgate.model.names import Signature
 from headgate.runtime.epoch import Epochs
 from headgate.runtime.exchange import ORDER, SNAPSHOT
-from headgate.runtime.failures import reason_of
+from headgate.runtime.failures import JOB_FAILURES, reason_of
 from headgate.runtime.host import groups_for, host
 from headgate.runtime.native import native_stream
 from headgate.runtime.plan import FED, Feed, Fragment, Kind, Plan
@@ -70,6 +70,9 @@ class RunningFragment:
         self.query: StreamingQuery | None = None
         self.refusal: str | None = None
         """Why it could not be started, if it could not."""
+
+        self._raised: str | None = None
+        """Why its last epoch failed, if one did."""
 
         self._ending = False
         self.epochs = Epochs(fragment, around, lambda: self._ending)
@@ -204,8 +207,10 @@ class RunningFragment:
         """Why the query ended or could not be started, if it failed."""
         if self.refusal is not None or self._ending:
             return self.refusal
-        error = self.query.exception() if self.query is not None and not self.query.isActive else None
-        return None if error is None else reason_of(str(error))
+        if self.query is None or self.query.isActive:
+            return None
+        error = self.query.exception()
+        return self._raised if error is None else reason_of(str(error))
 
     def behind(self) -> int:
         """How many rows wait in its topics."""
@@ -229,7 +234,13 @@ class RunningFragment:
         with self._at_work:
             if self._ending:
                 raise RuntimeError("the fragment is being stopped; this epoch runs when it is started again")
-            self._work(rows, epoch)
+            try:
+                self._work(rows, epoch)
+            except JOB_FAILURES as error:
+                # Spark searches what is raised here with an expression that overflows its stack on a long text, and
+                # the query would end without a word.
+                self._raised = reason_of(str(error))
+                raise RuntimeError(self._raised) from None
 
     def _work(self, rows: DataFrame, epoch: int) -> None:
         began = time.monotonic()
