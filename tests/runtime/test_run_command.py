@@ -153,6 +153,8 @@ def test_what_cannot_be_run_is_told(run: Run, tmp_path: Path) -> None:
         ((flow, twin), "NAME_TAKEN"),
         ((flow, "--trigger", "soon"), "BAD_SPAN"),
         ((flow, "--for", "0s"), "BAD_SPAN"),
+        ((flow, "--price-per-hour", "dear"), "BAD_PRICE"),
+        ((flow, "--price-per-hour", "-1"), "BAD_PRICE"),
         ((tmp_path / "none.yaml",), "INVALID_DATAFLOW"),
     ]:
         done = run(*arguments)

@@ -26,7 +26,7 @@ from tests.runtime.small import COLUMNS, json_rows, multiset, numbered, put, wai
 
 pytestmark = pytest.mark.spark
 
-SLOW_START_S = 240
+PATIENCE_S = 240.0
 
 
 def write_flow(folder: Path, name: str, where: str = "id >= 0") -> Path:
@@ -61,7 +61,7 @@ class Server:
             self.process = subprocess.Popen(
                 command, cwd=self.folder, env=environment, stdout=log, stderr=log, start_new_session=True
             )
-        wait_for(self._answers, "an engine that answers", patience_s=SLOW_START_S)
+        wait_for(self._answers, "an engine that answers", PATIENCE_S)
 
     def _answers(self) -> bool:
         assert self.process is not None
@@ -106,7 +106,7 @@ def test_killed_in_the_middle_of_submissions(tmp_path: Path) -> None:
     with server_in(tmp_path) as server:
         server.start("before snapshot 2")
         server.submit(first)
-        wait_for(lambda: len(json_rows(tmp_path / "out_one")) == 6, "the first rows")
+        wait_for(lambda: len(json_rows(tmp_path / "out_one")) == 6, "the first rows", PATIENCE_S)
         with pytest.raises(InputError) as gone:
             server.submit(second)
         assert gone.value.condition == "ENGINE_GONE"
@@ -122,8 +122,8 @@ def test_killed_in_the_middle_of_submissions(tmp_path: Path) -> None:
         server.start()
         assert server.names() == ["one", "two", "three"], "what was decided is there"
         put(tmp_path / "in", "2", numbered(12, 6))
-        wait_for(lambda: len(json_rows(tmp_path / "out_one")) == 18, "all rows of the first")
-        wait_for(lambda: len(json_rows(tmp_path / "out_three")) >= 6, "rows of the third")
+        wait_for(lambda: len(json_rows(tmp_path / "out_one")) == 18, "all rows of the first", PATIENCE_S)
+        wait_for(lambda: len(json_rows(tmp_path / "out_three")) >= 6, "rows of the third", PATIENCE_S)
         counts = {row["id"]: row["count"] for row in json_rows(tmp_path / "out_one")}
         assert counts == {n: n // 3 + 1 for n in range(18)}, "its state too has gone on"
         assert {row["id"] for row in json_rows(tmp_path / "out_two")} >= set(range(12, 18))
@@ -174,7 +174,7 @@ def test_killed_wherever_a_submission_may_be(tmp_path: Path, aim: str, strategy:
     with server_in(tmp_path) as server:
         server.start(aim, "--strategy", strategy)
         server.submit(first)
-        wait_for(lambda: len(json_rows(tmp_path / "out_one")) == 6, "the first rows")
+        wait_for(lambda: len(json_rows(tmp_path / "out_one")) == 6, "the first rows", PATIENCE_S)
         submitted = True  # under some strategies there is no such moment
         with suppress(InputError):
             server.submit(second)
@@ -186,8 +186,8 @@ def test_killed_wherever_a_submission_may_be(tmp_path: Path, aim: str, strategy:
         if not submitted:
             server.submit(second)
         put(tmp_path / "in", "1", numbered(6, 6))
-        wait_for(lambda: len(json_rows(tmp_path / "out_one")) >= 12, "all rows of the first", patience_s=120)
-        wait_for(lambda: len(json_rows(tmp_path / "out_two")) >= 6, "rows of the second", patience_s=120)
+        wait_for(lambda: len(json_rows(tmp_path / "out_one")) >= 12, "all rows of the first", PATIENCE_S)
+        wait_for(lambda: len(json_rows(tmp_path / "out_two")) >= 6, "rows of the second", PATIENCE_S)
         counts = sorted((row["id"], row["count"]) for row in json_rows(tmp_path / "out_one"))
         assert counts == [(n, n // 3 + 1) for n in range(12)]
         seen = [row["id"] for row in json_rows(tmp_path / "out_two")]

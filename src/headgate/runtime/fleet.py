@@ -104,12 +104,13 @@ class Fleet:
 
     def _last_plan_with(self, name: str) -> Plan:
         if name not in self._left:
-            self._left[name] = self._plans.last_with(name)
+            self._left[name] = self._plans.last_with(name, self.running[name].begun)
         return self._left[name]
 
     def left(self) -> list[Plan]:
-        """The last plans of the fragments that are not in the current one."""
-        return [self._last_plan_with(name) for name in self.running if name not in self._plans.current.fragments]
+        """The last plans of the fragments that have left the current one and are being drained."""
+        there = {*self._plans.current.fragments, *self._plans.snapshot.resting}
+        return [self._last_plan_with(name) for name in self.running if name not in there]
 
     # starting again
 
@@ -155,7 +156,7 @@ class Fleet:
         """Stop a fragment after its epoch, unless it has been, and start it again from its checkpoint."""
         fragment.stop()
         name, current = fragment.fragment.id, self._plans.current
-        plan = current if name in current.fragments else self._last_plan_with(name)
+        plan = current if name in current.fragments else self._plans(fragment.begun)
         again = RunningFragment(plan.fragments[name], current.number, self._around)
         self.running[name] = again
         self.start_again(again, plan)

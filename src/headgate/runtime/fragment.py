@@ -31,7 +31,7 @@ from headgate.runtime.admission import Admission
 from headgate.runtime.counting import RowCounts
 from headgate.runtime.epoch import Epochs, Outcome
 from headgate.runtime.exchange import INGEST, ORDER, SNAPSHOT
-from headgate.runtime.failures import reason_of
+from headgate.runtime.failures import JOB_FAILURES, reason_of
 from headgate.runtime.host import groups_for, host
 from headgate.runtime.jobs import tagged
 from headgate.runtime.limits import admit, waiting_in
@@ -79,6 +79,9 @@ class RunningFragment:
 
         self.admission = Admission(around.trigger_s)
         admit(self.folder, None)
+        self._raised: str | None = None
+        """Why its last epoch failed, if one did."""
+
         self._ending = False
         self.epochs = Epochs(fragment, around, lambda: self._ending)
         self._at_work = threading.Lock()
@@ -220,8 +223,10 @@ class RunningFragment:
         """Why the query ended or could not be started, if it failed."""
         if self.refusal is not None or self._ending:
             return self.refusal
-        error = self.query.exception() if self.query is not None and not self.query.isActive else None
-        return None if error is None else reason_of(str(error))
+        if self.query is None or self.query.isActive:
+            return None
+        error = self.query.exception()
+        return self._raised if error is None else reason_of(str(error))
 
     def behind(self) -> int:
         """How many rows wait for it, in its topics or at a source that tells."""
@@ -246,7 +251,13 @@ class RunningFragment:
         with self._at_work:
             if self._ending:
                 raise RuntimeError("the fragment is being stopped; this epoch runs when it is started again")
-            self._work(rows, epoch)
+            try:
+                self._work(rows, epoch)
+            except JOB_FAILURES as error:
+                # Spark searches what is raised here with an expression that overflows its stack on a long text, and
+                # the query would end without a word.
+                self._raised = reason_of(str(error))
+                raise RuntimeError(self._raised) from None
 
     def _work(self, rows: DataFrame, epoch: int) -> None:
         began = time.time()

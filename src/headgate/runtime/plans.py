@@ -42,12 +42,13 @@ class Plans:
         write_json(self._snapshots / f"{snapshot.number}.json", snapshot.as_dict())
         self.snapshot, self.current = snapshot, plan
 
-    def last_with(self, fragment: str) -> Plan:
-        """The last plan that had a fragment."""
-        number = self.current.number
-        while number > 0 and fragment not in self(number).fragments:
-            number -= 1
-        return self(number)
+    def last_with(self, fragment: str, begun: int) -> Plan:
+        """The last plan that had a fragment which came with snapshot ``begun``; those in between may be gone."""
+        for number in range(self.current.number, begun, -1):
+            there = number == self.current.number or (self._snapshots / f"{number}.json").exists()
+            if there and fragment in self(number).fragments:
+                return self(number)
+        return self(begun)
 
     def _load(self, number: int) -> Plan:
         stored = read_json(self._snapshots / f"{number}.json")
