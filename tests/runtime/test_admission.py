@@ -15,7 +15,8 @@ def played(
     rate_per_s: float, fixed_s: float, per_row_s: float, trigger_s: float, epochs: int, noise: float = 0.0
 ) -> tuple[list[tuple[int, float]], Admission]:
     """Epochs of a source that brings rows at a rate, as long as they are admitted."""
-    admission, waiting, done = Admission(trigger_s), 0.0, []
+    admission, waiting = Admission(trigger_s), 0.0
+    done: list[tuple[int, float]] = []
     draw = random.Random(7)
     for _ in range(epochs):
         waiting += rate_per_s * (max(trigger_s, done[-1][1]) if done else trigger_s)

@@ -13,7 +13,6 @@ from headgate.adaptation.cluster import AcquireMachine, Action, Cluster, Release
 from headgate.errors import HeadgateError, InputError
 from headgate.machines.provider import Machine, MachineState
 from headgate.model.names import Signature, TaskId
-from headgate.model.observation import Observation
 from headgate.model.vm_class import VmClass
 from headgate.runtime.cluster import SparkCluster
 from headgate.runtime.engine import Engine
@@ -70,7 +69,7 @@ def smooth(engine: Engine, tmp_path: Path) -> Signature:
 
 
 def cluster_of(engine: Engine) -> Cluster:
-    return SparkCluster(engine, lambda: Observation(0.0, 1.0))
+    return SparkCluster(engine)
 
 
 def test_all_actions_take_effect_the_changes_of_tasks_in_one_snapshot(

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from headgate.cli.main import app
 from headgate.model.on_error import OnError
-from headgate.runtime.dead_letters import DeadLetters, count_left_out, read_letters
+from headgate.runtime.dead_letters import DeadLetters, Letters, count_left_out, read_letters
 
 
 def staged(folder: Path, ids: Sequence[int], error: str | None = "ValueError: no") -> list[tuple[str, int]]:
@@ -34,7 +34,7 @@ def take(
     reasons: Sequence[str] = (),
     name: str = "flow.task",
 ) -> None:
-    store.take("0af3", name, ["flow", "other"], policy, "source-1", 7, epoch, files, reasons)
+    store.take(Letters("0af3", name, ["flow", "other"], policy, "source-1", 7, epoch, files, reasons))
 
 
 def ids(state: Path) -> list[int]:
@@ -124,7 +124,7 @@ def test_the_command_shows_filters_and_exports(tmp_path: Path) -> None:
     assert run("--state", str(tmp_path)) == (0, "no dead letters\n")
     store = DeadLetters(tmp_path / "dead_letters")
     take(store, staged(tmp_path / "s", range(30)), 3)
-    store.take("0bcd", "other.clean", ["other"], OnError.DEAD_LETTER, "o", 7, 1, staged(tmp_path / "s", [99]))
+    store.take(Letters("0bcd", "other.clean", ["other"], OnError.DEAD_LETTER, "o", 7, 1, staged(tmp_path / "s", [99])))
     status, told = run("--state", str(tmp_path))
     assert status == 0
     assert "the newest 20 of 31" in told

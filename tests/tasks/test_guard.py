@@ -109,9 +109,12 @@ def test_time_adds_up_over_batches_and_is_not_spent_between_them() -> None:
 def test_outside_the_main_thread_time_is_minded_after_the_batch() -> None:
     raised: list[BaseException] = []
 
+    def slow(row: dict[str, Any]) -> dict[str, Any]:
+        time.sleep(0.05)
+        return row
+
     def work() -> None:
         try:
-            slow = lambda row: time.sleep(0.05) or row  # noqa: E731
             list(guarded("row", slow, {}, iter([batch([1])]), SCHEMA, Guard("0af3", budget_s=0.01)))
         except TaskRaised as error:
             raised.append(error)

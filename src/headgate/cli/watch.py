@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -75,11 +76,12 @@ class Lines:
             self.say(f"{what} ...")
 
     def show(self, dataflows: Sequence[DataflowStatus], fragments: Sequence[FragmentStatus]) -> None:
-        states = [(flow.name, flow.state, flow.reason) for flow in dataflows]
-        for flow in dataflows:
-            if flow.reason and (flow.name, flow.state, flow.reason) not in self._states:
-                self.say(f"{flow.name} is {flow.state}: {flow.reason}")
         now = time.monotonic()
+        # Reasons that count rows change all the time.
+        states = [(flow.name, flow.state, re.sub(r"\d[\d,]*", "0", flow.reason)) for flow in dataflows]
+        for flow, state in zip(dataflows, states, strict=True):
+            if flow.reason and state not in self._states:
+                self.say(f"{flow.name} is {flow.state}: {flow.reason}")
         if states != self._states or now - self._told >= LINE_EVERY_S:
             self._states, self._told = states, now
             told = ", ".join(f"{flow.name} {flow.state} {flow.rows_out:,} rows out" for flow in dataflows)

@@ -12,6 +12,7 @@ are bounded; the oldest go first, and are counted still. Everything here can be 
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,7 +26,7 @@ import pyarrow as pa
 from headgate.model.on_error import OnError
 from headgate.runtime.state import read_json, write_json
 
-__all__ = ["DeadLetter", "DeadLetters", "LeftOut", "count_left_out", "read_letters"]
+__all__ = ["DeadLetter", "DeadLetters", "LeftOut", "Letters", "Reasons", "count_left_out", "read_letters"]
 
 MOST_ROWS, MOST_BYTES = 10_000, 16_000_000
 """What is kept of a task's letters."""
@@ -61,6 +62,24 @@ class LeftOut:
     latest: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Letters:
+    """The letters of a task, by its signature, and an epoch: files of records and errors, with their rows."""
+
+    task: str
+    name: str
+    dataflows: Sequence[str]
+    policy: OnError
+    origin: str
+    """Where they come from; with the epoch it tells those of one task apart."""
+
+    snapshot: int
+    epoch: int
+    files: Sequence[tuple[str, int]]
+    reasons: Sequence[str] = ()
+    """Why the task raises, as far as is known, for letters that do not know it themselves."""
+
+
 class DeadLetters:
     """Takes the letters of epochs; what is asked of it again does nothing more."""
 
@@ -68,48 +87,28 @@ class DeadLetters:
         self._folder = folder
         self._most = most_rows, most_bytes
         self._known: dict[str, dict[str, Any]] = {}
+        self._lock = threading.Lock()
 
-    def take(
-        self,
-        task: str,
-        name: str,
-        dataflows: Sequence[str],
-        policy: OnError,
-        origin: str,
-        snapshot: int,
-        epoch: int,
-        files: Sequence[tuple[str, int]],
-        reasons: Sequence[str] = (),
-    ) -> None:
+    def take(self, letters: Letters) -> None:
         """Keep the letters of a task and an epoch, or only count them if it skips."""
-        counts = self._counts(task)
-        if epoch <= counts["last"].get(origin, -1):
-            return
-        folder = self._folder / task
+        with self._lock:  # a task may run in several fragments
+            counts = self._counts(letters.task)
+            # Whoever brings letters of an origin brings them in the order of epochs.
+            if letters.epoch > counts["last"].get(letters.origin, -1):
+                self._take(letters, counts)
+
+    def _take(self, letters: Letters, counts: dict[str, Any]) -> None:
+        folder = self._folder / letters.task
         folder.mkdir(parents=True, exist_ok=True)
-        rows = sum(count for _, count in files)
-        latest = _latest(files) or (reasons[-1] if reasons else counts["latest"])
-        if policy is OnError.DEAD_LETTER:
-            self._keep(
-                folder,
-                f"{epoch:010d}-{origin}",
-                files,
-                {
-                    "task": name,
-                    "dataflows": list(dataflows),
-                    "snapshot": snapshot,
-                    "epoch": epoch,
-                    "rows": rows,
-                    "reasons": list(reasons),
-                    "at": datetime.now(UTC).isoformat(timespec="milliseconds"),
-                },
-            )
+        rows = sum(count for _, count in letters.files)
+        latest = _latest(letters.files) or (letters.reasons[-1] if letters.reasons else counts["latest"])
+        if letters.policy is OnError.DEAD_LETTER:
+            self._keep(folder, letters, rows)
             counts["dropped"] += self._retain(folder)
-        counts["skipped" if policy is OnError.SKIP else "dead_letters"] += rows
-        # Whoever takes letters of this origin takes them in the order of epochs.
-        counts |= {"latest": latest, "last": {**counts["last"], origin: epoch}}
+        counts["skipped" if letters.policy is OnError.SKIP else "dead_letters"] += rows
+        counts |= {"latest": latest, "last": {**counts["last"], letters.origin: letters.epoch}}
         write_json(folder / "counts.json", counts)
-        for path, _ in files:
+        for path, _ in letters.files:
             Path(path).unlink(missing_ok=True)
 
     def left_out(self, task: str) -> LeftOut:
@@ -122,9 +121,10 @@ class DeadLetters:
             self._known[task] = read_json(self._folder / task / "counts.json") or none
         return self._known[task]
 
-    def _keep(self, folder: Path, stem: str, files: Sequence[tuple[str, int]], described: dict[str, Any]) -> None:
+    def _keep(self, folder: Path, letters: Letters, rows: int) -> None:
+        stem = f"{letters.epoch:010d}-{letters.origin}"
         names, left = [], self._most[0]
-        for index, (path, _) in enumerate(files):
+        for index, (path, _) in enumerate(letters.files):
             table = _table(path)
             if table is not None and left > 0:
                 target = folder / f"{stem}.{index}.arrow"
@@ -133,9 +133,19 @@ class DeadLetters:
                     writer.write_table(kept)
                 left -= kept.num_rows
                 names.append(target.name)
-        size = sum((folder / name).stat().st_size for name in names)
-        dropped = described["rows"] - (self._most[0] - left)
-        write_json(folder / f"{stem}.json", {**described, "files": names, "bytes": size, "dropped": dropped})
+        described = {
+            "task": letters.name,
+            "dataflows": list(letters.dataflows),
+            "snapshot": letters.snapshot,
+            "epoch": letters.epoch,
+            "reasons": list(letters.reasons),
+            "at": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "rows": rows,
+            "files": names,
+            "bytes": sum((folder / name).stat().st_size for name in names),
+            "dropped": rows - (self._most[0] - left),
+        }
+        write_json(folder / f"{stem}.json", described)
 
     def _retain(self, folder: Path) -> int:
         """Remove the oldest deliveries until the rest is small enough; returns how many letters are gone."""

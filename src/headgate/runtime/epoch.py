@@ -29,7 +29,7 @@ from headgate.runtime.failures import JOB_FAILURES, named_culprit, reason_of, wo
 from headgate.runtime.fusion import Fusion, Output, union
 from headgate.runtime.guard import Guards, GuardsUp
 from headgate.runtime.isolation import Quarantine, behind
-from headgate.runtime.letters import HOST_LETTERS, Letters
+from headgate.runtime.letters import HOST_LETTERS, Sorting
 from headgate.runtime.plan import Feed, Fragment, Kind, Plan
 from headgate.runtime.records import Arrivals
 from headgate.runtime.sinks import form_of
@@ -60,7 +60,7 @@ class Epochs:
         self._stopping = stopping
         self.quarantine = Quarantine()
         self.guards = GuardsUp()
-        self._letters = Letters(fragment, around, self.quarantine)
+        self._letters = Sorting(fragment, around, self.quarantine)
         self._allowance = Allowance()
         self._watchdog = Watchdog(around.spark.sparkContext, fragment.id)
         self._trials = Watchdog(around.spark.sparkContext, f"trial-{fragment.id}")
@@ -105,7 +105,8 @@ class Epochs:
         known = sum(
             len(plan.fragments[self._fragment.id].tasks) for plan in plans if self._fragment.id in plan.fragments
         )
-        limit_s: float | None = self._allowance.limit_s(self._least_budget(plans))
+        least_s = self._least_budget(plans)
+        limit_s = None if least_s is None else self._allowance.limit_s(least_s)
         for _ in range(known + 2):
             try:
                 return self._run_without(self.quarantine.resting(), rows, epoch, plans, ingested_us, limit_s)
@@ -151,13 +152,14 @@ class Epochs:
             if self._fragment.id in plan.fragments:
                 yield plan, rows.where(f"{SNAPSHOT} = {plan.number}") if len(plans) > 1 else rows
 
-    def _least_budget(self, plans: Sequence[Plan]) -> float:
-        found = [self._around.time_budget_s]
+    def _least_budget(self, plans: Sequence[Plan]) -> float | None:
+        """The smallest budget that a task states: of the others none could be blamed for what all take together."""
+        found: list[float] = []
         for plan in plans:
             if self._fragment.id in plan.fragments:
                 tasks = [plan.tasks[task] for task in plan.fragments[self._fragment.id].tasks if task in plan.tasks]
                 found += [task.time_budget_s for task in tasks if task.time_budget_s is not None]
-        return min(found)
+        return min(found, default=None)
 
     def _try_aside(self, due: set[str], rows: DataFrame, plans: Sequence[Plan]) -> bool:
         """Try tasks that have rested on this epoch's rows, beside the next epochs; returns whether rows were taken."""

@@ -29,6 +29,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from headgate.model.names import Signature
 from headgate.runtime.admission import Admission
 from headgate.runtime.counting import RowCounts
+from headgate.runtime.dead_letters import Letters
 from headgate.runtime.epoch import Epochs, Outcome
 from headgate.runtime.exchange import INGEST, ORDER, SNAPSHOT
 from headgate.runtime.failures import JOB_FAILURES, reason_of
@@ -379,15 +380,17 @@ class RunningFragment:
         task = self.around.plan(target["snapshot"]).tasks[Signature(target["name"])]
         origin = f"{self.fragment.id}-{self._run_id}-{target['snapshot']}"
         self.around.dead_letters.take(
-            task.signature,
-            task.name,
-            task.users,
-            task.on_error,
-            origin,
-            target["snapshot"],
-            epoch,
-            files,
-            target.get("reasons", ()),
+            Letters(
+                task.signature,
+                task.name,
+                task.users,
+                task.on_error,
+                origin,
+                target["snapshot"],
+                epoch,
+                files,
+                target["reasons"],
+            )
         )
 
 

@@ -21,7 +21,7 @@ from headgate.runtime.surroundings import Surroundings
 from headgate.tasks.guard import LETTER_TYPE
 from headgate.tasks.rowwise import ROW_WISE, quoted
 
-__all__ = ["HOST_LETTERS", "Letters"]
+__all__ = ["HOST_LETTERS", "Sorting"]
 
 HOST_LETTERS = "host letters"
 """What a keyed host puts out for rows for which some of its tasks raised: the errors of all of them together."""
@@ -33,7 +33,7 @@ Files = dict[tuple[str, str, int], list[tuple[str, int]]]
 """Staged files and their rows, by kind and name of the target and the number of the plan."""
 
 
-class Letters:
+class Sorting:
     """Sorts the letters of a fragment's epochs."""
 
     def __init__(self, fragment: Fragment, around: Surroundings, quarantine: Quarantine) -> None:
