@@ -25,7 +25,9 @@ def profiled(spark: SparkSession, tmp_path: Path) -> dict[str, TaskProfile]:
     config = {"path": str(tmp_path / "in" / "0.json"), "columns": "id long, k string, v double"}
     source = {"id": "src", "type": "replay", "config": {**config, "rate_per_s": 100.0, "repeat": True}}
     hashed = {"type": "derive", "config": {"columns": {"h": "sha2(concat(k, v), 512)"}}}
-    with Engine(tmp_path / "state", spark=spark, trigger_s=0.2, measuring=Measuring(sample_every=2)) as engine:
+    with Engine(
+        tmp_path / "state", spark=spark, trigger_s=0.2, measuring=Measuring(sample_every=2, share=0.5)
+    ) as engine:
         engine.submit(
             flow("waits", source, WAITING, memory("waits")),
             flow("hashes", source, hashed, memory("hashes")),

@@ -144,7 +144,7 @@ class Engine:
             self.aside = Aside(self.spark)
             self.dead_letters = DeadLetters(self.state.path / "dead_letters")
             self.records = Records()
-            self.profiler = Profiler(self.spark, measuring.sample_every)
+            self.profiler = Profiler(self.spark, measuring)
             around = Surroundings(
                 self.spark,
                 self.state,

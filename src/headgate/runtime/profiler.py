@@ -28,14 +28,12 @@ from headgate.model.observation import TaskProfile
 from headgate.model.task_type import Role, State
 from headgate.runtime.alone import Alone, alone
 from headgate.runtime.exchange import INGEST
+from headgate.runtime.measuring import Measuring
 from headgate.runtime.plan import Fragment, Kind, Plan, RunningTask
 from headgate.runtime.staging import pack, stage
 from headgate.runtime.trial import Trials, drain
 
 __all__ = ["Profiler"]
-
-SHARE = 0.02
-"""Of the time that epochs take, at most so much is spent on measuring tasks."""
 
 ROWS = 20_000
 """Rows of an epoch that are looked at."""
@@ -65,9 +63,9 @@ Key = tuple[Signature, str]
 class Profiler:
     """Keeps what has been measured of tasks, and measures more when epochs hand it rows."""
 
-    def __init__(self, spark: SparkSession, every: int | None) -> None:
-        self._spark = spark
-        self._every = every
+    def __init__(self, spark: SparkSession, measuring: Measuring) -> None:
+        self._every = measuring.sample_every
+        self._share = measuring.share
         self._trials = Trials(spark)
         self._lock = threading.Lock()
         self._samples: dict[Key, deque[_Sample]] = {}
@@ -89,7 +87,7 @@ class Profiler:
             self._epochs_s += seconds
 
     def _allowance_s(self) -> float:
-        return SHARE * self._epochs_s - self._spent_s
+        return self._share * self._epochs_s - self._spent_s
 
     def sample(self, rows: DataFrame, plan: Plan, fragment: Fragment) -> None:
         """Measure some of a fragment's tasks on an epoch's rows; at least one, and no more than time is left for."""
