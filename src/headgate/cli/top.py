@@ -33,8 +33,8 @@ def top(
 ) -> None:
     """Show rates, cost per row, latency at the sinks, batches and workers of a running engine.
 
-    Cores are the task's rate times its CPU time per row, which is measured on samples. Ctrl-C leaves; the engine is not
-    disturbed.
+    Cores are the task's rate times its CPU time per row, which is measured on samples. A batch's time goes into making
+    its plan, waiting for a core, running, and committing what came out. Ctrl-C leaves; the engine is not disturbed.
 
     Example: [bold]headgate top --state .headgate[/bold]
     """
@@ -66,15 +66,15 @@ def _view(seen: Observation, rows: int) -> RenderableType:
 
 
 def _table(*columns: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column(columns[0], no_wrap=True, max_width=40)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column(columns[0], no_wrap=True, max_width=32)
     for name in columns[1:]:
         table.add_column(name, justify="right", no_wrap=True)
     return table
 
 
 def _tasks(seen: Observation, rows: int) -> Table:
-    table = _table("task", "rows/s in", "rows/s out", "out per in", "us per row", "cores", "used by")
+    table = _table("task", "rows/s in", "rows/s out", "out per in", "us a row", "cores", "errors", "users")
     cores = {
         task.task: seen.rate_in_per_s(task) * task.profile.cpu_s_per_row if task.profile is not None else None
         for task in seen.tasks
@@ -89,6 +89,7 @@ def _tasks(seen: Observation, rows: int) -> Table:
             "-" if task.selectivity is None else f"{task.selectivity:.3g}",
             "-" if task.profile is None else f"{task.profile.cpu_s_per_row * 1e6:,.2f}",
             "-" if taken is None else f"{taken:.3f}",
+            f"{task.errors:,}",
             str(len(task.dataflows)),
         )
     if len(busiest) > rows:
@@ -108,9 +109,7 @@ def _sinks(seen: Observation) -> Table:
 
 
 def _fragments(seen: Observation) -> Table:
-    table = _table(
-        "fragment", "batches", "rows/s", "behind", "ms a batch", "planning", "scheduling", "execution", "commit"
-    )
+    table = _table("fragment", "batches", "rows/s", "behind", "batch ms", "plan", "wait", "run", "commit")
     for part in seen.fragments:
         spent = (part.batch_s, part.planning_s, part.scheduling_s, part.execution_s, part.commit_s)
         told = [f"{1000 * seconds / part.batches:,.0f}" if part.batches else "-" for seconds in spent]
