@@ -114,7 +114,7 @@ def _fragments(seen: Observation) -> Table:
         spent = (part.batch_s, part.planning_s, part.scheduling_s, part.execution_s, part.commit_s)
         told = [f"{1000 * seconds / part.batches:,.0f}" if part.batches else "-" for seconds in spent]
         rate = f"{part.rows_in / seen.seconds:,.0f}"
-        table.add_row(part.id, str(part.batches), rate, f"{part.rows_behind:,}", *told)
+        table.add_row(part.id[:16], str(part.batches), rate, f"{part.rows_behind:,}", *told)
     return table
 
 
