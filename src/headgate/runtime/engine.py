@@ -456,10 +456,13 @@ class Engine:
         return refused or bool(self._fleet.without_workers())
 
     def _check_spark(self) -> None:
-        """Raise when Spark's process, if this engine has started it, has ended by itself."""
+        """Raise when Spark has ended by itself, or its master has ended it, if this engine has started it."""
         process = getattr(self.spark.sparkContext._gateway, "proc", None)
         if self._own_spark and process is not None and process.poll() is not None:
             told = f"Spark's process has ended; its last words are in {self.log}; start again to go on"
+            raise HeadgateError("SPARK_GONE", told)
+        if self._own_spark and not self.scaling.executors.local and self.spark.sparkContext._jsc.sc().isStopped():
+            told = f"Spark's master has let go of this engine; what Spark said is in {self.log}; start again to go on"
             raise HeadgateError("SPARK_GONE", told)
 
     def _trim_log(self) -> None:

@@ -51,8 +51,10 @@ class Executors:
 
     def list(self) -> tuple[Executor, ...]:
         """Those that take work, the oldest first. A local Spark has one."""
-        found = self._store.executorList(True)
-        kept = [made for made in map(_executor, _items(found)) if (made.id == DRIVER) is self.local]
+        if self.local:
+            # As it was recorded: in lists Spark puts the application's age in the place of the driver's task time.
+            return (_executor(self._store.executorSummary(DRIVER)),)
+        kept = [made for made in map(_executor, _items(self._store.executorList(True))) if made.id != DRIVER]
         return tuple(sorted(kept, key=lambda executor: (len(executor.id), executor.id)))
 
     def running_s(self, now: float) -> dict[str, float]:
