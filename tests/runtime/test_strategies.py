@@ -18,6 +18,7 @@ from headgate.model.names import TaskId
 from headgate.model.registry import default_registry
 from headgate.model.task import Alternate
 from headgate.runtime.engine import Applied, Engine
+from headgate.runtime.plans import Plans
 from headgate.runtime.snapshot import Snapshot
 from headgate.sharing.deduplicate import deduplicate
 from headgate.sharing.strategy import Strategy
@@ -196,6 +197,34 @@ def test_a_task_that_needs_its_inputs_in_one_batch_is_not_torn_apart(spark: Spar
         put(folder, "1", numbered(0, 6))
         engine.wait_until_idle()
         assert sorted(row["id"] for row in engine.memory.rows("two")) == [4, 5]
+
+
+def test_a_submission_that_cannot_be_made_durable_leaves_all_running(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path / "in", "0", numbered(0, 3))
+    one, two = (flow(name, files(tmp_path / "in"), memory(name)) for name in ("one", "two"))
+
+    def full(*_: object) -> None:
+        raise OSError("no space left on device")
+
+    with Engine(tmp_path / "state", spark=spark, trigger_s=0.05, strategy=Strategy.REPLACE) as engine:
+        engine.submit(one)
+        with monkeypatch.context() as patched:
+            patched.setattr(Plans, "publish", full)
+            with pytest.raises(OSError, match="no space"):
+                engine.submit(two)
+        assert [known.name for known in engine.dataflows] == ["one"]
+        put(tmp_path / "in", "1", numbered(3, 3))
+        engine.wait_until_idle()
+        assert sorted(row["id"] for row in engine.memory.rows("one")) == [*range(6)], "it was stopped, and goes on"
+        done = engine.submit(two)
+        assert done.restarted
+        put(tmp_path / "in", "2", numbered(6, 3))
+        engine.wait_until_idle()
+        assert sorted(row["id"] for row in engine.memory.rows("one")) == [*range(9)]
+        assert {row["id"] for row in engine.memory.rows("two")} >= {6, 7, 8}
+        assert engine.binding_level("two", "t0").latency_max_s is None
 
 
 def test_the_strategy_stays_while_there_are_dataflows(spark: SparkSession, tmp_path: Path) -> None:

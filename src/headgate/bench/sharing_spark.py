@@ -43,7 +43,9 @@ FILES, ROWS = 4, 20_000
 FIRST_ROW = 1_000_000_000
 """Rows of the part that is compared are numbered from here on."""
 
-WITHDRAWALS = 6
+DATAFLOWS, WITHDRAWALS, WARM = 21, 6, 6
+"""How many dataflows are submitted and withdrawn, and how many before that, to warm Spark up."""
+
 PATIENCE_S = 240.0
 
 Progress = Callable[[str], None]
@@ -96,8 +98,9 @@ def run(seed: int, progress: Progress) -> Measured:
     spark = open_session("local[2]", {"spark.driver.memory": "3g"})
     found: dict[Strategy, _Found] = {}
     try:
-        flows = riotbench_like(seed).dataflows
-        _Trial(spark, folder / "warm", Strategy.HOT, flows[:6], seed, progress).run(withdrawals=2)
+        flows = riotbench_like(seed).dataflows[:DATAFLOWS]
+        if WARM:
+            _Trial(spark, folder / "warm", Strategy.HOT, flows[:WARM], seed, progress).run(withdrawals=2)
         for strategy in Strategy:
             trial = _Trial(spark, folder / strategy.value, strategy, flows, seed, progress)
             found[strategy] = trial.run(WITHDRAWALS)

@@ -390,6 +390,7 @@ class Engine:
                 fragment.stop()
             self._plans.publish(snapshot, plan)
         except BaseException:
+            self._fleet.discard(prepared)
             for fragment in stopped:
                 self._fleet.restart(fragment)
             raise

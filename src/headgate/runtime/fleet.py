@@ -60,6 +60,11 @@ class Fleet:
             raise
         return prepared
 
+    def discard(self, prepared: Prepared) -> None:
+        """Forget fragments that were made ready for a plan which does not come."""
+        for fragment, _ in prepared:
+            _remove(fragment.folder)
+
     def holding(self, tasks: Iterable[Signature]) -> list[RunningFragment]:
         """The running fragments that run any of some tasks."""
         wanted = set(tasks)
