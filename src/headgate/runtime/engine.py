@@ -485,10 +485,12 @@ class Engine:
         """
         while True:
             before = self._epochs()
-            for fragment in self._sources_first():
-                self._wait_for(fragment, despite_failures)
+            # One that was started again has yet to do what it failed to do.
+            restarted = [
+                fragment for fragment in self._sources_first() if not self._wait_for(fragment, despite_failures)
+            ]
             going = [fragment for fragment in self._sources_first() if fragment.failure is None]
-            if before == self._epochs() and not any(fragment.has_more() for fragment in going):
+            if not restarted and before == self._epochs() and not any(fragment.has_more() for fragment in going):
                 return
             time.sleep(0.01)
 
@@ -499,7 +501,8 @@ class Engine:
     def _epochs(self) -> dict[str, int]:
         return {name: fragment.last.epoch for name, fragment in list(self.fragments.items())}
 
-    def _wait_for(self, fragment: RunningFragment, despite_failures: bool) -> None:
+    def _wait_for(self, fragment: RunningFragment, despite_failures: bool) -> bool:
+        """Wait until a fragment has read all there is; returns whether it did not have to be started again instead."""
         try:
             if fragment.query is not None:
                 fragment.query.processAllAvailable()
@@ -508,8 +511,10 @@ class Engine:
             if fragment in self._fleet.without_workers():
                 with self._lock:
                     self._fleet.restart(fragment)
-            elif not despite_failures:
+                return False
+            if not despite_failures:
                 raise HeadgateError("FRAGMENT_FAILED", f"fragment {fragment.fragment.id} failed: {reason}") from None
+        return True
 
     def status(self) -> tuple[list[DataflowStatus], list[FragmentStatus]]:
         """How dataflows and fragments are doing."""

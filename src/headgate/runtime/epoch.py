@@ -60,6 +60,9 @@ class Epochs:
         self._stopping = stopping
         self.quarantine = Quarantine()
         self.guards = GuardsUp()
+        self.runs_again = 0
+        """How often an epoch had to be run again because of a task: what misbehaving has cost the others."""
+
         self._letters = Sorting(fragment, around, self.quarantine)
         self._allowance = Allowance()
         self._watchdog = Watchdog(around.spark.sparkContext, fragment.id)
@@ -113,6 +116,7 @@ class Epochs:
             except (*JOB_FAILURES, Barked) as error:
                 if self._stopping():
                     raise
+                self.runs_again += 1
                 # Rows that come out of a stateful operator must not be asked of it again and again.
                 rows = rows.persist()
                 if not self._isolate(error, rows, plans):
