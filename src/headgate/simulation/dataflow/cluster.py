@@ -1,0 +1,272 @@
+"""One replication of the simulator as a :class:`~headgate.adaptation.cluster.Cluster`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from headgate.adaptation.cluster import (
+    AcquireMachine,
+    Action,
+    PlaceInstances,
+    ReleaseMachine,
+    SetPartitions,
+    SwitchAlternate,
+)
+from headgate.errors import BadValue, InputError
+from headgate.model.graph import Graph
+from headgate.model.names import Signature
+from headgate.model.observation import (
+    FragmentObservation,
+    Observation,
+    SinkObservation,
+    Sojourn,
+    TaskObservation,
+    TaskProfile,
+    WorkerObservation,
+)
+from headgate.sharing.signature import sign
+from headgate.simulation.dataflow.simulator import Simulator
+from headgate.simulation.dataflow.sojourn import sojourns
+
+__all__ = ["SimulatedCluster"]
+
+
+class SimulatedCluster:
+    """Answers the protocol for one replication. Time passes when the simulator advances, not here.
+
+    Every task has cores of its own and is a fragment of its own. The fluid model knows mean sojourns only, so all
+    percentiles are the mean. Rows in are those that were processed; those that came and wait are ``rows_waiting``.
+    """
+
+    def __init__(self, simulator: Simulator, replication: int = 0) -> None:
+        self.simulator, self.row = simulator, replication
+        dataflow = simulator.setting.dataflow
+        tasks = Graph(dataflow).tasks
+        signatures = sign(dataflow)
+        self._signatures: list[Signature] = [signatures[name] for name in simulator.shape.names]
+        self._index = {signature: place for place, signature in enumerate(self._signatures)}
+        if len(self._index) < len(self._signatures):
+            told = f"dataflow '{dataflow.name}' has two equivalent tasks; leave one of them out"
+            raise InputError("DUPLICATE_TASK_SIMULATED", told)
+        self._types = [tasks[name].type for name in simulator.shape.names]
+        self._seen_step = 0
+        self._seen_done, self._seen_sent = (np.zeros(simulator.shape.tasks) for _ in range(2))
+
+    def observe(self) -> Observation:
+        """What was measured since the last call, or since the beginning."""
+        sim, row = self.simulator, self.row
+        done = sim.finished[row] - self._seen_done
+        sent = sim.sent[row] - self._seen_sent
+        seconds = (sim.step - self._seen_step) * sim.setting.interval_s
+        self._seen_done, self._seen_sent = sim.finished[row].copy(), sim.sent[row].copy()
+        self._seen_step = sim.step
+        dataflows = (str(sim.setting.dataflow.name),)
+        placed = self._placed()
+        tasks = tuple(self._task(place, done, sent, placed[place], dataflows) for place in range(sim.shape.tasks))
+        late_s = sojourns(sim, row)
+        sinks = tuple(
+            SinkObservation(
+                self._signatures[place],
+                sim.shape.names[place],
+                dataflows,
+                round(done[place]),
+                Sojourn(*(4 * (float(late_s[place]),))) if done[place] > 0 else None,
+            )
+            for place in sim.shape.outputs
+        )
+        fragments = tuple(self._fragment(place, done, seconds) for place in range(sim.shape.tasks))
+        return Observation(sim.now_s, seconds, tasks, sinks, fragments, self._workers())
+
+    def _placed(self) -> list[list[tuple[str, int]]]:
+        fleet, row = self.simulator.fleet, self.row
+        found: list[list[tuple[str, int]]] = [[] for _ in self._signatures]
+        count = int(fleet.slots[row])
+        numbers = fleet.number[row]
+        for slot, task in np.argwhere(fleet.placed[row, :count] > 0).tolist():
+            found[task].append((f"vm-{numbers[slot]}", int(fleet.placed[row, slot, task])))
+        return found
+
+    def _task(
+        self,
+        place: int,
+        done: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
+        sent: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
+        placed: list[tuple[str, int]],
+        dataflows: tuple[str, ...],
+    ) -> TaskObservation:
+        shape, way = self.simulator.shape, int(self.simulator.active[self.row, place])
+        cost = float(shape.cost_s[place, way])
+        rows = round(done[place])
+        profile = TaskProfile(rows, cost, cost, 0.0, 0, 0.0)
+        return TaskObservation(
+            self._signatures[place],
+            shape.names[place],
+            self._types[place],
+            shape.alternates[place][way],
+            dataflows,
+            sum(cores for _, cores in placed),
+            rows,
+            round(sent[place]),
+            profile=profile,
+            rows_waiting=float(self.simulator.queue[self.row, place]),
+            placed=tuple(placed),
+        )
+
+    def _fragment(
+        self, place: int, done: np.ndarray[tuple[int, ...], np.dtype[np.float64]], seconds: float
+    ) -> FragmentObservation:
+        sim, row = self.simulator, self.row
+        capacity = float(sim.last.capacity[row, place])
+        cost = float(sim.shape.cost_s[place, sim.active[row, place]])
+        busy = min(float(sim.last.done[row, place]) * cost / capacity, 1.0) if capacity > 0 else 0.0
+        return FragmentObservation(
+            str(sim.shape.names[place]),
+            "simulated",
+            (self._signatures[place],),
+            sim.step,
+            round(done[place]),
+            round(float(sim.queue[row, place])),
+            busy * seconds,
+            0.0,
+            0.0,
+            busy * seconds,
+            0.0,
+        )
+
+    def _workers(self) -> tuple[WorkerObservation, ...]:
+        sim, row, fleet = self.simulator, self.row, self.simulator.fleet
+        slots = fleet.working(row, sim.now_s)
+        speed = sim.speeds()[row] * fleet.power[row]
+        cost = sim.shape.cost_s[np.arange(sim.shape.tasks), sim.active[row]]
+        capacity = sim.last.capacity[row]
+        used = np.minimum(sim.last.done[row] * cost / np.where(capacity > 0, capacity, 1.0), 1.0)
+        busy = fleet.placed[row, : int(fleet.slots[row])] @ used
+        classes = sim.setting.cloud.classes
+        return tuple(
+            WorkerObservation(
+                f"worker-{fleet.number[row, slot]}",
+                f"vm-{fleet.number[row, slot]}",
+                classes[fleet.kind[row, slot]].cores,
+                float(busy[slot]) / classes[fleet.kind[row, slot]].cores,
+                float(speed[slot]),
+                classes[fleet.kind[row, slot]].name,
+                float(fleet.acquired[row, slot]),
+                bool(fleet.ready[row, slot] <= sim.now_s),
+            )
+            for slot in slots.tolist()
+        )
+
+    def apply(self, actions: Sequence[Action]) -> None:
+        """Do all of some actions or, if one cannot be done, none, and say why."""
+        self._rehearse(actions)
+        sim, row = self.simulator, self.row
+        new: dict[str, int] = {}
+        for action in actions:
+            match action:
+                case SwitchAlternate(task, alternate):
+                    place = self._index[task]
+                    sim.switch(row, place, sim.shape.alternates[place].index(alternate))
+                case AcquireMachine(vm_class, machine):
+                    slot = int(sim.acquire(row, sim.setting.cloud.place(vm_class))[0])
+                    if machine is not None:
+                        new[machine] = slot
+                case ReleaseMachine(machine):
+                    sim.release(row, self._slot(machine, new))
+                case PlaceInstances(task, machine, cores):
+                    sim.place(row, self._index[task], self._slot(machine, new), cores)
+                case SetPartitions(task, partitions):
+                    assert partitions is not None
+                    self._spread(self._index[task], partitions)
+            sim.note(row, action)
+
+    def _slot(self, machine: str, new: dict[str, int]) -> int:
+        if machine in new:
+            return new[machine]
+        found = self.simulator.fleet.slot_of(self.row, machine, self.simulator.now_s)
+        assert found is not None
+        return found
+
+    def _spread(self, task: int, cores: int) -> None:
+        """Give a task so many cores: of the machines with free ones, or away from those where it has the fewest."""
+        sim, row, fleet = self.simulator, self.row, self.simulator.fleet
+        slots = fleet.working(row, sim.now_s)
+        has = fleet.placed[row, slots, task]
+        missing = cores - int(has.sum())
+        free = fleet.free_cores(row)[slots]
+        order = np.argsort(-has if missing > 0 else np.where(has > 0, has, np.iinfo(np.int32).max), kind="stable")
+        for position in order.tolist():
+            step = min(missing, int(free[position])) if missing > 0 else max(missing, -int(has[position]))
+            if step:
+                sim.place(row, task, int(slots[position]), int(has[position]) + step)
+                missing -= step
+
+    def _rehearse(self, actions: Sequence[Action]) -> None:
+        """Raise unless all of the actions can be done, one after the other."""
+        sim, row = self.simulator, self.row
+        fleet, now_s = sim.fleet, sim.now_s
+        numbers = fleet.number[row]
+        slots = fleet.working(row, now_s).tolist()
+        spare = fleet.free_cores(row)
+        free = {f"vm-{numbers[slot]}": int(spare[slot]) for slot in slots}
+        has = {
+            (f"vm-{numbers[slot]}", task): int(fleet.placed[row, slot, task])
+            for slot, task in np.argwhere(fleet.placed[row] > 0).tolist()
+        }
+        for action in actions:
+            match action:
+                case AcquireMachine(vm_class, machine):
+                    try:
+                        kind = sim.setting.cloud.vm_class(vm_class)
+                    except BadValue as error:
+                        raise _refused(str(error)) from None
+                    if machine in free:
+                        raise _refused(f"there is a machine '{machine}' already")
+                    free[machine or f"unnamed {len(free)}"] = kind.cores
+                case ReleaseMachine(machine):
+                    if machine not in free:
+                        raise _refused(f"there is no machine '{machine[:60]}'")
+                    del free[machine]
+                    has = {key: cores for key, cores in has.items() if key[0] != machine}
+                case SwitchAlternate(task, alternate):
+                    place = self._known(task)
+                    if alternate not in sim.shape.alternates[place]:
+                        there = ", ".join(sim.shape.alternates[place])
+                        told = f"task '{sim.shape.names[place]}' has no alternate '{alternate[:60]}'; there is {there}"
+                        raise _refused(told)
+                case PlaceInstances(task, machine, cores):
+                    place = self._known(task)
+                    if machine not in free:
+                        raise _refused(f"there is no machine '{machine[:60]}'")
+                    more = cores - has.get((machine, place), 0)
+                    if cores < 0 or more > free[machine]:
+                        told = f"task '{sim.shape.names[place]}' is to have {cores} cores of machine '{machine}'"
+                        raise _refused(f"{told}, where {free[machine] + cores - more} can be had")
+                    free[machine] -= more
+                    has[machine, place] = cores
+                case SetPartitions(task, partitions):
+                    place = self._known(task)
+                    if partitions is None or partitions < 0:
+                        told = f"task '{sim.shape.names[place]}' has cores of its own in a simulation"
+                        raise _refused(f"{told}; say how many")
+                    mine = [key for key in has if key[1] == place]
+                    more = partitions - sum(has[key] for key in mine)
+                    if more > sum(free.values()):
+                        told = f"task '{sim.shape.names[place]}' is to have {partitions} cores"
+                        raise _refused(f"{told}, {more} more than now, and {sum(free.values())} are free")
+                    # Which ones is chosen when it is done; for the rehearsal only their number counts.
+                    for machine in free:
+                        step = min(more, free[machine]) if more > 0 else max(more, -has.get((machine, place), 0))
+                        free[machine] -= step
+                        has[machine, place] = has.get((machine, place), 0) + step
+                        more -= step
+
+    def _known(self, task: Signature) -> int:
+        if task not in self._index:
+            raise _refused(f"there is no task '{task[:60]}'")
+        return self._index[task]
+
+
+def _refused(why: str) -> InputError:
+    return InputError("ACTION_REFUSED", f"nothing was done: {why}")
