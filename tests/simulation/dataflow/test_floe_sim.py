@@ -98,20 +98,15 @@ def test_value_and_objective_of_every_row(runs: dict[tuple[str, ...], list[Row]]
         assert row.scenario.startswith("7") or round(row.value, 4) in values
 
 
-def test_machines_that_are_kept_cost_what_they_did_there(runs: dict[tuple[str, ...], list[Row]]) -> None:
-    """Static runs, but for those in which machines were let go (their hourly cost falls)."""
-    billing, kept, left = catalogue("floe-sim").billing, 0, 0
-    for key, rows in runs.items():
-        if key[1] != "static":
-            continue
-        hourly = rows[0].cost
-        if rows[-1].cost < hourly * billing.periods(rows[-1].time_s) - 1e-3:
-            left += 1
-            continue
-        kept += 1
+def test_machines_cost_what_they_did_there(runs: dict[tuple[str, ...], list[Row]]) -> None:
+    """Static runs: all machines are held from the start, and each begun hour is paid."""
+    billing = catalogue("floe-sim").billing
+    static = [rows for key, rows in runs.items() if key[1] == "static"]
+    assert len(static) > 80
+    for rows in static:
+        hourly = round(rows[0].cost, 3)  # sums of floating-point prices were logged
         for row in rows:
-            assert row.cost == pytest.approx(hourly * billing.periods(row.time_s), abs=2e-5)  # as logged
-    assert (kept, left) == (78, 6)
+            assert row.cost == pytest.approx(hourly * billing.periods(row.time_s), abs=2e-5)
 
 
 def test_the_output_that_could_be_achieved(runs: dict[tuple[str, ...], list[Row]]) -> None:
