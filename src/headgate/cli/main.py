@@ -19,6 +19,7 @@ from headgate.cli.queue import queue
 from headgate.cli.run import run
 from headgate.cli.schema import schema
 from headgate.cli.show import show
+from headgate.cli.simulate import simulate
 from headgate.cli.tasks import tasks
 from headgate.cli.validate import validate
 from headgate.errors import HeadgateError, InvalidDataflow
@@ -52,7 +53,7 @@ def _root(
     del version
 
 
-for command in (validate, show, convert, diff, plan, schema, tasks, queue, run, bench):
+for command in (validate, show, convert, diff, plan, schema, tasks, queue, run, simulate, bench):
     app.command()(command)
 
 

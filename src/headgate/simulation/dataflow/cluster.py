@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
@@ -144,19 +145,22 @@ class SimulatedCluster:
         used = np.minimum(sim.last.done[row] * cost / np.where(capacity > 0, capacity, 1.0), 1.0)
         busy = fleet.placed[row, : int(fleet.slots[row])] @ used
         classes = sim.setting.cloud.classes
-        return tuple(
-            WorkerObservation(
-                f"worker-{fleet.number[row, slot]}",
-                f"vm-{fleet.number[row, slot]}",
-                classes[fleet.kind[row, slot]].cores,
-                float(busy[slot]) / classes[fleet.kind[row, slot]].cores,
-                float(speed[slot]),
-                classes[fleet.kind[row, slot]].name,
-                float(fleet.acquired[row, slot]),
-                bool(fleet.ready[row, slot] <= sim.now_s),
-            )
-            for slot in slots.tolist()
+        kinds = [(kind.cores, kind.name) for kind in classes]
+        columns = (
+            fleet.number[row, slots],
+            fleet.kind[row, slots],
+            busy[slots],
+            speed[slots],
+            fleet.acquired[row, slots],
+            fleet.ready[row, slots] <= sim.now_s,
         )
+        found = []
+        # Plain numbers first: thousands of machines are looked at after every interval.
+        for number, kind, used_cores, pi, acquired, ready in zip(*(each.tolist() for each in columns), strict=True):
+            cores, name = kinds[kind]
+            worker, machine = f"worker-{number}", f"vm-{number}"
+            found.append(WorkerObservation(worker, machine, cores, used_cores / cores, pi, name, acquired, ready))
+        return tuple(found)
 
     def apply(self, actions: Sequence[Action]) -> None:
         """Do all of some actions or, if one cannot be done, none, and say why."""
@@ -210,10 +214,9 @@ class SimulatedCluster:
         slots = fleet.working(row, now_s).tolist()
         spare = fleet.free_cores(row)
         free = {f"vm-{numbers[slot]}": int(spare[slot]) for slot in slots}
-        has = {
-            (f"vm-{numbers[slot]}", task): int(fleet.placed[row, slot, task])
-            for slot, task in np.argwhere(fleet.placed[row] > 0).tolist()
-        }
+        has: dict[str, dict[int, int]] = defaultdict(dict)
+        for slot, task in np.argwhere(fleet.placed[row] > 0).tolist():
+            has[f"vm-{numbers[slot]}"][task] = int(fleet.placed[row, slot, task])
         for action in actions:
             match action:
                 case AcquireMachine(vm_class, machine):
@@ -228,7 +231,7 @@ class SimulatedCluster:
                     if machine not in free:
                         raise _refused(f"there is no machine '{machine[:60]}'")
                     del free[machine]
-                    has = {key: cores for key, cores in has.items() if key[0] != machine}
+                    has.pop(machine, None)
                 case SwitchAlternate(task, alternate):
                     place = self._known(task)
                     if alternate not in sim.shape.alternates[place]:
@@ -239,27 +242,27 @@ class SimulatedCluster:
                     place = self._known(task)
                     if machine not in free:
                         raise _refused(f"there is no machine '{machine[:60]}'")
-                    more = cores - has.get((machine, place), 0)
+                    more = cores - has[machine].get(place, 0)
                     if cores < 0 or more > free[machine]:
                         told = f"task '{sim.shape.names[place]}' is to have {cores} cores of machine '{machine}'"
                         raise _refused(f"{told}, where {free[machine] + cores - more} can be had")
                     free[machine] -= more
-                    has[machine, place] = cores
+                    has[machine][place] = cores
                 case SetPartitions(task, partitions):
                     place = self._known(task)
                     if partitions is None or partitions < 0:
                         told = f"task '{sim.shape.names[place]}' has cores of its own in a simulation"
                         raise _refused(f"{told}; say how many")
-                    mine = [key for key in has if key[1] == place]
-                    more = partitions - sum(has[key] for key in mine)
+                    more = partitions - sum(placed.get(place, 0) for placed in has.values())
                     if more > sum(free.values()):
                         told = f"task '{sim.shape.names[place]}' is to have {partitions} cores"
                         raise _refused(f"{told}, {more} more than now, and {sum(free.values())} are free")
                     # Which ones is chosen when it is done; for the rehearsal only their number counts.
                     for machine in free:
-                        step = min(more, free[machine]) if more > 0 else max(more, -has.get((machine, place), 0))
+                        mine = has[machine].get(place, 0)
+                        step = min(more, free[machine]) if more > 0 else max(more, -mine)
                         free[machine] -= step
-                        has[machine, place] = has.get((machine, place), 0) + step
+                        has[machine][place] = mine + step
                         more -= step
 
     def _known(self, task: Signature) -> int:

@@ -124,7 +124,7 @@ class Run:
             None if theta is None else float(theta[-1, replication]),
             float((omega >= low).mean()),
             int(((omega < low) | (omega > high)).sum()),
-            changes / self.hours[-1] * 24,
+            float(changes / self.hours[-1] * 24),
             float(self.cores[:, replication].sum() * self.setting.interval_s / 3_600),
             float(self.queues[-1, replication].sum() + self.in_transit[replication]),
         )
