@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 
 from headgate.errors import BadValue
+from headgate.simulation.dataflow.shape import Floats
 from headgate.simulation.variability import EC2, FUTUREGRID, TracePool
 
 
-def _below(values: np.ndarray, limit: float) -> float:  # type: ignore[type-arg]
+def _below(values: Floats, limit: float) -> float:
     return float((values < limit).mean())
 
 
-def _jumps(values: np.ndarray) -> float:  # type: ignore[type-arg]
+def _jumps(values: Floats) -> float:
     """Share of consecutive five-minute slots between which performance changes by more than a fifth."""
     return float((np.abs(np.diff(values, axis=1)) / values[:, :-1] > 0.2).mean())
 

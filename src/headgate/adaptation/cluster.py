@@ -46,7 +46,7 @@ class AcquireMachine:
 
     vm_class: str
     machine: str | None = None
-    """What the actions beside this one call it, where they place instances on it; afterwards it has the cluster's name."""
+    """What actions beside this one call it when they place instances on it; afterwards it has the cluster's name."""
 
 
 @dataclass(frozen=True, slots=True)

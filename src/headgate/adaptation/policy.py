@@ -12,7 +12,7 @@ __all__ = ["Policy", "control"]
 
 
 class Policy(Protocol):
-    """Decides from observations alone. It may remember those that it has seen; it reads no clock and touches nothing."""
+    """Decides from observations alone. It may remember those it has seen; it reads no clock and touches nothing."""
 
     name: str
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from headgate import __version__
-from headgate.bench import model, queueing, runtime, sharing, sharing_plots
+from headgate.bench import model, queueing, runtime, sharing, sharing_plots, simulate
 from headgate.bench.measured import Measured
 
 __all__ = ["BENCHMARKS", "Benchmark", "report"]
@@ -37,6 +37,9 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "runtime": Benchmark("runtime", "What running dataflows on Spark costs, and how quick changes are.", runtime.run),
     "sharing": Benchmark(
         "sharing", "How quick merging is, and what each strategy saves.", sharing.run, sharing_plots.plot
+    ),
+    "simulate": Benchmark(
+        "simulate", "How quick the simulator of dataflows is, and what memory it takes.", simulate.run
     ),
 }
 

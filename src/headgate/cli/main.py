@@ -13,6 +13,7 @@ from headgate import __version__
 from headgate.cli.bench import bench
 from headgate.cli.convert import convert
 from headgate.cli.diff import diff
+from headgate.cli.experiment import experiment
 from headgate.cli.output import faults_to_stderr, sentence_to_stderr
 from headgate.cli.plan import plan
 from headgate.cli.queue import queue
@@ -21,6 +22,7 @@ from headgate.cli.schema import schema
 from headgate.cli.show import show
 from headgate.cli.simulate import simulate
 from headgate.cli.tasks import tasks
+from headgate.cli.traces import traces
 from headgate.cli.validate import validate
 from headgate.errors import HeadgateError, InvalidDataflow
 
@@ -53,8 +55,9 @@ def _root(
     del version
 
 
-for command in (validate, show, convert, diff, plan, schema, tasks, queue, run, simulate, bench):
+for command in (validate, show, convert, diff, plan, schema, tasks, queue, run, simulate, experiment, bench):
     app.command()(command)
+app.add_typer(traces)
 
 
 def main() -> None:

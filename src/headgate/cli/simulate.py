@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -84,12 +85,14 @@ def simulate(
         replications,
         seed,
     )
+    gap = None
     if replay is None:
         setting = setting_of(asked, known_types())
     else:
-        from headgate.service.replay import replayed_setting
+        from headgate.service.replay import replay_gap, replayed_setting
 
         setting = replayed_setting(asked, replay, known_types())
+        gap = replay_gap(file, replay, known_types())
     shown = sys.stderr.isatty() and not as_json
     runs = run_policies(setting, policy or ["static"], _progress if shown else None)
     if plot is not None:
@@ -99,9 +102,12 @@ def simulate(
     if report is not None:
         write_file(report, _page(runs), force)
     if as_json:
-        print_json(_facts(runs))
+        print_json(_facts(runs) | ({} if gap is None else {"spark_gap": gap.spark_gap, **asdict(gap)}))
         return
     typer.echo(_text(runs), nl=False)
+    if gap is not None:
+        told = f"the live run itself, simulated: throughput {gap.throughput:.1%} off, backlog {gap.backlog:.1%} off"
+        typer.echo(f"\n{told}")
 
 
 def _progress(policy: str, done: int, of: int) -> None:

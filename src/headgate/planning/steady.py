@@ -73,4 +73,3 @@ def _depth_first(dataflow: Dataflow) -> list[str]:
         readers = {stream.target for stream in graph.consumers[task] if not stream.feedback}
         waiting += sorted(readers, key=lambda each: -position[each])
     return [*seen, *(task for task in graph.order() if task not in seen)]
-

@@ -43,7 +43,9 @@ def analyse(
     for metric, (machines, rows, quantiles, below) in performance.items():
         spread, above, gaps = changes.get(metric, ((), 0.0, 0))
         found.append(
-            MetricStatistics(metric, machines, rows, quantiles, below, spread, above, gaps, tuple(boxes.get(metric, ())))
+            MetricStatistics(
+                metric, machines, rows, quantiles, below, spread, above, gaps, tuple(boxes.get(metric, ()))
+            )
         )
     order = {name: place for place, name in enumerate(metrics)}
     return tuple(sorted(found, key=lambda each: (order.get(each.metric, len(order)), each.metric)))
@@ -85,7 +87,9 @@ def _long(table: DataFrame, metrics: Sequence[str], where: str) -> DataFrame:
         names = [name for name in table.columns if name != "t_s"]
         doubles = [F.col(f"`{name}`").cast("double").alias(name) for name in names]
         wide = table.select(F.col("t_s").cast("double").alias("t_s"), *doubles)
-        return wide.unpivot("t_s", names, "vm", "value").select("vm", "t_s", F.lit("value").alias("metric"), "value")
+        return wide.unpivot("t_s", tuple(names), "vm", "value").select(
+            "vm", "t_s", F.lit("value").alias("metric"), "value"
+        )
     others = [name for name in table.columns if name not in ("vm", "t_s")]
     for name in metrics:
         if name not in others:
@@ -97,7 +101,7 @@ def _long(table: DataFrame, metrics: Sequence[str], where: str) -> DataFrame:
         raise InputError("BAD_TRACE", f"{where} has no column of numbers beside vm and t_s")
     doubles = [F.expr(f"try_cast(`{name}` as double)").alias(name) for name in chosen]
     narrow = table.select(F.col("vm").cast("string").alias("vm"), F.col("t_s").cast("double").alias("t_s"), *doubles)
-    return narrow.unpivot(["vm", "t_s"], chosen, "metric", "value").select("vm", "t_s", "metric", "value")
+    return narrow.unpivot(["vm", "t_s"], tuple(chosen), "metric", "value").select("vm", "t_s", "metric", "value")
 
 
 def _numeric(table: DataFrame, names: Sequence[str]) -> list[str]:
@@ -182,7 +186,7 @@ def _boxes(slots: DataFrame) -> dict[str, list[Box]]:
     first = Window.partitionBy("metric").orderBy("vm")
     chosen = (
         slots.groupBy("metric", "vm")
-        .agg(F.percentile("share", [0.25, 0.5, 0.75]).alias("q"))  # type: ignore[arg-type]
+        .agg(F.percentile("share", [0.25, 0.5, 0.75]).alias("q"))
         .withColumn("place", F.row_number().over(first))
         .where(F.col("place") <= BOXES)
     )
@@ -201,6 +205,7 @@ def _boxes(slots: DataFrame) -> dict[str, list[Box]]:
     )
     found: dict[str, list[Box]] = {}
     for row in rows:
-        box = Box(row["vm"], row["low"], *row["q"], row["high"], row["outliers"])
+        q1, median, q3 = row["q"]
+        box = Box(row["vm"], row["low"], q1, median, q3, row["high"], row["outliers"])
         found.setdefault(row["metric"], []).append(box)
     return found

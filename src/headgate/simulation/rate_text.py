@@ -6,6 +6,7 @@ import csv
 import gzip
 from collections.abc import Callable, Mapping
 from dataclasses import fields
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,9 @@ def _number(kind: str, text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise BadValue(f"{text[:60]!r} in a rate of kind {kind} is not a number", "numbers, such as 50 or 0.5") from None
+        raise BadValue(
+            f"{text[:60]!r} in a rate of kind {kind} is not a number", "numbers, such as 50 or 0.5"
+        ) from None
 
 
 def _from_file(kind: str, parts: list[str], folder: Path) -> Rate:
@@ -143,7 +146,7 @@ def _every_s(path: Path, times: list[float]) -> float:
     if len(times) < 2:
         raise BadValue(f"{path} has {len(times)} rows", "at least two, so that the time between them is known")
     every_s = times[1] - times[0]
-    for line, (before, after) in enumerate(zip(times, times[1:], strict=False), start=3):
+    for line, (before, after) in enumerate(pairwise(times), start=3):
         if after <= before:
             raise BadValue(f"{path}:{line}: time {after:g} s comes after {before:g} s", "rows in order of time")
         if abs(after - before - every_s) > 0.01 * every_s:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import isfinite, pi
 from typing import Protocol
 
@@ -163,7 +164,7 @@ class Steps:
         if not self.steps or self.steps[0][0] != 0:
             raise BadValue("steps do not begin at 0 s", "a first step at 0")
         times = [at for at, _ in self.steps]
-        if any(later <= earlier for earlier, later in zip(times, times[1:], strict=False)):
+        if any(later <= earlier for earlier, later in pairwise(times)):
             raise BadValue("steps are not in order of time", "each step after the one before it")
         for at, rate in self.steps:
             _check(f"rate at {at:g} s", rate)

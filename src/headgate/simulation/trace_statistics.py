@@ -14,7 +14,7 @@ LEVELS = tuple(place / 100 for place in range(101))
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """One machine's slots: quartiles, the farthest values within 1.5 box lengths of the box, and how many are beyond."""
+    """One machine's slots: quartiles, the farthest values within 1.5 lengths of the box, and how many are beyond."""
 
     vm: str
     low: float

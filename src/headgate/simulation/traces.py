@@ -158,15 +158,21 @@ def coefficients(traces: Sequence[Trace], unit: Unit, where: str) -> tuple[Trace
     if unit is Unit.SHARE and 0 < most < 0.02:
         told = f"{where}: no value is above {most:g}, which would be a fiftieth of the rated performance"
         raise InputError("MIXED_UNITS", f"{told}; if they are seconds, say --unit time")
-    scale = {
-        Unit.SHARE: lambda values: values,
-        Unit.PERCENT: lambda values: values / 100,
-        Unit.USED_PERCENT: lambda values: 1 - values / 100,
-        Unit.TIME: lambda values: least / values,
-        Unit.RATE: lambda values: values / most,
-    }[unit]
     # Nothing left at all would make a machine that never answers: a hundredth stays.
-    return tuple(Trace(trace.vm, trace.t_s, np.maximum(scale(trace.values), 0.01)) for trace in traces)
+    return tuple(Trace(each.vm, each.t_s, np.maximum(_share(each.values, unit, least, most), 0.01)) for each in traces)
+
+
+def _share(values: Floats, unit: Unit, least: float, most: float) -> Floats:
+    match unit:
+        case Unit.PERCENT:
+            return values / 100
+        case Unit.USED_PERCENT:
+            return 1 - values / 100
+        case Unit.TIME:
+            return least / values
+        case Unit.RATE:
+            return values / most
+    return values
 
 
 def pool_of(
@@ -204,4 +210,5 @@ def _slots(trace: Trace, where: str) -> Floats:
         edges = np.array([trace.t_s[0], ends[-1]])
     total = np.concatenate([[0.0], np.cumsum(trace.values * (ends - trace.t_s))])
     upto = np.interp(edges, np.append(trace.t_s, ends[-1]), total)
-    return np.diff(upto) / np.diff(edges)
+    found: Floats = np.diff(upto) / np.diff(edges)
+    return found

@@ -45,14 +45,19 @@ class TracePool:
     def every(self, interval_s: float) -> TracePool:
         """The same as means over intervals of another length.
 
-        >>> pool = TracePool(*(np.array([[1.0, 0.5]]) for _ in range(3)), every_s=60.0)
+        >>> pool = TracePool(np.array([[1.0, 0.5]]), np.ones((1, 2)), np.ones((1, 2)), every_s=60.0)
         >>> pool.every(30.0).speed.tolist(), pool.every(120.0).speed.tolist()
         ([[1.0, 1.0, 0.5, 0.5]], [[0.75]])
         """
         if interval_s == self.every_s:
             return self
-        resampled = (_means(each, self.every_s, interval_s) for each in (self.speed, self.bandwidth, self.latency))
-        return TracePool(*resampled, every_s=interval_s, source=self.source)
+        return TracePool(
+            _means(self.speed, self.every_s, interval_s),
+            _means(self.bandwidth, self.every_s, interval_s),
+            _means(self.latency, self.every_s, interval_s),
+            interval_s,
+            self.source,
+        )
 
 
 def _means(values: Floats, every_s: float, interval_s: float) -> Floats:
@@ -122,8 +127,10 @@ class Generator:
         """Some traces; one seed gives one result."""
         rng = np.random.default_rng([seed, 0x7261])
         slots = max(1, round(hours * 3_600 / SLOT_S))
-        drawn = (noise.draw(rng, traces, slots) for noise in (self.speed, self.bandwidth, self.latency))
-        return TracePool(*drawn, every_s=SLOT_S, source=self.name)
+        speed, bandwidth, latency = (
+            noise.draw(rng, traces, slots) for noise in (self.speed, self.bandwidth, self.latency)
+        )
+        return TracePool(speed, bandwidth, latency, SLOT_S, self.name)
 
 
 EC2 = Generator(

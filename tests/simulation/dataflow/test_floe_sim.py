@@ -53,7 +53,10 @@ def _graph(name: str) -> Dataflow:
         if not line.strip() or line.startswith("#"):
             continue
         node, *ways = line.split()
-        lines += [f"- id: n{node}", "  ports: {inputs: [in], outputs: [out]}" if feeds[node] else "  ports: {outputs: [out]}"]
+        lines += [
+            f"- id: n{node}",
+            "  ports: {inputs: [in], outputs: [out]}" if feeds[node] else "  ports: {outputs: [out]}",
+        ]
         lines.append("  alternates:")
         for way in ways:
             number, cost, value, selectivity = way.split(",")
@@ -87,9 +90,7 @@ def test_value_and_objective_of_every_row(runs: dict[tuple[str, ...], list[Row]]
     assert dynamic.sigma == pytest.approx(0.014625)
     # Scenario 7 has no choice between alternates: the value is 0.95 throughout, and sigma follows from it.
     fixed = BreakEven(1.0, 0.95, 80.0, 60.0)
-    values = {
-        round(float(np.mean(chosen)), 4) for chosen in product(*(task.relative_values for task in flow.tasks))
-    }
+    values = {round(float(np.mean(chosen)), 4) for chosen in product(*(task.relative_values for task in flow.tasks))}
     rows = [row for run in runs.values() for row in run]
     assert len(rows) > 31_000
     for row in rows:

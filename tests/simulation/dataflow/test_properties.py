@@ -114,11 +114,11 @@ def test_whatever_is_decided_messages_and_money_add_up(data: Any, flow: Dataflow
     while not simulator.over:
         for cluster in clusters:
             actions = [_random_action(rng, cluster) for _ in range(rng.integers(0, 4))]
-            before = (simulator.fleet.placed.copy(), simulator.fleet.issued.copy(), simulator.active.copy())
+            before: list[Any] = [simulator.fleet.placed.copy(), simulator.fleet.issued.copy(), simulator.active.copy()]
             try:
                 cluster.apply(actions)
             except InputError:
-                after = (simulator.fleet.placed, simulator.fleet.issued, simulator.active)
+                after: list[Any] = [simulator.fleet.placed, simulator.fleet.issued, simulator.active]
                 assert all(np.array_equal(was, now) for was, now in zip(before, after, strict=True))
         simulator.advance(int(rng.integers(1, 4)))
         invariants.check(simulator)
@@ -140,13 +140,11 @@ def test_the_compiled_intervals_do_what_the_plain_model_does(
     seen = simulate(made, Deployed(deployment))
     shape = made.shape()
     series = made.external(shape)[0]
-    rates = {shape.names[task]: series[:, place].tolist() for place, task in enumerate(shape.sources)}
+    rates = {str(shape.names[task]): series[:, place].tolist() for place, task in enumerate(shape.sources)}
     omegas, queues = naive.omega_and_queues(made, deployment, rates)
     np.testing.assert_allclose(seen.omega[:, 0], omegas, rtol=1e-9)
     for step, queue in enumerate(queues):
-        np.testing.assert_allclose(
-            seen.queues[step, 0], [queue[task] for task in shape.names], rtol=1e-9, atol=1e-6
-        )
+        np.testing.assert_allclose(seen.queues[step, 0], [queue[task] for task in shape.names], rtol=1e-9, atol=1e-6)
 
 
 def test_one_seed_gives_one_world_whatever_else_is_simulated() -> None:

@@ -215,8 +215,8 @@ class SimulatedCluster:
         spare = fleet.free_cores(row)
         free = {f"vm-{numbers[slot]}": int(spare[slot]) for slot in slots}
         has: dict[str, dict[int, int]] = defaultdict(dict)
-        for slot, task in np.argwhere(fleet.placed[row] > 0).tolist():
-            has[f"vm-{numbers[slot]}"][task] = int(fleet.placed[row, slot, task])
+        for slot, place in np.argwhere(fleet.placed[row] > 0).tolist():
+            has[f"vm-{numbers[slot]}"][place] = int(fleet.placed[row, slot, place])
         for action in actions:
             match action:
                 case AcquireMachine(vm_class, machine):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -62,9 +62,8 @@ class Simulator:
         self.queue, self.returning = np.zeros((count, tasks)), np.zeros((count, tasks))
         self.pending = np.zeros((count, streams))
         self._lost_power_s, self._idle_s = np.zeros((count, tasks)), np.zeros((count, tasks))
-        self.last = _Last(
-            *(np.zeros((count, tasks)) for _ in range(3)), np.zeros((count, streams)), np.zeros((count, tasks))
-        )
+        by_task = [np.zeros((count, tasks)) for _ in range(4)]
+        self.last = _Last(by_task[0], by_task[1], by_task[2], np.zeros((count, streams)), by_task[3])
         self.entered, self.finished, self.sent = (np.zeros((count, tasks)) for _ in range(3))
         n = setting.intervals
         self.omega, self.gamma, self.mu, self.cores, self.output = (np.zeros((count, n)) for _ in range(5))
@@ -87,7 +86,7 @@ class Simulator:
         """Let time pass; machines that were taken back meanwhile are gone afterwards."""
         setting, fleet, last = self.setting, self.fleet, self.last
         until = min(self.step + intervals, setting.intervals)
-        run_intervals(
+        arguments: tuple[Any, ...] = (
             self.step,
             until,
             float(setting.interval_s),
@@ -133,6 +132,7 @@ class Simulator:
             self.cores,
             self.output,
         )
+        run_intervals(*arguments)
         self.step = until
         self.interruptions += [Interrupted(self.now_s, row, f"vm-{n}") for row, n in fleet.settle(self.now_s)]
 
@@ -152,7 +152,7 @@ class Simulator:
         kinds = np.array([self.setting.cloud.place(each.vm_class) for each in deployment.machines], dtype=np.int64)
         booted = self.setting.warm and self.step == 0
         slots = self.fleet.acquire(rows, kinds, self.now_s, booted)
-        index = {name: place for place, name in enumerate(self.shape.names)}
+        index = {str(name): place for place, name in enumerate(self.shape.names)}
         for machine, column in zip(deployment.machines, slots.T, strict=True):
             for task, cores in machine.cores.items():
                 if task not in index:
@@ -179,7 +179,8 @@ class Simulator:
     def acquire(self, row: int, kind: int, count: int = 1) -> Ints:
         """Start machines in one replication; returns their slots."""
         booted = self.setting.warm and self.step == 0
-        return self.fleet.acquire(np.array([row]), np.full(count, kind), self.now_s, booted)[0]
+        found: Ints = self.fleet.acquire(np.array([row]), np.full(count, kind), self.now_s, booted)[0]
+        return found
 
     def release(self, row: int, slot: int) -> None:
         """Let a machine go."""
@@ -192,7 +193,7 @@ class Simulator:
 
     @property
     def _moments(self) -> int:
-        return self.pool.speed.shape[1]
+        return int(self.pool.speed.shape[1])
 
     def speeds(self) -> Floats:
         """The coefficient of every machine in the last interval, by replication and slot."""
