@@ -164,11 +164,11 @@ class SimulatedCluster:
 
     def apply(self, actions: Sequence[Action]) -> None:
         """Do all of some actions or, if one cannot be done, none, and say why."""
-        self._rehearse(actions)
+        steps = self._rehearse(actions)
         sim, row = self.simulator, self.row
         new: dict[str, int] = {}
-        for action in actions:
-            match action:
+        for step in steps:
+            match step:
                 case SwitchAlternate(task, alternate):
                     place = self._index[task]
                     sim.switch(row, place, sim.shape.alternates[place].index(alternate))
@@ -180,9 +180,7 @@ class SimulatedCluster:
                     sim.release(row, self._slot(machine, new))
                 case PlaceInstances(task, machine, cores):
                     sim.place(row, self._index[task], self._slot(machine, new), cores)
-                case SetPartitions(task, partitions):
-                    assert partitions is not None
-                    self._spread(self._index[task], partitions)
+        for action in actions:
             sim.note(row, action)
 
     def _slot(self, machine: str, new: dict[str, int]) -> int:
@@ -192,22 +190,8 @@ class SimulatedCluster:
         assert found is not None
         return found
 
-    def _spread(self, task: int, cores: int) -> None:
-        """Give a task so many cores: of the machines with free ones, or away from those where it has the fewest."""
-        sim, row, fleet = self.simulator, self.row, self.simulator.fleet
-        slots = fleet.working(row, sim.now_s)
-        has = fleet.placed[row, slots, task]
-        missing = cores - int(has.sum())
-        free = fleet.free_cores(row)[slots]
-        order = np.argsort(-has if missing > 0 else np.where(has > 0, has, np.iinfo(np.int32).max), kind="stable")
-        for position in order.tolist():
-            step = min(missing, int(free[position])) if missing > 0 else max(missing, -int(has[position]))
-            if step:
-                sim.place(row, task, int(slots[position]), int(has[position]) + step)
-                missing -= step
-
-    def _rehearse(self, actions: Sequence[Action]) -> None:
-        """Raise unless all of the actions can be done, one after the other."""
+    def _rehearse(self, actions: Sequence[Action]) -> list[Action]:
+        """Raise unless all of the actions can be done, one after the other; numbers of cores become placements."""
         sim, row = self.simulator, self.row
         fleet, now_s = sim.fleet, sim.now_s
         numbers = fleet.number[row]
@@ -217,6 +201,7 @@ class SimulatedCluster:
         has: dict[str, dict[int, int]] = defaultdict(dict)
         for slot, place in np.argwhere(fleet.placed[row] > 0).tolist():
             has[f"vm-{numbers[slot]}"][place] = int(fleet.placed[row, slot, place])
+        steps: list[Action] = []
         for action in actions:
             match action:
                 case AcquireMachine(vm_class, machine):
@@ -226,7 +211,10 @@ class SimulatedCluster:
                         raise _refused(str(error)) from None
                     if machine in free:
                         raise _refused(f"there is a machine '{machine}' already")
-                    free[machine or f"unnamed {len(free)}"] = kind.cores
+                    name = machine or f"unnamed {len(steps)}"
+                    free[name] = kind.cores
+                    steps.append(AcquireMachine(vm_class, name))
+                    continue
                 case ReleaseMachine(machine):
                     if machine not in free:
                         raise _refused(f"there is no machine '{machine[:60]}'")
@@ -257,13 +245,19 @@ class SimulatedCluster:
                     if more > sum(free.values()):
                         told = f"task '{sim.shape.names[place]}' is to have {partitions} cores"
                         raise _refused(f"{told}, {more} more than now, and {sum(free.values())} are free")
-                    # Which ones is chosen when it is done; for the rehearsal only their number counts.
-                    for machine in free:
-                        mine = has[machine].get(place, 0)
-                        step = min(more, free[machine]) if more > 0 else max(more, -mine)
-                        free[machine] -= step
-                        has[machine][place] = mine + step
-                        more -= step
+                    # More cores where it has most already, fewer where it has fewest.
+                    order = sorted(free, key=lambda name: (-1 if more > 0 else 1) * has[name].get(place, 0))
+                    for name in order:
+                        mine = has[name].get(place, 0)
+                        step = min(more, free[name]) if more > 0 else max(more, -mine)
+                        if step:
+                            free[name] -= step
+                            has[name][place] = mine + step
+                            more -= step
+                            steps.append(PlaceInstances(task, name, mine + step))
+                    continue
+            steps.append(action)
+        return steps
 
     def _known(self, task: Signature) -> int:
         if task not in self._index:
