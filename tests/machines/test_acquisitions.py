@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from headgate.machines.acquisitions import Acquisitions, as_dict, vm_class_of
 from headgate.machines.processes import Process
-from headgate.machines.provider import Machine, MachineState
+from headgate.machines.provider import Machine, MachineState, machine_class
 from headgate.model.vm_class import VmClass
 
-SMALL = VmClass("small", 1, 2**30, Decimal("0.36"), core_speed=0.5, startup_s=3.0)
+SMALL = machine_class("small", 1, 2**30, Decimal("0.36"), core_power=0.5, boot_s=3.0)
 
 
 def test_what_became_of_machines(tmp_path: Path) -> None:
@@ -53,11 +53,11 @@ def test_costs_are_the_begun_increments(acquired_at: float, lasted_s: float, inc
 
 @given(
     st.builds(
-        VmClass,
+        machine_class,
         st.text(min_size=1, max_size=5),
         st.integers(1, 99),
         st.integers(1, 2**50),
-        st.decimals(0, 1000, allow_nan=False, allow_infinity=False, places=4),
+        st.decimals("0.0001", 1000, allow_nan=False, allow_infinity=False, places=4),
         st.floats(0.01, 10),
         st.floats(0, 1e4),
     )

@@ -21,12 +21,11 @@ import pytest
 from headgate.errors import HeadgateError, InputError
 from headgate.machines.local import LocalProvider
 from headgate.machines.processes import Process, marked
-from headgate.machines.provider import MachineState
-from headgate.model.vm_class import VmClass
+from headgate.machines.provider import MachineState, machine_class
 
 pytestmark = pytest.mark.spark
 ROOT = Path(__file__).parents[2]
-TINY = VmClass("tiny", 1, 2**29, Decimal("36"))
+TINY = machine_class("tiny", 1, 2**29, Decimal("36"))
 
 
 @pytest.fixture

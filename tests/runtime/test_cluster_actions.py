@@ -11,7 +11,7 @@ import pytest
 
 from headgate.adaptation.cluster import AcquireMachine, Action, Cluster, ReleaseMachine, SetPartitions, SwitchAlternate
 from headgate.errors import HeadgateError, InputError
-from headgate.machines.provider import Machine, MachineState
+from headgate.machines.provider import Machine, MachineState, machine_class
 from headgate.model.names import Signature, TaskId
 from headgate.model.vm_class import VmClass
 from headgate.runtime.cluster import SparkCluster
@@ -21,7 +21,7 @@ from headgate.sharing.deduplicate import deduplicate
 from tests.runtime.small import files, flow, memory, numbered, put
 
 pytestmark = pytest.mark.spark
-SMALL = VmClass("small", 1, 2**30, Decimal("0.1"))
+SMALL = machine_class("small", 1, 2**30, Decimal("0.1"))
 
 
 class InMemoryProvider:

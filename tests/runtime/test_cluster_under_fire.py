@@ -15,14 +15,13 @@ import pytest
 from headgate.errors import InputError
 from headgate.machines.local import LocalProvider
 from headgate.machines.processes import marked
-from headgate.machines.provider import MachineState
-from headgate.model.vm_class import VmClass
+from headgate.machines.provider import MachineState, machine_class
 from tests.runtime.compared import compare
 from tests.runtime.place import MASTER_VARIABLE
 from tests.runtime.rig import Rig, rig_in
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
-NODE = VmClass("node", 2, 2**30, Decimal("0.10"))
+NODE = machine_class("node", 2, 2**30, Decimal("0.10"))
 EXECUTOR, PYTHON = b"CoarseGrainedExecutorBackend", b"pyspark.daemon"
 
 

@@ -16,13 +16,12 @@ from pathlib import Path
 import pytest
 
 from headgate.machines.local import LocalProvider
-from headgate.machines.provider import MachineState
-from headgate.model.vm_class import VmClass
+from headgate.machines.provider import MachineState, machine_class
 from tests.runtime.place import MASTER, MASTER_VARIABLE
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 ROOT = Path(__file__).parents[2]
-NODE = VmClass("node", 2, 2**30, Decimal("0.10"))
+NODE = machine_class("node", 2, 2**30, Decimal("0.10"))
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,7 @@ import pytest
 from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
-from headgate.machines.provider import Machine, MachineState
-from headgate.model.vm_class import VmClass
+from headgate.machines.provider import Machine, MachineState, machine_class
 from headgate.runtime.executors import Executors
 from headgate.runtime.speed import calibrated
 from headgate.runtime.workers import Workers
@@ -62,7 +61,7 @@ def test_tasks_under_way_count_as_they_go_and_not_when_they_end(spark: SparkSess
 
 def test_machines_are_those_of_the_provider(spark: SparkSession, tmp_path: Path) -> None:
     (executor,) = Executors(spark).list()
-    small = VmClass("small", 1, 2**30, Decimal("0.1"))
+    small = machine_class("small", 1, 2**30, Decimal("0.1"))
     machine = Machine("small-7", small, executor.host, MachineState.READY, 0.0)
     known = Workers(spark, tmp_path / "r.json", lambda: {executor.host: machine}, probe_every_s=math.inf)
     unknown = Workers(spark, tmp_path / "r.json", probe_every_s=math.inf)

@@ -13,7 +13,15 @@ from typing import Protocol
 from headgate.model.names import Signature
 from headgate.model.observation import Observation
 
-__all__ = ["AcquireMachine", "Action", "Cluster", "ReleaseMachine", "SetPartitions", "SwitchAlternate"]
+__all__ = [
+    "AcquireMachine",
+    "Action",
+    "Cluster",
+    "PlaceInstances",
+    "ReleaseMachine",
+    "SetPartitions",
+    "SwitchAlternate",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +45,8 @@ class AcquireMachine:
     """Start one more machine of a VM class."""
 
     vm_class: str
+    machine: str | None = None
+    """What actions beside this one call it when they place instances on it; afterwards it has the cluster's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +56,16 @@ class ReleaseMachine:
     machine: str
 
 
-Action = SwitchAlternate | SetPartitions | AcquireMachine | ReleaseMachine
+@dataclass(frozen=True, slots=True)
+class PlaceInstances:
+    """Let a task have so many cores of a machine for itself; 0 takes it off. For clusters whose tasks have cores."""
+
+    task: Signature
+    machine: str
+    cores: int
+
+
+Action = SwitchAlternate | SetPartitions | AcquireMachine | ReleaseMachine | PlaceInstances
 
 
 class Cluster(Protocol):

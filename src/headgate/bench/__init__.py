@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from headgate import __version__
-from headgate.bench import model, observe, queueing, runtime, scale, sharing, sharing_plots, sharing_spark
+from headgate.bench import model, observe, queueing, runtime, scale, sharing, sharing_plots, sharing_spark, simulate
 from headgate.bench.measured import Measured
 
 __all__ = ["BENCHMARKS", "Benchmark", "report"]
@@ -46,6 +46,9 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         sharing.run,
         sharing_plots.plot,
         {"merging": sharing.merging, "spark": sharing_spark.run},
+    ),
+    "simulate": Benchmark(
+        "simulate", "How quick the simulator of dataflows is, and what memory it takes.", simulate.run
     ),
 }
 

@@ -25,16 +25,16 @@ from typing import TYPE_CHECKING, Any
 from headgate.bench.measured import Measured
 from headgate.formats import parse
 from headgate.machines.local import LocalProvider
+from headgate.machines.provider import machine_class
 from headgate.model.dataflow import Dataflow
-from headgate.model.vm_class import VmClass
 
 if TYPE_CHECKING:
     from headgate.runtime.engine import Engine
 
 __all__ = ["run"]
 
-NODE = VmClass("node", 2, 2**30, Decimal("0.10"))
-SLOW = VmClass("slow", 2, 2**30, Decimal("0.06"), core_speed=0.5)
+NODE = machine_class("node", 2, 2**30, Decimal("0.10"))
+SLOW = machine_class("slow", 2, 2**30, Decimal("0.06"), core_power=0.5)
 MACHINES = (1, 2, 4)
 WAIT_S, ROWS = 0.02, 1_600
 SETTINGS = {"spark.executor.memory": "512m", "spark.executor.extraJavaOptions": "-XX:+UseSerialGC"}

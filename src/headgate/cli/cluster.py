@@ -14,7 +14,7 @@ import typer
 from headgate.cli.output import print_json, sentence_to_stderr
 from headgate.errors import BadValue, HeadgateError, InputError
 from headgate.machines.local import CLASSES, LocalProvider, class_named
-from headgate.machines.provider import Machine, MachineState
+from headgate.machines.provider import Machine, MachineState, machine_class
 from headgate.machines.standalone import last_words
 from headgate.model.vm_class import VmClass
 
@@ -160,7 +160,7 @@ def _tell(provider: LocalProvider, as_json: bool, everything: bool = False) -> N
         started = "-" if startup is None else f"{startup:.1f} s"
         memory = f"{size.memory_bytes / 2**20:.0f} MiB"
         cost = f"{machine.cost(now):.5f}"
-        line = f"{machine.name:<12} {machine.state:<9} {size.cores:>5} {memory:>9} {size.core_speed:>5g} {started:>9}"
+        line = f"{machine.name:<12} {machine.state:<9} {size.cores:>5} {memory:>9} {size.core_power:>5g} {started:>9}"
         typer.echo(f"{line} {cost:>9}")
 
 
@@ -177,7 +177,7 @@ def _facts(machine: Machine, now: float) -> dict[str, Any]:
         "host": machine.host,
         "cores": machine.vm_class.cores,
         "memory_bytes": machine.vm_class.memory_bytes,
-        "core_speed": machine.vm_class.core_speed,
+        "core_speed": machine.vm_class.core_power,
         "price_per_h": str(machine.vm_class.price_per_h),
         "acquired_at": machine.acquired_at,
         "startup_s": None if machine.startup_s is None else round(machine.startup_s, 3),
@@ -205,6 +205,6 @@ def _vm_class(text: str) -> VmClass:
         raise InputError("BAD_VM_CLASS", f"{told}, such as old=2,2g,0.05,0.5")
     unit = {"m": 2**20, "g": 2**30}[match[4]]
     try:
-        return VmClass(match[1], int(match[2]), int(match[3]) * unit, Decimal(match[5]), float(match[6] or 1))
+        return machine_class(match[1], int(match[2]), int(match[3]) * unit, Decimal(match[5]), float(match[6] or 1))
     except BadValue as error:
         raise InputError("BAD_VM_CLASS", f"--class {text[:60]!r}: {error}; expected {error.expected}") from None

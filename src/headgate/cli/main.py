@@ -16,6 +16,7 @@ from headgate.cli.cluster import cluster
 from headgate.cli.convert import convert
 from headgate.cli.dead_letters import dead_letters
 from headgate.cli.diff import diff
+from headgate.cli.experiment import experiment
 from headgate.cli.listing import list_dataflows
 from headgate.cli.observations import observations
 from headgate.cli.output import faults_to_stderr, sentence_to_stderr
@@ -24,10 +25,12 @@ from headgate.cli.queue import queue
 from headgate.cli.run import run
 from headgate.cli.schema import schema
 from headgate.cli.show import show
+from headgate.cli.simulate import simulate
 from headgate.cli.status import status
 from headgate.cli.submit import submit
 from headgate.cli.tasks import tasks
 from headgate.cli.top import top
+from headgate.cli.traces import traces
 from headgate.cli.validate import validate
 from headgate.cli.withdraw import withdraw
 from headgate.errors import HeadgateError, InvalidDataflow
@@ -61,12 +64,13 @@ def _root(
     del version
 
 
-ABOUT_FILES = (validate, show, convert, diff, plan, schema, tasks, queue)
+ABOUT_FILES = (validate, show, convert, diff, plan, schema, tasks, queue, simulate, experiment)
 ABOUT_ENGINES = (run, submit, withdraw, status, bill, top, observations)
 for command in (*ABOUT_FILES, *ABOUT_ENGINES, bench):
     app.command()(command)
 app.command(name="list")(list_dataflows)
 app.command(name="dead-letters")(dead_letters)
+app.add_typer(traces)
 app.add_typer(cluster)
 
 

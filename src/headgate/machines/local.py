@@ -31,7 +31,7 @@ from typing import Any
 from headgate.errors import HeadgateError, InputError, nearest
 from headgate.machines.acquisitions import Acquisitions, as_dict, vm_class_of
 from headgate.machines.processes import Process, end, start
-from headgate.machines.provider import Machine, MachineState
+from headgate.machines.provider import Machine, MachineState, machine_class
 from headgate.machines.standalone import (
     MIB,
     free_port,
@@ -46,10 +46,10 @@ from headgate.model.vm_class import VmClass
 __all__ = ["CLASSES", "LocalProvider", "Stopped", "class_named"]
 
 CLASSES = (
-    VmClass("small", 1, 1024 * MIB, Decimal("0.05")),
-    VmClass("medium", 2, 2048 * MIB, Decimal("0.10")),
-    VmClass("large", 4, 4096 * MIB, Decimal("0.20")),
-    VmClass("slow", 2, 2048 * MIB, Decimal("0.06"), core_speed=0.5),
+    machine_class("small", 1, 1024 * MIB, Decimal("0.05")),
+    machine_class("medium", 2, 2048 * MIB, Decimal("0.10")),
+    machine_class("large", 4, 4096 * MIB, Decimal("0.20")),
+    machine_class("slow", 2, 2048 * MIB, Decimal("0.06"), core_power=0.5),
 )
 """VM classes that every local cluster has."""
 
@@ -191,8 +191,8 @@ class LocalProvider:
             self._record.acquired(name, chosen, host, self._clock())
             process = start_worker(chosen, host, self.master, self._home(name), self._mark(name))
             self._record.started(name, process, self._clock())
-            if chosen.core_speed < 1:
-                self._slow_down(name, chosen.core_speed)
+            if chosen.core_power < 1:
+                self._slow_down(name, chosen.core_power)
             machine = self._record.machines()[name]
         self._watch()
         return machine
@@ -333,8 +333,8 @@ def class_named(name: str, classes: Sequence[VmClass]) -> VmClass:
 
 
 def _check_class(vm_class: VmClass) -> None:
-    if vm_class.core_speed > 1:
-        told = f"VM class '{vm_class.name}' has core speed {vm_class.core_speed:g}"
+    if vm_class.core_power > 1:
+        told = f"VM class '{vm_class.name}' has core speed {vm_class.core_power:g}"
         raise InputError("CANNOT_IMITATE", f"{told}; this machine can imitate slower cores than its own, at most 1")
     if vm_class.memory_bytes < 512 * MIB:
         told = f"VM class '{vm_class.name}' has {vm_class.memory_bytes / MIB:g} MiB of memory"

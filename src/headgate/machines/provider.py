@@ -10,7 +10,18 @@ from typing import Protocol
 
 from headgate.model.vm_class import VmClass
 
-__all__ = ["Machine", "MachineState", "Provider"]
+__all__ = ["Machine", "MachineState", "Provider", "machine_class"]
+
+
+LOOPBACK_MBIT_PER_S = 10_000.0
+"""Between machines that are processes of one machine."""
+
+
+def machine_class(
+    name: str, cores: int, memory_bytes: int, price_per_h: Decimal, core_power: float = 1.0, boot_s: float = 0.0
+) -> VmClass:
+    """A VM class whose machines are all on one machine, told by what can differ between them there."""
+    return VmClass(name, cores, core_power, LOOPBACK_MBIT_PER_S, price_per_h, boot_s, memory_bytes=memory_bytes)
 
 
 class MachineState(StrEnum):
@@ -59,7 +70,7 @@ class Machine:
     def cost(self, now: float, increment_s: int = 1) -> Decimal:
         """What it has cost so far, where every begun increment counts in full (3,600 where hours are billed).
 
-        >>> small = VmClass("small", 1, 2**30, Decimal("0.36"))
+        >>> small = machine_class("small", 1, 2**30, Decimal("0.36"))
         >>> Machine("small-1", small, "h", MachineState.READY, 0.0).cost(99.5), small.price_per_h / 36
         (Decimal('0.01'), Decimal('0.01'))
         """

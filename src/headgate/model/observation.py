@@ -63,6 +63,11 @@ class TaskObservation:
     """Rows that were left out because they raised."""
 
     profile: TaskProfile | None = None
+    rows_waiting: float | None = None
+    """Rows that wait for this task at the end of the interval; none where only its fragment's are known."""
+
+    placed: tuple[tuple[str, int], ...] = ()
+    """Its cores by machine, where tasks have cores of their own."""
 
     @property
     def selectivity(self) -> float | None:
@@ -138,6 +143,11 @@ class WorkerObservation:
     """One of its cores relative to the reference core (pi(t) of the papers); none until it was probed."""
 
     vm_class: str | None = None
+    acquired: float | None = None
+    """Since when the machine is paid for, on the clock of :attr:`Observation.ended`; none if it is not known."""
+
+    ready: bool = True
+    """Whether it can work; not while its machine starts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,100 @@
+"""The cells of an experiment as Spark jobs: waves of cells, each kept as parquet as soon as it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from headgate.errors import InputError
+
+__all__ = ["finished_keys", "read_results", "run_waves"]
+
+
+def finished_keys(spark: SparkSession, folder: Path) -> set[str]:
+    """Keys of the cells whose results are there already; none if there is no folder yet."""
+    if not _has_results(folder):
+        return set()
+    return {row["key"] for row in spark.read.parquet(str(folder)).select("key").collect()}
+
+
+def read_results(spark: SparkSession, folder: Path, keys: Collection[str]) -> list[dict[str, Any]]:
+    """The results of some cells, without their series."""
+    if not _has_results(folder):
+        return []
+    table = spark.read.parquet(str(folder))
+    plain = [name for name, kind in table.dtypes if not kind.startswith("array")]
+    wanted = set(keys)
+    return [row.asDict() for row in table.select(plain).dropDuplicates(["key"]).collect() if row["key"] in wanted]
+
+
+def _has_results(folder: Path) -> bool:
+    return folder.is_dir() and any(folder.glob("*.parquet"))
+
+
+def run_waves(
+    spark: SparkSession,
+    cells: Sequence[tuple[str, str]],
+    work: Callable[[str], dict[str, Any]],
+    columns: str,
+    folder: Path,
+    progress: Callable[[int, int], None],
+    cells_per_core: int = 4,
+) -> None:
+    """Run (key, text) cells that have no result yet; what a wave has found is durable before the next one begins.
+
+    A wave has a few cells for each core, so that an interruption loses little and no core waits long for the slowest.
+    """
+    done = finished_keys(spark, folder)
+    waiting = [text for key, text in cells if key not in done]
+    progress(len(cells) - len(waiting), len(cells))
+    cores = max(1, spark.sparkContext.defaultParallelism)
+    size = cores * cells_per_core
+    schema = spark.createDataFrame([], columns).schema
+    for first in range(0, len(waiting), size):
+        wave = waiting[first : first + size]
+        listed = spark.createDataFrame(list(enumerate(wave)), "place bigint, cell string")
+        rows = listed.repartitionByRange(len(wave), "place").select("cell")  # one cell for each of Spark's tasks
+        try:
+            rows.mapInArrow(_runner(work), schema).write.mode("append").parquet(str(folder))
+        except PySparkException as error:
+            raise InputError("CELL_FAILED", _reason(error)) from None
+        progress(len(cells) - len(waiting) + first + len(wave), len(cells))
+
+
+def _runner(work: Callable[[str], dict[str, Any]]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for text in batch.column("cell").to_pylist():
+                result = work(text)
+                yield pa.RecordBatch.from_pylist([result], schema=_arrow_schema(result))
+
+    return run
+
+
+def _arrow_schema(result: dict[str, Any]) -> pa.Schema:
+    """Types by value, so that a column of nothing but nulls is not one of type null."""
+    kinds = []
+    for name, value in result.items():
+        if name.endswith("_series"):
+            kind = pa.list_(pa.float64())
+        elif isinstance(value, str):
+            kind = pa.string()
+        elif isinstance(value, int):
+            kind = pa.int64()
+        else:
+            kind = pa.float64()
+        kinds.append((name, kind))
+    return pa.schema(kinds)
+
+
+def _reason(error: PySparkException) -> str:
+    """The worker's own sentence, from the end of the traceback that Spark hands on."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    told = [line for line in lines if line.startswith(("headgate.errors.", "MemoryError", "ModuleNotFoundError"))]
+    sentence = told[-1].partition(": ")[2] if told else lines[0] if lines else type(error).__name__
+    return f"a simulation failed: {sentence[:300]}; what was finished before is kept"

@@ -1,0 +1,179 @@
+"""An experiment: a grid of simulations, each cell of which is run by itself, once, wherever there is room."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import ValidationError
+
+from headgate.checking.complaints import complaints
+from headgate.errors import HeadgateError, InputError, InvalidDataflow
+from headgate.formats import read_located
+from headgate.formats.experiment_document import ExperimentDocument
+from headgate.model.registry import Registry, default_registry
+from headgate.service.policies import POLICIES, make_policy
+from headgate.service.simulate import Asked, run_policies, setting_of
+from headgate.simulation.dataflow.run import Run, Summary
+
+__all__ = ["COLUMNS", "Cell", "Experiment", "grouped", "load_experiment", "run_cell"]
+
+_SERIES = ("omega", "gamma", "mu", "theta", "backlog", "cores", "input_per_s", "output_per_s")
+_NAMES = ("dataflow", "policy", "rates", "variability")
+COLUMNS = ", ".join(
+    [
+        "key string",
+        *(f"{name} string" for name in _NAMES),
+        "seed bigint",
+        "replications bigint",
+        "interval_s double",
+        *(f"{name} double" for name in Summary.__dataclass_fields__),
+        "took_s double",
+        *(f"{name}_series array<double>" for name in _SERIES),
+    ]
+)
+"""A cell's result, as Spark writes columns; series are means over the replications, a value for each interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One simulation of the grid. Its key stands for all that its result depends on."""
+
+    key: str
+    named: Mapping[str, str]
+    asked: Asked
+    policy: str
+
+    def as_text(self) -> str:
+        asked = {name: getattr(self.asked, name) for name in Asked.__dataclass_fields__}
+        asked["dataflow"] = str(self.asked.dataflow)
+        return json.dumps({"key": self.key, "named": dict(self.named), "asked": asked, "policy": self.policy})
+
+    @classmethod
+    def of_text(cls, text: str) -> Cell:
+        read = json.loads(text)
+        asked = read["asked"] | {"dataflow": Path(read["asked"]["dataflow"]), "rates": tuple(read["asked"]["rates"])}
+        return cls(read["key"], read["named"], Asked(**asked), read["policy"])
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """A name, and the cells in the order of the grid."""
+
+    name: str
+    cells: tuple[Cell, ...]
+
+
+def load_experiment(path: Path, registry: Registry | None = None) -> Experiment:
+    """Read an experiment and everything that it names; all faults are told before anything runs."""
+    located = read_located(path, ("yaml", "json"))
+    if located.faults:
+        raise InvalidDataflow(located.faults)
+    try:
+        document = ExperimentDocument.model_validate(located.value)
+    except ValidationError as error:
+        raise InvalidDataflow(list(complaints(error, ExperimentDocument, located))) from None
+    cells = []
+    grid = product(document.dataflows, document.rates, document.variability, document.seed_list, document.policies)
+    digests: dict[Path, str] = {}
+    for flow, rates, variability, seed, policy in grid:
+        file = path.parent / flow
+        traces = path.parent / variability
+        asked = Asked(
+            file.resolve(),
+            document.rates[rates],
+            document.hours,
+            document.interval_s,
+            document.cloud,
+            str(traces.resolve()) if traces.exists() else variability,
+            document.metric,
+            document.unit,
+            document.replications,
+            seed,
+            document.message_bytes,
+            document.deploy_s,
+            document.switch_s,
+            document.counts_queues,
+        )
+        if file not in digests:
+            try:
+                digests[file] = hashlib.sha256(file.read_bytes()).hexdigest()
+            except OSError as error:
+                told = (error.strerror or str(error)).lower()
+                raise InputError("UNREADABLE_FILE", f"cannot read {file}: {told}") from None
+        named = {"dataflow": Path(flow).stem, "policy": policy, "rates": rates, "variability": Path(variability).name}
+        cells.append(Cell(_key(asked, policy, digests[file]), named, asked, policy))
+    _check(cells, registry or default_registry())
+    return Experiment(document.name or path.stem, tuple(cells))
+
+
+def _key(asked: Asked, policy: str, digest: str) -> str:
+    facts = {name: str(getattr(asked, name)) for name in Asked.__dataclass_fields__ if name != "dataflow"}
+    text = json.dumps([facts, policy, digest], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def _check(cells: Sequence[Cell], registry: Registry) -> None:
+    """Make every setting once: what is wrong with one is told here and not by a worker an hour later."""
+    seen = set()
+    for cell in cells:
+        world = (cell.asked.dataflow, cell.asked.rates, cell.asked.variability)
+        if world not in seen:
+            setting = setting_of(cell.asked, registry)
+            setting.external(setting.shape())
+            seen.add(world)
+        if cell.policy not in POLICIES:
+            make_policy(cell.policy, setting)
+
+
+def run_cell(text: str) -> dict[str, Any]:
+    """Run one cell; a failure is raised with the cell's names."""
+    cell = Cell.of_text(text)
+    began = time.perf_counter()
+    try:
+        setting = setting_of(cell.asked, default_registry())
+        (run,) = run_policies(setting, [cell.policy])
+    except HeadgateError as error:
+        told = f"{', '.join(cell.named.values())}, seed {cell.asked.seed}: {error.message}"
+        raise InputError("CELL_FAILED", told) from None
+    totals = run.totals()
+    return {
+        "key": cell.key,
+        **cell.named,
+        "seed": cell.asked.seed,
+        "replications": cell.asked.replications,
+        "interval_s": cell.asked.interval_s,
+        **{name: None if totals[name] is None else float(totals[name]) for name in Summary.__dataclass_fields__},
+        "took_s": time.perf_counter() - began,
+        **{f"{name}_series": _series(run, name) for name in _SERIES},
+    }
+
+
+def _series(run: Run, name: str) -> list[float] | None:
+    values = run.queues.sum(axis=2) if name == "backlog" else getattr(run, name)
+    return None if values is None else np.asarray(values).mean(axis=1).tolist()
+
+
+def grouped(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Means over the seeds, and half the width of their 95 % confidence intervals, one row for each group."""
+    groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = defaultdict(list)
+    for row in rows:
+        groups[tuple(row[name] for name in ("dataflow", "rates", "variability", "policy"))].append(row)
+    found = []
+    for names, members in groups.items():
+        row = dict(zip(("dataflow", "rates", "variability", "policy"), names, strict=True)) | {"seeds": len(members)}
+        for name in ("omega", "within", "gamma", "cost", "theta", "core_hours", "changes_per_day", "backlog"):
+            values = [each[name] for each in members if each[name] is not None]
+            row[name] = float(np.mean(values)) if values else None
+            spread = 1.96 * float(np.std(values, ddof=1)) / len(values) ** 0.5 if len(values) > 1 else 0.0
+            row[f"{name}_error"] = spread
+        found.append(row)
+    return found

@@ -1,0 +1,59 @@
+"""Try another policy on what was recorded of a live run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from headgate.errors import BadValue, InputError
+from headgate.formats.observation_lines import read_observations
+from headgate.model.graph import Graph
+from headgate.model.registry import Registry
+from headgate.service.load import load
+from headgate.service.simulate import Asked, cloud_of, rates_of
+from headgate.sharing.signature import sign
+from headgate.simulation.dataflow.setting import Setting
+from headgate.simulation.replay import Gap, gap, measured_costs, observed_pool, observed_rates
+
+__all__ = ["replay_gap", "replayed_setting"]
+
+
+def replayed_setting(asked: Asked, path: Path, registry: Registry) -> Setting:
+    """The world of a live run: its rates, what its tasks cost, how its machines performed.
+
+    Rates that are asked for come before those observed; alternates that were never at work keep the costs of the file.
+    """
+    observations = read_observations(path)
+    dataflow = load(asked.dataflow, registry).dataflow
+    signatures = sign(dataflow)
+    sources = [str(name) for name in Graph(dataflow).sources()]
+    given = rates_of(asked.rates, [] if asked.rates else sources, asked.dataflow.parent)
+    wanted = {name: signatures[name] for name in Graph(dataflow).sources() if str(name) not in given}
+    observed = observed_rates(observations, {str(name): each for name, each in wanted.items()})
+    costs = measured_costs(observations, {str(name): each for name, each in signatures.items()})
+    pool = observed_pool(observations)
+    every_s = next(iter(observed.values())).every_s if observed else asked.interval_s
+    span_s = sum(each.seconds for each in observations)
+    try:
+        setting = Setting(
+            dataflow,
+            cloud_of(asked.cloud, asked.dataflow.parent),
+            {**given, **observed},
+            max(1, round(span_s / every_s)),
+            every_s,
+            pool,
+            asked.replications,
+            asked.seed,
+            costs=costs,
+        )
+        return replace(setting, deploy_s=min(asked.deploy_s, every_s))
+    except BadValue as error:
+        raise InputError("BAD_SETTING", f"{error}; expected {error.expected}") from None
+
+
+def replay_gap(dataflow: Path, path: Path, registry: Registry) -> Gap:
+    """How far the simulator is from the live run, fragments as they were."""
+    flow = load(dataflow, registry).dataflow
+    signatures = sign(flow)
+    streams = [(signatures[stream.source], signatures[stream.target]) for stream in flow.streams]
+    return gap(read_observations(path), streams)

@@ -1,0 +1,149 @@
+"""Simulate a dataflow under policies: what would happen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from headgate.errors import BadValue, InputError
+from headgate.formats.cloud_document import load_cloud
+from headgate.model.catalogues import CATALOGUES, catalogue
+from headgate.model.graph import Graph
+from headgate.model.registry import Registry
+from headgate.model.vm_class import Cloud
+from headgate.service.load import load
+from headgate.service.policies import make_policy
+from headgate.simulation.dataflow.run import Run
+from headgate.simulation.dataflow.setting import Setting
+from headgate.simulation.dataflow.simulator import simulate
+from headgate.simulation.rate_text import read_rate
+from headgate.simulation.rates import Rate
+from headgate.simulation.traces import Unit, coefficients, pool_of, read_csv_columns, trace_files, traces_of
+from headgate.simulation.variability import GENERATORS, STEADY, TracePool
+
+__all__ = ["Asked", "cloud_of", "pool_named", "rates_of", "run_policies", "setting_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a simulation is to be of, as it was written."""
+
+    dataflow: Path
+    rates: tuple[str, ...]
+    hours: float = 12.0
+    interval_s: float = 120.0
+    cloud: str = "ec2-2013"
+    variability: str = "none"
+    metric: str | None = None
+    unit: str = "share"
+    replications: int = 1
+    seed: int = 1
+    message_bytes: float = 100.0
+    deploy_s: float = 0.0
+    switch_s: float = 0.0
+    counts_queues: bool = True
+
+
+def setting_of(asked: Asked, registry: Registry) -> Setting:
+    """Everything read and checked; what is wrong is told in one sentence, or with every fault of the dataflow."""
+    dataflow = load(asked.dataflow, registry).dataflow
+    intervals = asked.hours * 3_600 / asked.interval_s
+    if not 1 <= intervals <= 10_000_000:
+        told = f"{asked.hours:g} hours in intervals of {asked.interval_s:g} s"
+        raise InputError("BAD_SETTING", f"{told} are {intervals:g} intervals; expected at least one")
+    rates = rates_of(asked.rates, [str(name) for name in Graph(dataflow).sources()], asked.dataflow.parent)
+    try:
+        return Setting(
+            dataflow,
+            cloud_of(asked.cloud, asked.dataflow.parent),
+            rates,
+            round(intervals),
+            asked.interval_s,
+            pool_named(asked.variability, asked.seed, asked.metric, asked.unit),
+            asked.replications,
+            asked.seed,
+            asked.message_bytes,
+            asked.deploy_s,
+            asked.switch_s,
+            asked.counts_queues,
+        )
+    except BadValue as error:
+        raise InputError("BAD_SETTING", _sentence(error)) from None
+
+
+def _sentence(error: BadValue) -> str:
+    wanted = f"; expected {error.expected}" if error.expected else ""
+    near = f"; did you mean '{error.nearest}'?" if error.nearest else ""
+    return f"{error}{wanted}{near}"
+
+
+def rates_of(texts: Sequence[str], sources: Sequence[str], folder: Path | None = None) -> Mapping[str, Rate]:
+    """Rates by source: ``SOURCE=RATE``, or a rate alone for all sources that have none of their own."""
+    found: dict[str, Rate] = {}
+    for_all = None
+    for text in texts:
+        name, equals, rest = text.partition("=")
+        own = bool(equals) and ":" not in name
+        try:
+            made = read_rate(rest if own else text, folder)
+        except BadValue as error:
+            raise InputError("BAD_RATE", f"rate {text[:60]!r}: {_sentence(error)}") from None
+        if own:
+            found[name.strip()] = made
+        else:
+            for_all = made
+    if for_all is not None:
+        found = {source: found.get(source, for_all) for source in sources} | found
+    return found
+
+
+def cloud_of(name: str, folder: Path | None = None) -> Cloud:
+    """A cloud that comes along, or one from a file."""
+    path = Path(name)
+    if name not in CATALOGUES and path.suffix in (".yaml", ".yml", ".json"):
+        return load_cloud(path if path.exists() or folder is None else folder / path)
+    return catalogue(name)
+
+
+def pool_named(name: str, seed: int, metric: str | None = None, unit: str = "share") -> TracePool:
+    """Machines that are steady (``none``), vary as a generator makes them, or follow recorded traces."""
+    if name == "none":
+        return STEADY
+    if name in GENERATORS:
+        return GENERATORS[name].pool(seed)
+    if unit not in list(Unit):
+        raise InputError("UNKNOWN_UNIT", f"unknown unit {unit[:60]!r}; there is {', '.join(Unit)}")
+    path = Path(name)
+    if not path.exists():
+        there = f"none, {', '.join(GENERATORS)}, or a file or folder of traces"
+        raise InputError("UNKNOWN_VARIABILITY", f"unknown variability {name[:60]!r}; there is {there}")
+    traces = [each for file in trace_files(path) for each in traces_of(_columns(file), str(file), metric)]
+    return pool_of(coefficients(traces, Unit(unit), str(path)), str(path))
+
+
+def _columns(file: Path) -> Mapping[str, Sequence[object]]:
+    if not file.name.endswith(".parquet"):
+        return read_csv_columns(file)
+    try:
+        from headgate.runtime.tables import read_parquet_columns
+    except ModuleNotFoundError as error:
+        told = f"parquet needs the package '{(error.name or '').partition('.')[0]}'; install headgate[spark]"
+        raise InputError("NO_SPARK", told) from None
+    return read_parquet_columns(file)
+
+
+def run_policies(
+    setting: Setting, policies: Sequence[str], progress: Callable[[str, int, int], None] | None = None
+) -> tuple[Run, ...]:
+    """One run for each policy, in the same world."""
+    made = [make_policy(name, setting) for name in policies]
+    runs = []
+    for name, policy in zip(policies, made, strict=True):
+        report = None if progress is None else _named(progress, name)
+        runs.append(replace(simulate(setting, policy, report), policy=name))
+    return tuple(runs)
+
+
+def _named(progress: Callable[[str, int, int], None], name: str) -> Callable[[int, int], None]:
+    return lambda done, of: progress(name, done, of)

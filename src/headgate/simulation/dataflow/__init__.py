@@ -1,0 +1,1 @@
+"""Dataflows on machines that vary, interval by interval: the fluid model of DYN for many replications at once."""

@@ -1,0 +1,133 @@
+"""A dataflow as arrays: tasks in topological order, alternates in columns, streams as pairs of places."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from headgate.errors import Fault, InvalidDataflow
+from headgate.model.dataflow import Dataflow
+from headgate.model.graph import Graph
+from headgate.model.names import TaskId
+
+__all__ = ["Floats", "Ints", "Shape"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shape:
+    """What the simulator needs to know of a dataflow.
+
+    ``cost``, ``selectivity`` and ``value`` have a row for each task and a column for each alternate; tasks with fewer
+    alternates repeat their last one. Streams are sorted by the task that they leave.
+    """
+
+    names: tuple[TaskId, ...]
+    alternates: tuple[tuple[str, ...], ...]
+    cost_s: Floats
+    selectivity: Floats
+    value: Floats
+    stream_source: Ints
+    stream_target: Ints
+    stream_share: Floats
+    """Share of the messages that go down the stream; 1 except where a predicate is known to hold for fewer."""
+
+    stream_returns: npt.NDArray[np.bool_]
+    """Whether the stream is feedback: what it carries arrives in the next interval."""
+
+    sources: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+    @property
+    def tasks(self) -> int:
+        return len(self.names)
+
+    def place(self, task: str) -> int:
+        return self.names.index(TaskId(task))
+
+    @classmethod
+    def of(
+        cls,
+        dataflow: Dataflow,
+        costs: Mapping[tuple[str, str], tuple[float, float]] | None = None,
+        shares: Mapping[tuple[str, str], float] | None = None,
+    ) -> Shape:
+        """From a dataflow; ``costs`` gives (cost_s, selectivity) by (task, alternate) before what the dataflow says.
+
+        Tasks of which no cost is known are faults, all told at once; a selectivity that is not known is 1.
+        """
+        graph = Graph(dataflow)
+        order = graph.order()
+        index = {task: place for place, task in enumerate(order)}
+        width = max(len(graph.tasks[task].alternates) for task in order)
+        cost, selectivity, value = (np.ones((len(order), width)) for _ in range(3))
+        faults = []
+        for place, name in enumerate(order):
+            task = graph.tasks[name]
+            for column in range(width):
+                way = task.alternates[min(column, len(task.alternates) - 1)]
+                known = (costs or {}).get((name, way.name))
+                cost_s, chosen = known or (way.cost_s, way.selectivity)
+                if cost_s is None and column < len(task.alternates):
+                    told = f"alternate '{way.name}' has no cost_s, so that nothing is known of the work it makes"
+                    wanted = "cost_s, the core-seconds per message, beside its type"
+                    faults.append(Fault("NO_COST", told, task=name, expected=wanted))
+                cost[place, column] = 0.0 if cost_s is None else cost_s
+                selectivity[place, column] = 1.0 if chosen is None else chosen
+                value[place, column] = task.relative_values[min(column, len(task.alternates) - 1)]
+        if faults:
+            raise InvalidDataflow(faults)
+        streams = sorted(dataflow.streams, key=lambda stream: (index[stream.source], index[stream.target]))
+        shared = shares or {}
+        return cls(
+            tuple(order),
+            tuple(tuple(way.name for way in graph.tasks[name].alternates) for name in order),
+            cost,
+            selectivity,
+            value,
+            np.array([index[stream.source] for stream in streams], dtype=np.int64),
+            np.array([index[stream.target] for stream in streams], dtype=np.int64),
+            np.array([shared.get((stream.source, stream.target), 1.0) for stream in streams], dtype=np.float64),
+            np.array([stream.feedback for stream in streams], dtype=np.bool_),
+            tuple(index[task] for task in graph.sources()),
+            tuple(sorted(index[task] for task in graph.sinks())),
+        )
+
+    def rates(self, external: Mapping[str, float], active: Ints | None = None) -> Floats:
+        """Messages per second into each task when all of them keep up; feedback is left out.
+
+        >>> from headgate import parse
+        >>> tasks = "tasks: [{id: a, type: opaque, cost_s: 1, selectivity: 3}, {id: b, type: opaque, inputs: [a]}]"
+        >>> Shape.of(parse(tasks, "yaml").dataflow, {("b", "opaque"): (0.5, 1.0)}).rates({"a": 2.0})
+        array([2., 6.])
+        """
+        rates = np.array([external.get(name, 0.0) for name in self.names])
+        chosen = np.zeros(self.tasks, dtype=np.int64) if active is None else active
+        for source, target, share, returns in zip(
+            self.stream_source, self.stream_target, self.stream_share, self.stream_returns, strict=True
+        ):
+            if not returns:
+                rates[target] += rates[source] * self.selectivity[source, chosen[source]] * share
+        return rates
+
+    def kernel_arguments(self) -> tuple[Any, ...]:
+        """The arrays that the compiled step reads."""
+        first = np.searchsorted(self.stream_source, np.arange(self.tasks + 1)).astype(np.int64)
+        is_output = np.zeros(self.tasks, dtype=np.bool_)
+        is_output[list(self.outputs)] = True
+        return (
+            self.cost_s,
+            self.selectivity,
+            self.value,
+            first,
+            self.stream_target,
+            self.stream_share,
+            self.stream_returns,
+            is_output,
+        )

@@ -1,0 +1,37 @@
+"""Random numbers by coordinate: what befalls a thing depends on the seed and on which thing it is, on nothing else.
+
+So one world can be met by many policies: a machine's performance does not change because another was acquired first.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["lots"]
+
+Words = npt.NDArray[np.uint64]
+
+
+def _mixed(word: Words) -> Words:
+    """The finaliser of SplitMix64 (Steele, Lea and Flood 2014)."""
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return word ^ (word >> np.uint64(31))
+
+
+def lots(seed: int, purpose: int, *coordinates: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Numbers in [0, 1), one for each coordinate (arrays are broadcast).
+
+    >>> float(lots(1, 0, 5, 7)) == float(lots(1, 0, [4, 5], [7])[1])
+    True
+    >>> bool(abs(lots(1, 0, np.arange(10_000)).mean() - 0.5) < 0.01)
+    True
+    """
+    with np.errstate(over="ignore"):
+        word = np.asarray(_mixed(np.asarray(seed % 2**64, dtype=np.uint64)))
+        for each in (purpose, *coordinates):
+            number = np.asarray(each).astype(np.uint64)
+            word = _mixed(word + (number + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15))
+    found: npt.NDArray[np.float64] = (word >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return found
