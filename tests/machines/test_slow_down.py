@@ -12,6 +12,9 @@ import pytest
 
 from headgate.machines.processes import end, start
 
+pytestmark = pytest.mark.slow
+"""They measure time, and are true only on a machine that has some to spare."""
+
 ROOT = Path(__file__).parents[2]
 BURN = """
 import sys, time
