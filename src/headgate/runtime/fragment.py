@@ -76,7 +76,7 @@ class RunningFragment:
         """Why it could not be started, if it could not."""
 
         self.admission = Admission(around.trigger_s)
-        admit(self.folder, None)
+        admit(self.folder, self.admission.limit)
         self._ending = False
         self.epochs = Epochs(fragment, around, lambda: self._ending)
         self._at_work = threading.Lock()
