@@ -26,7 +26,10 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("up small:x", "'small:x' is not a VM class with a number"),
         ("up small:150 large:51", "more than 200 machines"),
         ("up --class tiny=1,1g", "is not NAME=CORES,MEMORY,PRICE"),
-        ("up --class tiny=0,1g,1", "VM class 'tiny' is too small for anything: 0 cores of power 1; expected at least one core"),
+        (
+            "up --class tiny=0,1g,1",
+            "VM class 'tiny' is too small for anything: 0 cores of power 1; expected at least one core",
+        ),
         ("up --class fast=1,1g,1,2", "core speed 2; this machine can imitate slower cores than its own"),
         ("up --class tiny=1,100m,1", "Spark's executors need 512 MiB at least"),
     ],

@@ -187,7 +187,7 @@ def waiting(engine: Engine) -> bool:
 @pytest.mark.spark
 def test_the_others_are_exact_beside_a_flood(engine: Engine, tmp_path: Path) -> None:
     with neighbourhood(engine, tmp_path, None) as (feeder, _):
-        engine.submit(flooding(recording(tmp_path), 2_000))
+        engine.submit(flooding(recording(tmp_path), 400))
         wait_for(lambda: waiting(engine), "the flood to be held back", 120)
         assert "rows come than it can take in a trigger" in status(engine, "bad").reason
         lasting(2.0)

@@ -11,6 +11,9 @@ limit is the number of rows that takes the wanted time, reached by steps:
 
 Where the fixed part f alone is as long as the trigger, on a machine with too much to do, fewer rows would make no epoch
 shorter and fewer rows an hour: then at least half of an epoch is spent on rows.
+
+At a start few rows are admitted, and twice as many after each epoch that had time for more: a backlog must not come in
+as one epoch.
 """
 
 from __future__ import annotations
@@ -24,6 +27,9 @@ SHARE = 0.8
 
 LATE = 1.5
 """How many triggers an epoch may take before the fragment is held back."""
+
+FIRST_ROWS = 20_000
+"""What is admitted at a start, when nobody knows yet how long rows take and a backlog may wait."""
 
 FEWEST_ROWS = 100
 """The smallest limit."""
@@ -72,13 +78,13 @@ class Admission:
 
     >>> admission = Admission(trigger_s=0.5)
     >>> [admission.epoch(rows, seconds) for rows, seconds in [(10, 9.0), (500, 2.0), (500, 0.4), (500, 0.4)]]
-    [None, None, None, None]
-    >>> admission.epoch(rows=50_000, seconds=2.4)
-    12500
+    [20000, 20000, 20000, 20000]
+    >>> admission.epoch(rows=20_000, seconds=2.4)
+    5000
     """
 
     trigger_s: float
-    limit: int | None = None
+    limit: int | None = FIRST_ROWS
     _line: _Line = field(default_factory=_Line)
     _epochs: int = 0
     _calm: int = 0

@@ -79,7 +79,7 @@ class RunningFragment:
         """Why it could not be started, if it could not."""
 
         self.admission = Admission(around.trigger_s)
-        admit(self.folder, None)
+        admit(self.folder, self.admission.limit)
         self._raised: str | None = None
         """Why its last epoch failed, if one did."""
 
