@@ -82,7 +82,7 @@ def test_what_cannot_be_run_is_told_and_changes_nothing(
         (_distinct_in_a_window(tmp_path), "TASK_REFUSED", r"task 'bad\.t1'.*Distinct aggregations"),
         (step("opaque", label="dreams"), "CANNOT_RUN", r"task 'bad\.t1' is opaque"),
         (flow("bad", source, narrow, unlike, memory("bad")), "SCHEMA_DOES_NOT_FIT", r"task 'bad\.t2': the streams"),
-        (flow("good", source, memory("other")), "NAME_TAKEN", r"'good' is running already"),
+        (flow("good", source, memory("other")), "NAME_TAKEN", r"'good' is submitted already"),
     ]
     for bad, condition, sentence in cases:
         with pytest.raises(InputError, match=sentence) as raised:

@@ -9,10 +9,10 @@ to them (:mod:`headgate.runtime.fleet`).
 from __future__ import annotations
 
 import os
-import shutil
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
@@ -20,7 +20,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from headgate.billing.journal import UsageJournal
@@ -45,7 +44,8 @@ from headgate.runtime.measuring import MEASURING, Measuring
 from headgate.runtime.metering import PRICE_PER_H, usage_of
 from headgate.runtime.observer import Observed, Observer
 from headgate.runtime.outbox import SinkOutbox
-from headgate.runtime.plan import FED, Kind, Plan, RunningTask, compile_plan
+from headgate.runtime.own_spark import OwnSpark
+from headgate.runtime.plan import FED, Plan, RunningTask, compile_plan
 from headgate.runtime.plans import Plans
 from headgate.runtime.profiler import Profiler
 from headgate.runtime.reachable import check_executors, check_paths, paths_read
@@ -68,9 +68,6 @@ from headgate.sharing.strategy import Deployment, Strategy
 from headgate.store.observations import ObservationHistory
 
 __all__ = ["Applied", "Engine"]
-
-LOG_BYTES = 8_000_000
-"""How much of what Spark prints is kept, and as much again of what it printed before."""
 
 OBSERVE_EVERY_S = 5.0
 """How long the intervals are of which the state directory keeps a history."""
@@ -127,11 +124,11 @@ class Engine:
         self.log = self.state.path / "spark.log"
         """What Spark prints, if this engine has started it."""
 
-        self._own_spark = spark is None
         try:
             self._plans = Plans(self.state.path, self.registry)
             self._set_strategy(strategy)
             self.spark = spark if spark is not None else open_session(master, settings, log=self.log)
+            self._own = OwnSpark(self.spark, spark is None, self.log)
             self.scaling = self._checked_executors(provider)
             self.memory = Memory()
             self.exchange = FileExchange(self.state.path / "exchange")
@@ -174,7 +171,8 @@ class Engine:
             self._fleet.go_on()
             self._meter()
         except BaseException:
-            self._let_go_of_spark()
+            if hasattr(self, "_own"):  # started for an engine that does not come about
+                self._own.stop()
             self.state.close()
             raise
 
@@ -183,11 +181,6 @@ class Engine:
         if not executors.local:
             check_executors(executors, self.state.path)
         return Scaling(executors, provider)
-
-    def _let_go_of_spark(self) -> None:
-        """Stop a Spark that was started for an engine that did not come about."""
-        if self._own_spark and hasattr(self, "spark"):
-            self.spark.stop()
 
     def __enter__(self) -> Engine:
         return self
@@ -417,12 +410,10 @@ class Engine:
     def housekeep(self) -> None:
         """Offer refused rows again, start what could not be, stop what is no longer needed, note what was measured.
 
-        To be called now and then.
-
-        Without it the engine runs all the same, but what has failed is not mended.
+        To be called now and then. Without it the engine runs all the same, but what has failed is not mended.
         """
         with self._lock:
-            self._check_spark()
+            self._own.check()
             self.outbox.retry()
             self._fleet.start_refused()
             for fragment in self._fleet.without_workers()[:1]:  # one at a time: they failed as many started at once
@@ -430,11 +421,12 @@ class Engine:
             self._fleet.start_failed()
             self._fleet.retire()
             self._compact()
-            self._trim_log()
+            self._own.trim_log()
             self._meter()
         if time.monotonic() - self._observed >= OBSERVE_EVERY_S:
             self._observed = time.monotonic()
-            self.history.append(self._observer.observe())
+            with suppress(OSError):  # a full disk; there are more important things to write
+                self.history.append(self._observer.observe())
 
     def _meter(self) -> None:
         """Keep the record of usage up to date."""
@@ -456,22 +448,6 @@ class Engine:
         refused = any(fragment.refusal is not None for fragment in list(self.fragments.values()))
         return refused or bool(self._fleet.without_workers())
 
-    def _check_spark(self) -> None:
-        """Raise when Spark has ended by itself, or its master has ended it, if this engine has started it."""
-        process = getattr(self.spark.sparkContext._gateway, "proc", None)
-        if self._own_spark and process is not None and process.poll() is not None:
-            told = f"Spark's process has ended; its last words are in {self.log}; start again to go on"
-            raise HeadgateError("SPARK_GONE", told)
-        if self._own_spark and not self.scaling.executors.local and self.spark.sparkContext._jsc.sc().isStopped():
-            told = f"Spark's master has let go of this engine; what Spark said is in {self.log}; start again to go on"
-            raise HeadgateError("SPARK_GONE", told)
-
-    def _trim_log(self) -> None:
-        """Keep what Spark prints from filling the disk; it appends, so the file may be cut under its hands."""
-        if self._own_spark and self.log.exists() and self.log.stat().st_size > LOG_BYTES:
-            shutil.copyfile(self.log, self.log.with_name("spark.log.1"))
-            os.truncate(self.log, 0)
-
     def failures(self) -> dict[str, str]:
         """Why fragments have failed, by fragment."""
         found = {name: fragment.failure for name, fragment in self.fragments.items()}
@@ -483,38 +459,7 @@ class Engine:
         Sources that never run dry (rate, socket, Kafka under load, a replay that repeats) keep it waiting. With
         ``despite_failures`` it waits for those that have not failed.
         """
-        while True:
-            before = self._epochs()
-            # One that was started again has yet to do what it failed to do.
-            restarted = [
-                fragment for fragment in self._sources_first() if not self._wait_for(fragment, despite_failures)
-            ]
-            going = [fragment for fragment in self._sources_first() if fragment.failure is None]
-            if not restarted and before == self._epochs() and not any(fragment.has_more() for fragment in going):
-                return
-            time.sleep(0.01)
-
-    def _sources_first(self) -> list[RunningFragment]:
-        found = list(self.fragments.values())  # a copy: others may start and stop fragments meanwhile
-        return sorted(found, key=lambda fragment: fragment.fragment.kind is not Kind.SOURCE)
-
-    def _epochs(self) -> dict[str, int]:
-        return {name: fragment.last.epoch for name, fragment in list(self.fragments.items())}
-
-    def _wait_for(self, fragment: RunningFragment, despite_failures: bool) -> bool:
-        """Wait until a fragment has read all there is; returns whether it did not have to be started again instead."""
-        try:
-            if fragment.query is not None:
-                fragment.query.processAllAvailable()
-        except PySparkException as error:
-            reason = fragment.failure or str(error)
-            if fragment in self._fleet.without_workers():
-                with self._lock:
-                    self._fleet.restart(fragment)
-                return False
-            if not despite_failures:
-                raise HeadgateError("FRAGMENT_FAILED", f"fragment {fragment.fragment.id} failed: {reason}") from None
-        return True
+        self._fleet.wait_until_idle(self._lock, despite_failures)
 
     def status(self) -> tuple[list[DataflowStatus], list[FragmentStatus]]:
         """How dataflows and fragments are doing."""
@@ -567,11 +512,10 @@ class Engine:
         with self._lock:
             self._stopped = True
             try:
-                self._check_spark()
+                self._own.check()
                 self.aside.stop()
                 self._fleet.stop()
-                if self._own_spark:
-                    self.spark.stop()
+                self._own.stop()
             except HeadgateError:
                 pass  # there is nothing left to stop
             finally:

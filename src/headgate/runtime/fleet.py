@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
@@ -195,6 +197,43 @@ class Fleet:
         """Let a fragment heed the smallest of its roots' limits."""
         roots = fragment.fragment.roots if fragment.fragment.kind not in FED else ()
         set_limit(fragment.folder, min((snapshot.limits[r] for r in roots if r in snapshot.limits), default=None))
+
+    # waiting
+
+    def wait_until_idle(self, lock: AbstractContextManager[object], despite_failures: bool) -> None:
+        """Wait until all that sources have to give has been put out; fragments are started again under the lock."""
+        while True:
+            before = self._epochs()
+            # One that was started again has yet to do what it failed to do.
+            restarted = [f for f in self._sources_first() if not self._wait_for(f, lock, despite_failures)]
+            going = [fragment for fragment in self._sources_first() if fragment.failure is None]
+            if not restarted and before == self._epochs() and not any(fragment.has_more() for fragment in going):
+                return
+            time.sleep(0.01)
+
+    def _sources_first(self) -> list[RunningFragment]:
+        found = list(self.running.values())  # a copy: others may start and stop fragments meanwhile
+        return sorted(found, key=lambda fragment: fragment.fragment.kind is not Kind.SOURCE)
+
+    def _epochs(self) -> dict[str, int]:
+        return {name: fragment.last.epoch for name, fragment in list(self.running.items())}
+
+    def _wait_for(
+        self, fragment: RunningFragment, lock: AbstractContextManager[object], despite_failures: bool
+    ) -> bool:
+        """Wait until a fragment has read all there is; returns whether it did not have to be started again instead."""
+        try:
+            if fragment.query is not None:
+                fragment.query.processAllAvailable()
+        except PySparkException as error:
+            reason = fragment.failure or str(error)
+            if fragment in self.without_workers():
+                with lock:
+                    self.restart(fragment)
+                return False
+            if not despite_failures:
+                raise HeadgateError("FRAGMENT_FAILED", f"fragment {fragment.fragment.id} failed: {reason}") from None
+        return True
 
     def stop(self) -> None:
         """Stop every fragment after the epoch under way."""

@@ -1,0 +1,49 @@
+"""A Spark that an engine has started, or was handed: watched, and stopped by who started it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from headgate.errors import HeadgateError
+
+__all__ = ["OwnSpark"]
+
+LOG_BYTES = 8_000_000
+"""How much of what Spark prints is kept, and as much again of what it printed before."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnSpark:
+    """A session, and whether the engine has started it."""
+
+    session: SparkSession
+    started: bool
+    log: Path
+    """What Spark prints, if the engine has started it."""
+
+    def check(self) -> None:
+        """Raise when it has ended by itself, or its master has ended it, if the engine has started it."""
+        context = self.session.sparkContext
+        process = getattr(context._gateway, "proc", None)
+        if self.started and process is not None and process.poll() is not None:
+            told = f"Spark's process has ended; its last words are in {self.log}; start again to go on"
+            raise HeadgateError("SPARK_GONE", told)
+        if self.started and not (context.master or "").startswith("local") and context._jsc.sc().isStopped():
+            told = f"Spark's master has let go of this engine; what Spark said is in {self.log}; start again to go on"
+            raise HeadgateError("SPARK_GONE", told)
+
+    def trim_log(self) -> None:
+        """Keep what it prints from filling the disk; it appends, so the file may be cut under its hands."""
+        if self.started and self.log.exists() and self.log.stat().st_size > LOG_BYTES:
+            shutil.copyfile(self.log, self.log.with_name("spark.log.1"))
+            os.truncate(self.log, 0)
+
+    def stop(self) -> None:
+        """Stop it, if the engine has started it."""
+        if self.started:
+            self.session.stop()
