@@ -16,7 +16,8 @@ from headgate.service.size import load_asked, size
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SIZING = sorted((EXAMPLES / "sizing").iterdir())
-NOT_DATAFLOWS = {EXAMPLES / "demo.py", EXAMPLES / "city_data.py", *SIZING}
+EXPERIMENT = EXAMPLES / "simulation" / "variability.yaml"
+NOT_DATAFLOWS = {EXAMPLES / "demo.py", EXAMPLES / "city_data.py", EXPERIMENT, *SIZING}
 DATAFLOWS = sorted(
     path
     for path in EXAMPLES.rglob("*")
@@ -32,6 +33,13 @@ def test_valid_and_without_notices(path: Path) -> None:
 @pytest.mark.parametrize("path", SIZING, ids=lambda path: path.name)
 def test_sizing_files_are_valid_and_can_be_had(path: Path) -> None:
     assert size(load_asked(path)).processors > 0
+
+
+def test_the_experiment_is_valid() -> None:
+    pytest.importorskip("numpy")
+    from headgate.service.experiment import load_experiment
+
+    assert len(load_experiment(EXPERIMENT).cells) == 36
 
 
 def test_the_four_word_counts_are_one_value() -> None:

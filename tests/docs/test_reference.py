@@ -51,7 +51,8 @@ def test_the_commands_page_tells_every_command_and_option() -> None:
     wanted = {
         name: {
             max((option for option in parameter.opts), key=len)
-            for parameter in command.params
+            for each in (command, *getattr(command, "commands", {}).values())
+            for parameter in each.params
             if parameter.param_type_name == "option" and parameter.name != "help"
         }
         for name, command in commands.items()

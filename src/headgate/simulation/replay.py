@@ -141,17 +141,18 @@ def gap(observations: Sequence[Observation], streams: Sequence[tuple[Signature, 
     costs = {}
     taken: dict[str, Floats] = {}
     behind: dict[str, Floats] = {}
+    reached: dict[str, float] = {}
     for name, rows in fragments.items():
         rows_in = np.array([0.0 if row is None else row.rows_in for row in rows])
         waiting = np.array([0.0 if row is None else row.rows_behind for row in rows])
         came = np.maximum(rows_in + np.diff(waiting, prepend=0.0), 0.0)
         even, every_s = _even(seen, came.tolist())
-        taken[name], behind[name] = rows_in, waiting
+        taken[name], behind[name], reached[name] = rows_in, waiting, float(came.sum())
         costs[name] = _busy_cost_s(seen, rows)
         if not feeds[name]:
             rates[name] = Recorded(tuple(even.tolist()), every_s)
     total = {name: float(rows.sum()) for name, rows in taken.items()}
-    flow = _flow(fragments, feeds, costs, total)
+    flow = _flow(fragments, feeds, costs, total, reached)
     cloud = Cloud("observed", (VmClass("fragment", 1, 1.0, 1e9, Decimal(1)),), latency_s=0.0)
     setting = Setting(flow, cloud, rates, len(even), every_s)
     simulator = Simulator(setting)
@@ -206,13 +207,14 @@ def _flow(
     fragments: Mapping[str, object],
     feeds: Mapping[str, Sequence[str]],
     costs: Mapping[str, float],
-    total: Mapping[str, float],
+    taken: Mapping[str, float],
+    reached: Mapping[str, float],
 ) -> Dataflow:
-    """Fragments as opaque tasks; what one sends on is the share of its rows that its readers took."""
+    """Fragments as opaque tasks; what one sends on is what reached its readers for each row that it took."""
     tasks, streams = [], []
     for name in fragments:
         readers = [reader for reader, sources in feeds.items() if name in sources]
-        sent = max((total[reader] / max(total[name], 1.0) for reader in readers), default=1.0)
+        sent = max((reached[reader] / max(taken[name], 1.0) for reader in readers), default=1.0)
         work = Alternate("as-it-was", "opaque", Config({"label": name}), 1.0, costs[name], sent)
         ports = Ports(
             (Port(PortName("in")),) if feeds[name] else (),

@@ -1,0 +1,158 @@
+"""``headgate simulate``: answers, pictures, pages, and one clear sentence for everything that is wrong."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from headgate.formats import write
+from headgate.formats.observation_lines import write_observations
+from headgate.simulation.dataflow.cluster import SimulatedCluster
+from headgate.simulation.dataflow.simulator import Simulator
+from headgate.simulation.rates import Steps
+from tests.cli.terminal import headgate
+from tests.simulation.dataflow.worlds import dataflow, each_alone, setting
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "simulation"
+ROAD = EXAMPLES / "linear_road.yaml"
+RATES = ("--rate", "random-walk:50", "--rate", "weather=0.5")
+CLOUD = """\
+name: ours
+billing: minute
+classes:
+  - {name: only, cores: 8, core_power: 2, price_per_h: 0.4, boot_s: 20}
+"""
+
+
+def test_policies_are_compared_in_one_world() -> None:
+    ran = headgate("simulate", ROAD, *RATES, "--hours", "3", "--policy", "static", "--policy", "threshold")
+    assert ran.status == 0, ran.err
+    assert "linear_road: 8 tasks, 3 h in intervals of 120 s on ec2-2013" in ran.out
+    facts = headgate(
+        "simulate", ROAD, *RATES, "--hours", "3", "--policy", "static", "--policy", "threshold", "--variability", "ec2",
+        "--json",
+    ).json  # fmt: skip
+    static, threshold = facts["policies"]["static"], facts["policies"]["threshold"]
+    assert threshold["omega"] > 0.85 > static["omega"]
+    assert threshold["cost"] > static["cost"]
+    again = headgate("simulate", ROAD, *RATES, "--hours", "3", "--variability", "ec2", "--json").json
+    assert again["policies"]["static"] == static
+
+
+def test_pictures_and_pages_are_whole_in_themselves(tmp_path: Path) -> None:
+    ran = headgate(
+        "simulate", ROAD, *RATES, "--hours", "1", "--replications", "3",
+        "--plot", tmp_path / "run.svg", "--report", tmp_path / "run.html",
+    )  # fmt: skip
+    assert ran.status == 0, ran.err
+    assert (tmp_path / "run.svg").read_text().count("<svg") == 1
+    page = (tmp_path / "run.html").read_text()
+    assert "linear_road, simulated" in page
+    assert "<svg" in page
+    assert not re.search(r'(src|href)="https?://', page)
+    assert headgate("simulate", ROAD, *RATES, "--plot", tmp_path / "run.svg").status == 2
+
+
+def test_a_cloud_of_ones_own(tmp_path: Path) -> None:
+    (tmp_path / "ours.yaml").write_text(CLOUD)
+    facts = headgate("simulate", ROAD, *RATES, "--cloud", tmp_path / "ours.yaml", "--hours", "0.5", "--json").json
+    assert facts["cloud"] == "ours"
+    cost = facts["policies"]["static"]["cost"]
+    assert cost == pytest.approx(round(cost / 0.2) * 0.2)  # half an hour of whole machines
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((), "no rate is given for source 'weather', 'reports'"),
+        (("--rate", "reports=50"), "no rate is given for source 'weather'"),
+        (("--rate", "50", "--rate", "report=50"), "did you mean 'reports'?"),
+        (("--rate", "random-wlak:50"), "unknown kind of rate 'random-wlak'"),
+        (("--rate", "random-walk:fifty"), "'fifty' in a rate of kind random-walk is not a number"),
+        (("--rate", "constant:-5"), "rate_per_s is -5"),
+        (("--rate", "sinusoid:75"), "sinusoid lacks a number"),
+        (("--rate", "steps:0=1,5"), "step '5' has no rate"),
+        (("--rate", "recorded:none.csv"), "cannot read"),
+        ((*RATES, "--policy", "statik"), "did you mean 'static'?"),
+        ((*RATES, "--cloud", "ec2-201"), "did you mean 'ec2-2013'?"),
+        ((*RATES, "--cloud", "none.yaml"), "none.yaml"),
+        ((*RATES, "--variability", "ec3"), "unknown variability 'ec3'"),
+        ((*RATES, "--interval", "2 weeks"), "not a span of time"),
+        ((*RATES, "--hours", "0"), "0 intervals"),
+        ((*RATES, "--plot", "x.gif"), "expected .svg or .png"),
+        ((*RATES, "--unit", "bananas", "--variability", str(EXAMPLES)), "unknown unit 'bananas'"),
+        ((*RATES, "--replay", "none.jsonl"), "cannot read none.jsonl"),
+    ],
+)
+def test_what_is_wrong_is_told_in_a_sentence(arguments: tuple[str, ...], told: str) -> None:
+    ran = headgate("simulate", ROAD, *arguments)
+    assert ran.status == 2
+    assert told in ran.err
+    assert "internal error" not in ran.err
+    assert len(ran.err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("{name: v, cores: 4, price_per_h: 0}", "price of 0"),
+        ("{name: v, cores: 0, price_per_h: 1}", "too small for anything"),
+        ("{name: v, cores: 4, price_per_h: 1, bandwidth_mbit_per_s: 0}", "no message could reach it"),
+        ("{name: v, cores: 4}", "price_per_h"),
+        ("{name: v, cores: 4, price_per_h: 1, boots_s: 3}", "did you mean 'boot_s'"),
+    ],
+)
+def test_clouds_that_cannot_be_are_told_with_their_line(tmp_path: Path, line: str, told: str) -> None:
+    path = tmp_path / "cloud.yaml"
+    path.write_text(f"classes:\n  - {{name: good, cores: 1, price_per_h: 1}}\n  - {line}\n")
+    ran = headgate("simulate", ROAD, *RATES, "--cloud", path)
+    assert ran.status == 2
+    assert told in ran.err
+    assert "cloud.yaml:3" in ran.err
+
+
+def test_a_dataflow_without_costs_is_told_of_all_its_tasks() -> None:
+    ran = headgate("simulate", EXAMPLES.parent / "city" / "alarms.yaml", "--rate", "5")
+    assert ran.status == 2
+    assert ran.err.count("has no cost_s") > 3
+
+
+def test_yesterday_can_be_tried_with_another_policy(tmp_path: Path) -> None:
+    flow = dataflow({"a": (0.01, 1.0), "b": (0.02, 1.0)}, [("a", "b")])
+    (tmp_path / "flow.yaml").write_text(write(flow, "yaml"))
+    world = setting(flow, 0.0, rates={"a": Steps(((0.0, 50.0), (1_200.0, 260.0), (2_400.0, 60.0)))}, interval_s=60.0)
+    simulator = Simulator(world)
+    simulator.deploy(each_alone({"a": 2, "b": 3}))
+    cluster = SimulatedCluster(simulator)
+    seen = []
+    while not simulator.over:
+        simulator.advance()
+        seen.append(cluster.observe())
+    write_observations(tmp_path / "seen.jsonl", seen)
+    arguments = ("simulate", tmp_path / "flow.yaml", "--replay", tmp_path / "seen.jsonl", "--policy", "threshold")
+    facts = headgate(*arguments, "--json").json
+    assert facts["spark_gap"] <= 0.15
+    assert facts["hours"] == pytest.approx(0.5)
+    assert facts["policies"]["threshold"]["omega"] > 0.8
+    assert "throughput" in headgate(*arguments).out
+
+
+def test_the_files_of_the_benchmarks_are_the_examples() -> None:
+    from headgate import bench
+
+    folder = Path(bench.__file__).parent / "dataflows"
+    for file in folder.iterdir():
+        assert file.read_bytes() == (EXAMPLES / file.name).read_bytes()
+
+
+def test_recorded_rates_are_found_beside_the_dataflow(tmp_path: Path) -> None:
+    shutil.copy(ROAD, tmp_path / "road.yaml")
+    (tmp_path / "day.csv").write_text("t_s,messages\n0,3000\n60,6000\n120,3000\n")
+    facts = headgate("simulate", tmp_path / "road.yaml", "--rate", "recorded:day.csv", "--hours", "1", "--json")
+    assert facts.status == 0, facts.err
+    (tmp_path / "day.csv").write_text("t_s,messages\n0,3000\n60,6000\n300,3000\n")
+    ran = headgate("simulate", tmp_path / "road.yaml", "--rate", "recorded:day.csv")
+    assert "day.csv:4: 240 s after the row before, where others are 60 s apart" in ran.err
