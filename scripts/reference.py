@@ -14,11 +14,13 @@ from pathlib import Path
 import yaml
 from pydantic import BaseModel
 
+from headgate.drawing.runs import draw_runs
 from headgate.drawing.svg import to_svg
 from headgate.formats import document
 from headgate.model.registry import Registry
 from headgate.model.task_type import Role, TaskType
 from headgate.service.load import load
+from headgate.service.simulate import Asked, run_policies, setting_of
 from headgate.service.size import latency_picture, load_asked, size
 from headgate.sharing.merge import merge
 from headgate.tasks import BUILT_IN
@@ -62,6 +64,7 @@ def files() -> dict[Path, str]:
         pictures / "merged.svg": merged_picture(),
     }
     written[pictures / "latency.svg"] = latency_picture_of("sizing/logos.yaml", latency_s=2.0)
+    written[pictures / "simulated.svg"] = simulated_picture()
     for name, example in PICTURES.items():
         written[pictures / f"{name}.svg"] = to_svg(dataflow_of(example), REGISTRY)
     return written
@@ -166,6 +169,12 @@ def dataflow_of(example: str):
 def latency_picture_of(example: str, latency_s: float) -> str:
     asked = replace(load_asked(ROOT / "examples" / example), processors=None, latency_max_s=latency_s)
     return latency_picture(asked, size(asked), ".svg").decode("utf-8")
+
+
+def simulated_picture() -> str:
+    road = ROOT / "examples" / "simulation" / "linear_road.yaml"
+    asked = Asked(road, ("random-walk:50", "weather=0.5"), variability="ec2")
+    return draw_runs(run_policies(setting_of(asked, REGISTRY), ["static", "threshold"]), ".svg").decode("utf-8")
 
 
 def merged_picture() -> str:

@@ -108,7 +108,7 @@ def load_experiment(path: Path, registry: Registry | None = None) -> Experiment:
                 digests[file] = hashlib.sha256(file.read_bytes()).hexdigest()
             except OSError as error:
                 told = (error.strerror or str(error)).lower()
-                raise InputError("CANNOT_READ", f"cannot read {file}: {told}") from None
+                raise InputError("UNREADABLE_FILE", f"cannot read {file}: {told}") from None
         named = {"dataflow": Path(flow).stem, "policy": policy, "rates": rates, "variability": Path(variability).name}
         cells.append(Cell(_key(asked, policy, digests[file]), named, asked, policy))
     _check(cells, registry or default_registry())

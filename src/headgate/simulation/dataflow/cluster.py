@@ -50,7 +50,7 @@ class SimulatedCluster:
         self._index = {signature: place for place, signature in enumerate(self._signatures)}
         if len(self._index) < len(self._signatures):
             told = f"dataflow '{dataflow.name}' has two equivalent tasks; leave one of them out"
-            raise InputError("DUPLICATE_TASK_SIMULATED", told)
+            raise InputError("DUPLICATE_TASK", told)
         self._types = [tasks[name].type for name in simulator.shape.names]
         self._seen_step = 0
         self._seen_done, self._seen_sent = (np.zeros(simulator.shape.tasks) for _ in range(2))
