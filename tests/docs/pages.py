@@ -6,7 +6,7 @@ What a block's language asks for:
   ``$ echo $?`` shows the exit status of the command before;
 - ``python``: run, as a session when it begins with ``>>>``;
 - ``yaml``, ``json``, ``xml``: a dataflow must be valid, and so must a part of one, but for the tasks that it lacks;
-  YAML with operators is a file for ``headgate queue``;
+  YAML with operators is a file for ``headgate queue``, YAML with classes a cloud for ``headgate simulate``;
 - ``toml``: the entry points of a package that adds task types are installed until the page ends.
 
 A block whose first line is a comment with a file's name is also written to that file, for later blocks to use. Files
@@ -23,7 +23,7 @@ import re
 import shlex
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -33,6 +33,7 @@ from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
 
 from headgate import InvalidDataflow, default_registry, parse
 from headgate.cli.main import main
+from headgate.formats.cloud_document import load_cloud
 from headgate.model.registry import ENTRY_POINT_GROUP
 from headgate.service.size import load_asked
 
@@ -127,7 +128,9 @@ def _commands(text: str) -> Iterator[tuple[str, str]]:
 def _check_yaml(example: Example) -> str | None:
     text = str(example.parsed)
     if re.search(r"^operators:", text, re.MULTILINE):
-        return _sizing_faults(text)
+        return _file_faults(text, "sizing.yaml", load_asked)
+    if re.search(r"^classes:", text, re.MULTILINE):
+        return _file_faults(text, "cloud.yaml", load_cloud)
     if re.search(r"^tasks:", text, re.MULTILINE):
         return _faults(text, "yaml")
     if re.match(r"(#[^\n]*\n)*- ", text):
@@ -144,13 +147,13 @@ def _check_xml(example: Example) -> str | None:
     return _faults(str(example.parsed), "xml")
 
 
-def _sizing_faults(text: str) -> str | None:
-    path = Path(_file_name(text) or "sizing.yaml")
+def _file_faults(text: str, name: str, load: Callable[[Path], object]) -> str | None:
+    path = Path(_file_name(text) or name)
     path.write_text(text, encoding="utf-8")
     if path.name.startswith("broken"):
         return None
     try:
-        load_asked(path)
+        load(path)
     except InvalidDataflow as error:
         return "\n".join(map(str, error.faults))
     return None
