@@ -78,8 +78,8 @@ def test_a_cell_that_fails_says_why(spark: SparkSession, grid: Path, tmp_path: P
     experiment = load_experiment(grid)
     cells = [(cell.key, cell.as_text()) for cell in experiment.cells[:1]]
     (grid.parent / "linear_road.yaml").unlink()
-    with pytest.raises(InputError, match="a simulation failed: .*linear_road"):
-        run_waves(spark, cells, run_cell, COLUMNS, tmp_path / "results", lambda done, of: None)
+    with pytest.raises(InputError, match=r"a simulation failed: .*linear_road"):
+        run_waves(spark, cells, run_cell, COLUMNS, tmp_path / "results", lambda *_: None)
 
 
 @pytest.mark.parametrize(

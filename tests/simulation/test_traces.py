@@ -13,7 +13,7 @@ from headgate.errors import InputError
 from headgate.service.simulate import pool_named
 from headgate.simulation.traces import Unit, coefficients, pool_of, read_csv_columns, trace_files, traces_of
 
-LONG = {
+LONG: dict[str, list[Any]] = {
     "vm": ["a"] * 4 + ["b"] * 4,
     "t_s": [0, 300, 600, 900] * 2,
     "cpu": [1.0, 0.5, 1.0, 1.0, 0.8, 0.8, 0.4, 0.8],

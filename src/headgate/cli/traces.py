@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -58,8 +59,9 @@ def analyse(
         raise InputError("UNKNOWN_UNIT", f"unknown unit {unit[:60]!r}; there is {', '.join(Unit)}")
     slot_s = seconds("--slot", slot)
     files = trace_files(path)
-    spark = open_session(master, log=Path("headgate-spark.log") if master.startswith("spark") else None)
-    found = analysed(spark, files, Unit(unit), metric or (), slot_s)
+    with tempfile.TemporaryDirectory(prefix="headgate-") as folder:
+        spark = open_session(master, log=Path(folder) / "spark.log")
+        found = analysed(spark, files, Unit(unit), metric or (), slot_s, lambda step: typer.echo(f"  {step}", err=True))
     if plots is not None:
         _draw(found, plots)
     if as_json:

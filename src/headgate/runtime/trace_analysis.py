@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession, Window
@@ -24,16 +24,21 @@ def analyse(
     unit: Unit = Unit.RATE,
     metrics: Sequence[str] = (),
     slot_s: float = 300.0,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> tuple[MetricStatistics, ...]:
-    """One value for each metric, those of one table in the order of its columns."""
+    """One value for each metric: those asked for in their order, otherwise by name."""
+    progress(f"reading {len(files):,} files")
     measured = _measured(spark, files, metrics).persist()
     try:
         _check(measured, unit)
+        progress("how performance is spread")
         shares = _normalised(measured, unit)
         slots = _slots(shares, slot_s).persist()
         try:
             performance = _performance(shares)
+            progress("how it changes")
             changes = _changes(slots)
+            progress("how machines differ")
             boxes = _boxes(slots)
         finally:
             slots.unpersist()

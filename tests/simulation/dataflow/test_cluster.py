@@ -162,7 +162,7 @@ def test_thresholds_follow_the_load_and_let_machines_go_when_their_hour_ends() -
 
 
 def test_thresholds_must_be_in_order() -> None:
-    with pytest.raises(BadValue, match="thresholds of 0.5, 0.3"):
+    with pytest.raises(BadValue, match=r"thresholds of 0\.5, 0\.3"):
         Threshold(cloud(), each_alone({"a": 1}), target=0.3)
 
 
