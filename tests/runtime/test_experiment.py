@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from headgate.errors import InputError, InvalidDataflow
 from headgate.runtime.experiment_job import finished_keys, read_results, run_waves
 from headgate.service.experiment import COLUMNS, grouped, load_experiment, run_cell
+from tests.cli.terminal import headgate
 
 pytestmark = pytest.mark.spark
 
@@ -97,3 +98,17 @@ def test_all_is_checked_before_anything_runs(grid: Path, old: str, new: str, tol
     grid.write_text(GRID.replace(old, new))
     with pytest.raises((InputError, InvalidDataflow), match=told):
         load_experiment(grid)
+
+
+def test_the_command_writes_results_and_a_page(spark: SparkSession, grid: Path, tmp_path: Path) -> None:
+    grid.write_text(GRID.replace("seeds: 2", "seeds: 1").replace("[none, ec2]", "[none]"))
+    ran = headgate("experiment", grid, "--out", tmp_path / "out", "--master", "local[2]")
+    assert ran.status == 0, ran.err
+    assert "4 of 4 cells" in ran.err
+    assert ran.out.count("linear_road") == 4
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "Experiment small" in page
+    assert "<svg" in page
+    again = headgate("experiment", grid, "--out", tmp_path / "out", "--master", "local[2]", "--json")
+    assert again.json["cells"] == 4
+    assert "0 of 4 cells" not in again.err

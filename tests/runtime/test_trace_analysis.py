@@ -12,6 +12,7 @@ from headgate.errors import InputError
 from headgate.runtime.trace_analysis import analyse
 from headgate.simulation.traces import Unit, trace_files
 from headgate.simulation.variability import EC2
+from tests.cli.terminal import headgate
 
 pytestmark = pytest.mark.spark
 
@@ -75,3 +76,16 @@ def test_wide_tables_units_and_what_is_wrong(spark: SparkSession, tmp_path: Path
     (tmp_path / "wide.csv").write_text("vm,t_s,cpu\nx,0,1\n")
     with pytest.raises(InputError, match="did you mean 'cpu'"):
         analyse(spark, trace_files(tmp_path), metrics=["cpuu"])
+
+
+def test_the_command_tells_and_draws(spark: SparkSession, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    rows = [(f"vm{n}", 300.0 * at, 10.0 + (n + at) % 5) for n in range(3) for at in range(8)]
+    _long(tmp_path / "t.csv", rows)
+    ran = headgate("traces", "analyse", tmp_path, "--plots", tmp_path / "pictures", "--master", "local[2]")
+    assert ran.status == 0, ran.err
+    assert "cpu" in ran.out.splitlines()[1]
+    assert "how machines differ" in ran.err
+    assert {file.name for file in (tmp_path / "pictures").iterdir()} == {"figure1.svg", "figure2.svg"}
+    assert headgate("traces", "analyse", tmp_path, "--unit", "bananas").status == 2
+    assert "no folder or file" in headgate("traces", "analyse", tmp_path / "none").err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -108,6 +109,10 @@ class Run:
         """The machines that were paid for, by replication and in the order in which they were acquired."""
         return tuple(each.held(self.setting.cloud) for each in self.booked)
 
+    @cached_property
+    def _changes(self) -> Counter[int | None]:
+        return Counter(each.replication for each in self.decisions)
+
     def bill(self, replication: int = 0) -> Decimal:
         """What the machines of a replication cost, to the last digit."""
         return sum((each.cost for each in self.machines if each.replication == replication), Decimal())
@@ -116,7 +121,6 @@ class Run:
         low, high = self.setting.dataflow.service_level.throughput_band
         omega = self.omega[:, replication]
         theta = self.theta
-        changes = sum(each.replication == replication for each in self.decisions)
         return Summary(
             float(omega.mean()),
             float(self.gamma[:, replication].mean()),
@@ -124,7 +128,7 @@ class Run:
             None if theta is None else float(theta[-1, replication]),
             float((omega >= low).mean()),
             int(((omega < low) | (omega > high)).sum()),
-            float(changes / self.hours[-1] * 24),
+            float(self._changes[replication] / self.hours[-1] * 24),
             float(self.cores[:, replication].sum() * self.setting.interval_s / 3_600),
             float(self.queues[-1, replication].sum() + self.in_transit[replication]),
         )
