@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
 
-from headgate.adaptation.cluster import (
-    AcquireMachine,
-    Action,
-    PlaceInstances,
-    ReleaseMachine,
-    SetPartitions,
-    SwitchAlternate,
-)
-from headgate.errors import BadValue, InputError
+from headgate.adaptation.cluster import AcquireMachine, Action, PlaceInstances, ReleaseMachine, SwitchAlternate
+from headgate.errors import InputError
 from headgate.model.graph import Graph
 from headgate.model.names import Signature
 from headgate.model.observation import (
@@ -28,6 +20,7 @@ from headgate.model.observation import (
     WorkerObservation,
 )
 from headgate.sharing.signature import sign
+from headgate.simulation.dataflow.rehearsal import Rehearsal
 from headgate.simulation.dataflow.simulator import Simulator
 from headgate.simulation.dataflow.sojourn import sojourns
 
@@ -164,7 +157,7 @@ class SimulatedCluster:
 
     def apply(self, actions: Sequence[Action]) -> None:
         """Do all of some actions or, if one cannot be done, none, and say why."""
-        steps = self._rehearse(actions)
+        steps = Rehearsal(self.simulator, self.row, self._index).resolved(actions)
         sim, row = self.simulator, self.row
         new: dict[str, int] = {}
         for step in steps:
@@ -189,81 +182,3 @@ class SimulatedCluster:
         found = self.simulator.fleet.slot_of(self.row, machine, self.simulator.now_s)
         assert found is not None
         return found
-
-    def _rehearse(self, actions: Sequence[Action]) -> list[Action]:
-        """Raise unless all of the actions can be done, one after the other; numbers of cores become placements."""
-        sim, row = self.simulator, self.row
-        fleet, now_s = sim.fleet, sim.now_s
-        numbers = fleet.number[row]
-        slots = fleet.working(row, now_s).tolist()
-        spare = fleet.free_cores(row)
-        free = {f"vm-{numbers[slot]}": int(spare[slot]) for slot in slots}
-        has: dict[str, dict[int, int]] = defaultdict(dict)
-        for slot, place in np.argwhere(fleet.placed[row] > 0).tolist():
-            has[f"vm-{numbers[slot]}"][place] = int(fleet.placed[row, slot, place])
-        steps: list[Action] = []
-        for action in actions:
-            match action:
-                case AcquireMachine(vm_class, machine):
-                    try:
-                        kind = sim.setting.cloud.vm_class(vm_class)
-                    except BadValue as error:
-                        raise _refused(str(error)) from None
-                    if machine in free:
-                        raise _refused(f"there is a machine '{machine}' already")
-                    name = machine or f"unnamed {len(steps)}"
-                    free[name] = kind.cores
-                    steps.append(AcquireMachine(vm_class, name))
-                    continue
-                case ReleaseMachine(machine):
-                    if machine not in free:
-                        raise _refused(f"there is no machine '{machine[:60]}'")
-                    del free[machine]
-                    has.pop(machine, None)
-                case SwitchAlternate(task, alternate):
-                    place = self._known(task)
-                    if alternate not in sim.shape.alternates[place]:
-                        there = ", ".join(sim.shape.alternates[place])
-                        told = f"task '{sim.shape.names[place]}' has no alternate '{alternate[:60]}'; there is {there}"
-                        raise _refused(told)
-                case PlaceInstances(task, machine, cores):
-                    place = self._known(task)
-                    if machine not in free:
-                        raise _refused(f"there is no machine '{machine[:60]}'")
-                    more = cores - has[machine].get(place, 0)
-                    if cores < 0 or more > free[machine]:
-                        told = f"task '{sim.shape.names[place]}' is to have {cores} cores of machine '{machine}'"
-                        raise _refused(f"{told}, where {free[machine] + cores - more} can be had")
-                    free[machine] -= more
-                    has[machine][place] = cores
-                case SetPartitions(task, partitions):
-                    place = self._known(task)
-                    if partitions is None or partitions < 0:
-                        told = f"task '{sim.shape.names[place]}' has cores of its own in a simulation"
-                        raise _refused(f"{told}; say how many")
-                    more = partitions - sum(placed.get(place, 0) for placed in has.values())
-                    if more > sum(free.values()):
-                        told = f"task '{sim.shape.names[place]}' is to have {partitions} cores"
-                        raise _refused(f"{told}, {more} more than now, and {sum(free.values())} are free")
-                    # More cores where it has most already, fewer where it has fewest.
-                    order = sorted(free, key=lambda name: (-1 if more > 0 else 1) * has[name].get(place, 0))
-                    for name in order:
-                        mine = has[name].get(place, 0)
-                        step = min(more, free[name]) if more > 0 else max(more, -mine)
-                        if step:
-                            free[name] -= step
-                            has[name][place] = mine + step
-                            more -= step
-                            steps.append(PlaceInstances(task, name, mine + step))
-                    continue
-            steps.append(action)
-        return steps
-
-    def _known(self, task: Signature) -> int:
-        if task not in self._index:
-            raise _refused(f"there is no task '{task[:60]}'")
-        return self._index[task]
-
-
-def _refused(why: str) -> InputError:
-    return InputError("ACTION_REFUSED", f"nothing was done: {why}")
