@@ -24,7 +24,7 @@ class BreakEven:
     ``cost_at_min``; both are for the same span of time.
 
     >>> even = BreakEven(1.0, 0.7075, 80, 60)
-    >>> even.sigma, even.profit(1.0, 80), even.profit(0.7075, 60), even.net_value(0.875, 1.0)
+    >>> round(even.sigma, 6), even.profit(1.0, 80), even.profit(0.7075, 60), even.net_value(0.875, 1.0)
     (0.014625, 0.0, 0.0, 0.860375)
     """
 

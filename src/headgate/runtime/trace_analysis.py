@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import gzip
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
@@ -39,13 +42,13 @@ def analyse(
             progress("how it changes")
             changes = _changes(slots)
             progress("how machines differ")
-            boxes = _boxes(slots)
+            boxes = _boxes(slots, {metric: found[-1] for metric, found in performance.items()})
         finally:
             slots.unpersist()
     finally:
         measured.unpersist()
     found = []
-    for metric, (machines, rows, quantiles, below) in performance.items():
+    for metric, (machines, rows, quantiles, below, _) in performance.items():
         spread, above, gaps = changes.get(metric, ((), 0.0, 0))
         found.append(
             MetricStatistics(
@@ -77,10 +80,15 @@ def _measured(spark: SparkSession, files: Sequence[Path], metrics: Sequence[str]
 
 
 def _columns(spark: SparkSession, kind: str, file: Path) -> tuple[str, ...]:
-    if kind == "csv":
-        first = spark.read.text(str(file)).limit(1).collect()
-        return tuple(first[0][0].split(",")) if first else ()
-    return tuple(spark.read.parquet(str(file)).columns)
+    """The header of a file; read here, since a Spark job for each of many files would take longer than the rest."""
+    if kind == "parquet":
+        return tuple(spark.read.parquet(str(file)).columns)
+    try:
+        with gzip.open(file, "rt") if file.suffix == ".gz" else file.open(encoding="utf-8") as lines:
+            return tuple(lines.readline().strip().split(","))
+    except (OSError, UnicodeDecodeError, EOFError) as error:
+        told = getattr(error, "strerror", None) or error
+        raise InputError("BAD_TRACE", f"cannot read {file}: {told}") from None
 
 
 def _long(table: DataFrame, metrics: Sequence[str], where: str) -> DataFrame:
@@ -151,7 +159,7 @@ def _slots(shares: DataFrame, slot_s: float) -> DataFrame:
     return shares.groupBy("metric", "vm", slot).agg(F.avg("share").alias("share"))
 
 
-def _performance(shares: DataFrame) -> dict[str, tuple[int, int, tuple[float, ...], float]]:
+def _performance(shares: DataFrame) -> dict[str, tuple[int, int, tuple[float, ...], float, list[str]]]:
     levels = F.array(*[F.lit(level) for level in LEVELS])
     rows = (
         shares.groupBy("metric")
@@ -160,10 +168,14 @@ def _performance(shares: DataFrame) -> dict[str, tuple[int, int, tuple[float, ..
             F.count("*").alias("rows"),
             F.percentile_approx("share", levels, ACCURACY).alias("quantiles"),
             F.avg((F.col("share") < 0.8).cast("double")).alias("below"),
+            F.slice(F.sort_array(F.collect_set("vm")), 1, BOXES).alias("first"),
         )
         .collect()
     )
-    return {row["metric"]: (row["machines"], row["rows"], tuple(row["quantiles"]), row["below"]) for row in rows}
+    return {
+        row["metric"]: (row["machines"], row["rows"], tuple(row["quantiles"]), row["below"], row["first"])
+        for row in rows
+    }
 
 
 def _changes(slots: DataFrame) -> dict[str, tuple[tuple[float, ...], float, int]]:
@@ -187,30 +199,20 @@ def _changes(slots: DataFrame) -> dict[str, tuple[tuple[float, ...], float, int]
     return {row["metric"]: (tuple(row["quantiles"] or ()), row["above"] or 0.0, row["gaps"]) for row in rows}
 
 
-def _boxes(slots: DataFrame) -> dict[str, list[Box]]:
-    first = Window.partitionBy("metric").orderBy("vm")
-    chosen = (
-        slots.groupBy("metric", "vm")
-        .agg(F.percentile("share", [0.25, 0.5, 0.75]).alias("q"))
-        .withColumn("place", F.row_number().over(first))
-        .where(F.col("place") <= BOXES)
-    )
-    reach = 1.5 * (F.col("q")[2] - F.col("q")[0])
-    inside = (F.col("share") >= F.col("q")[0] - reach) & (F.col("share") <= F.col("q")[2] + reach)
-    rows = (
-        slots.join(F.broadcast(chosen), ["metric", "vm"])
-        .groupBy("metric", "vm", "q")
-        .agg(
-            F.min(F.when(inside, F.col("share"))).alias("low"),
-            F.max(F.when(inside, F.col("share"))).alias("high"),
-            F.sum((~inside).cast("long")).alias("outliers"),
-        )
-        .orderBy("metric", "vm")
-        .collect()
-    )
+def _boxes(slots: DataFrame, machines: Mapping[str, Sequence[str]]) -> dict[str, list[Box]]:
+    """Those of a few machines of each metric: so few that their slots fit in this process."""
+    chosen = [(metric, vm) for metric, names in machines.items() for vm in names]
+    wanted = slots.sparkSession.createDataFrame(chosen, "metric string, vm string")
+    table = slots.join(F.broadcast(wanted), ["metric", "vm"]).select("metric", "vm", "share").toArrow()
+    metrics, names, shares = (table.column(name).to_numpy() for name in ("metric", "vm", "share"))
     found: dict[str, list[Box]] = {}
-    for row in rows:
-        q1, median, q3 = row["q"]
-        box = Box(row["vm"], row["low"], q1, median, q3, row["high"], row["outliers"])
-        found.setdefault(row["metric"], []).append(box)
+    for metric, vm in chosen:
+        found.setdefault(metric, []).append(_box(vm, shares[(metrics == metric) & (names == vm)]))
     return found
+
+
+def _box(vm: str, shares: npt.NDArray[np.float64]) -> Box:
+    q1, median, q3 = (float(each) for each in np.quantile(shares, (0.25, 0.5, 0.75)))
+    reach = 1.5 * (q3 - q1)
+    inside = shares[(shares >= q1 - reach) & (shares <= q3 + reach)]
+    return Box(vm, float(inside.min()), q1, median, q3, float(inside.max()), len(shares) - len(inside))

@@ -243,7 +243,7 @@ class Recorded:
     """A series as it was recorded, ``every_s`` apart, from ``start_s`` on; when it ends it begins again.
 
     >>> Recorded((1.0, 3.0), 60.0).series(np.random.default_rng(1), 1, 3, 90.0).round(3).tolist()
-    [[1.667, 2.333, 1.667]]
+    [[1.667, 1.667, 2.333]]
     """
 
     values_per_s: tuple[float, ...] = field(repr=False)
