@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from headgate.adaptation.cluster import AcquireMachine, Action, ReleaseMachine, SetPartitions, SwitchAlternate
-from headgate.errors import HeadgateError
+from headgate.adaptation.cluster import (
+    AcquireMachine,
+    Action,
+    PlaceInstances,
+    ReleaseMachine,
+    SetPartitions,
+    SwitchAlternate,
+)
+from headgate.errors import HeadgateError, InputError
 from headgate.machines.provider import Machine
 from headgate.model.names import Signature
 from headgate.model.observation import Observation
@@ -31,6 +38,9 @@ class SparkCluster:
         What can be refused comes first: machines are asked for, then tasks are changed, all of them in one plan
         snapshot; what was acquired is given back if that fails. Machines are released last.
         """
+        if any(isinstance(action, PlaceInstances) for action in actions):
+            told = "Spark decides itself on which machine a task's partitions run; set their number instead"
+            raise InputError("ACTION_REFUSED", told)
         engine = self._engine
         switched: Mapping[Signature, str] = {a.task: a.alternate for a in actions if isinstance(a, SwitchAlternate)}
         partitions = {action.task: action.partitions for action in actions if isinstance(action, SetPartitions)}
