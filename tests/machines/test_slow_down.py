@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 BURN = """
 import sys, time
-from headgate.runtime.speed import probe
+from headgate.runtime.observing.speed import probe
 until = time.monotonic() + float(sys.argv[1])
 while time.monotonic() < until:
     print(probe(), flush=True)

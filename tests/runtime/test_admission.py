@@ -7,8 +7,8 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.runtime.admission import FEWEST_ROWS, Admission
-from headgate.runtime.watchdog import Allowance
+from headgate.runtime.isolation.admission import FEWEST_ROWS, Admission
+from headgate.runtime.isolation.watchdog import Allowance
 
 
 def played(

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from headgate.cli.main import app
 from headgate.model.on_error import OnError
-from headgate.runtime.dead_letters import DeadLetters, Letters, count_left_out, read_letters
+from headgate.runtime.isolation.dead_letters import DeadLetters, Letters, count_left_out, read_letters
 
 
 def staged(folder: Path, ids: Sequence[int], error: str | None = "ValueError: no") -> list[tuple[str, int]]:

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from headgate.runtime.dead_letters import read_letters
 from headgate.runtime.engine import Engine
+from headgate.runtime.isolation.dead_letters import read_letters
 from headgate.runtime.sinks import Delivery, Memory
 from tests.runtime.small import files, flow, memory, put, wait_for
 from tests.runtime.test_isolation import status

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from headgate.runtime.dead_letters import read_letters
 from headgate.runtime.engine import Engine
+from headgate.runtime.isolation.dead_letters import read_letters
 from tests.runtime.small import files, flow, memory, numbered, put, wait_for
 from tests.runtime.test_isolation import status
 

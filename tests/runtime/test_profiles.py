@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from headgate.bench import observe
 from headgate.model.observation import TaskProfile
 from headgate.runtime.engine import Engine
-from headgate.runtime.measuring import Measuring
+from headgate.runtime.observing.measuring import Measuring
 from tests.runtime.small import flow, memory, numbered, put, wait_for
 
 pytestmark = pytest.mark.spark

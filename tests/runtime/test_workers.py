@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 
 from headgate.machines.provider import Machine, MachineState, machine_class
 from headgate.runtime.executors import Executors
-from headgate.runtime.speed import calibrated
-from headgate.runtime.workers import Workers
+from headgate.runtime.observing.speed import calibrated
+from headgate.runtime.observing.workers import Workers
 from tests.runtime.small import wait_for
 
 pytestmark = pytest.mark.spark

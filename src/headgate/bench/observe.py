@@ -114,7 +114,7 @@ def _parquet(folder: Path) -> dict[str, Any]:
 
 def _cost(spark: Any, folder: Path, progress: Progress) -> tuple[dict[str, float], dict[str, Any]]:
     from headgate.runtime.engine import Engine
-    from headgate.runtime.measuring import Measuring
+    from headgate.runtime.observing.measuring import Measuring
 
     off, on = Measuring(counting=False, sample_every=None), Measuring()
     spent: dict[str, list[float]] = {"off": [], "on": []}
@@ -153,7 +153,7 @@ def _truth(spark: Any, folder: Path, progress: Progress) -> tuple[dict[str, floa
 def _profiled(spark: Any, folder: Path, progress: Progress) -> dict[str, float]:
     """CPU seconds per row as the engine has them, once each kind of task has been measured five times."""
     from headgate.runtime.engine import Engine
-    from headgate.runtime.measuring import Measuring
+    from headgate.runtime.observing.measuring import Measuring
 
     place = folder / "truth"
     recording = sorted((folder / "data").iterdir())[0]

@@ -149,7 +149,7 @@ def _released(engine: Engine, machine: str) -> float:
 
 def _slow_speed(engine: Engine, folder: Path) -> float:
     """The speed of the slow machine over that of the others, each the median of its last probes."""
-    from headgate.runtime.workers import Workers
+    from headgate.runtime.observing.workers import Workers
 
     workers = Workers(engine.spark, folder / "reference.json", engine.scaling.machines)
     for _ in range(4):

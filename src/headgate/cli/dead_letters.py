@@ -14,7 +14,7 @@ from headgate.cli.output import print_json, write_file
 from headgate.errors import InputError, nearest, printable, shorten
 
 if TYPE_CHECKING:
-    from headgate.runtime.dead_letters import DeadLetter
+    from headgate.runtime.isolation.dead_letters import DeadLetter
 
 __all__ = ["dead_letters"]
 
@@ -56,7 +56,7 @@ def _found(state: Path, dataflow: str | None, task: str | None) -> list[DeadLett
         told = f"{state} is no state directory of Headgate; name the one of your engine with --state"
         raise InputError("STATE_UNUSABLE", told)
     try:
-        from headgate.runtime.dead_letters import read_letters
+        from headgate.runtime.isolation.dead_letters import read_letters
     except ModuleNotFoundError as error:
         told = f"reading dead letters needs the package {error.name}, which is not there; install headgate[spark]"
         raise InputError("NO_SPARK", told) from None

@@ -51,7 +51,7 @@ def observations(
 
 
 def _export(found: Iterable[Observation], folder: Path) -> None:
-    from headgate.runtime.export import export_observations
+    from headgate.runtime.observing.export import export_observations
 
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError("FILE_EXISTS", f"{folder} is there already and not empty; give another directory")

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pyspark import InheritableThread
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.runtime.pools import make_pool
+from headgate.runtime.isolation.pools import make_pool
 
 __all__ = ["POOL", "Aside"]
 

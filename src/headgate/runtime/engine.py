@@ -33,23 +33,24 @@ from headgate.model.task import Task
 from headgate.model.task_type import Role, State
 from headgate.runtime.aside import Aside
 from headgate.runtime.compaction import HISTORY_BYTES, oldest_under_way, remove_snapshots
-from headgate.runtime.dead_letters import DeadLetters
 from headgate.runtime.exchange import FileExchange
 from headgate.runtime.executors import Executors
 from headgate.runtime.fleet import Fleet
 from headgate.runtime.fragment import RunningFragment
-from headgate.runtime.guard import DEFAULT_BUDGET_S
+from headgate.runtime.isolation.dead_letters import DeadLetters
+from headgate.runtime.isolation.guard import DEFAULT_BUDGET_S
 from headgate.runtime.joining import Joined, restored
-from headgate.runtime.measuring import MEASURING, Measuring
 from headgate.runtime.metering import PRICE_PER_H, usage_of
-from headgate.runtime.observer import Observed, Observer
+from headgate.runtime.observing.measuring import MEASURING, Measuring
+from headgate.runtime.observing.observer import Observed, Observer
+from headgate.runtime.observing.profiler import Profiler
+from headgate.runtime.observing.records import Records
+from headgate.runtime.observing.workers import Workers
 from headgate.runtime.outbox import SinkOutbox
 from headgate.runtime.own_spark import OwnSpark
 from headgate.runtime.plan import FED, Plan, RunningTask, compile_plan
 from headgate.runtime.plans import Plans
-from headgate.runtime.profiler import Profiler
 from headgate.runtime.reachable import check_executors, check_paths, paths_read
-from headgate.runtime.records import Records
 from headgate.runtime.scaling import Scaling
 from headgate.runtime.schemas import Schemas
 from headgate.runtime.session import open_session
@@ -59,7 +60,6 @@ from headgate.runtime.sources import hot_limit
 from headgate.runtime.state import StateDirectory
 from headgate.runtime.status import DataflowStatus, FragmentStatus, dataflow_status, fragment_status
 from headgate.runtime.surroundings import Surroundings
-from headgate.runtime.workers import Workers
 from headgate.sharing.alternates import binding_level
 from headgate.sharing.change import Change
 from headgate.sharing.deduplicate import deduplicate

@@ -1,8 +1,8 @@
 """What a fragment does with the rows of an epoch: fuse its tasks into one Spark job, run it, and stage the outputs.
 
-Tasks that make the job fail are found out (:mod:`headgate.runtime.blame`). One that is to go on without the rows for
-which it raises gets a guard (:mod:`headgate.runtime.guard`); others are left out for a while, with all that is behind
-them (:mod:`headgate.runtime.isolation`).
+Tasks that make the job fail are found out (:mod:`headgate.runtime.isolation.blame`). One that is to go on without the
+rows for which it raises gets a guard (:mod:`headgate.runtime.isolation.guard`); others are left out for a while, with
+all that is behind them (:mod:`headgate.runtime.isolation.quarantine`).
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from pyspark.sql import DataFrame
 from headgate.model.names import Signature
 from headgate.model.on_error import OnError
 from headgate.model.task_type import Role
-from headgate.runtime.blame import before, blame
-from headgate.runtime.counting import RowCounts
 from headgate.runtime.exchange import SNAPSHOT
 from headgate.runtime.failures import JOB_FAILURES, named_culprit, reason_of, workers_were_late
 from headgate.runtime.fusion import Fusion, Output, union
-from headgate.runtime.guard import Guards, GuardsUp
-from headgate.runtime.isolation import Quarantine, behind
-from headgate.runtime.letters import HOST_LETTERS, Sorting
+from headgate.runtime.isolation.blame import before, blame
+from headgate.runtime.isolation.guard import Guards, GuardsUp
+from headgate.runtime.isolation.letters import HOST_LETTERS, Sorting
+from headgate.runtime.isolation.quarantine import Quarantine, behind
+from headgate.runtime.isolation.watchdog import Allowance, Barked, Watchdog
+from headgate.runtime.observing.counting import RowCounts
+from headgate.runtime.observing.records import Arrivals
 from headgate.runtime.plan import Feed, Fragment, Kind, Plan
-from headgate.runtime.records import Arrivals
 from headgate.runtime.sinks import form_of
 from headgate.runtime.staging import pack, stage
 from headgate.runtime.surroundings import Surroundings
-from headgate.runtime.watchdog import Allowance, Barked, Watchdog
 
 __all__ = ["Epochs", "Outcome"]
 

@@ -17,7 +17,7 @@ from headgate.model.names import Signature
 from headgate.runtime.draining import is_drained
 from headgate.runtime.failures import workers_were_late
 from headgate.runtime.fragment import RunningFragment
-from headgate.runtime.isolation import Quarantine
+from headgate.runtime.isolation.quarantine import Quarantine
 from headgate.runtime.limits import set_limit
 from headgate.runtime.plan import FED, Fragment, Kind, Plan
 from headgate.runtime.plans import Plans

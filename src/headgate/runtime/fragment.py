@@ -27,20 +27,20 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.model.names import Signature
-from headgate.runtime.admission import Admission
-from headgate.runtime.counting import RowCounts
-from headgate.runtime.dead_letters import Letters
 from headgate.runtime.epoch import Epochs, Outcome
 from headgate.runtime.exchange import INGEST, ORDER, SNAPSHOT
 from headgate.runtime.failures import JOB_FAILURES, reason_of
 from headgate.runtime.host import groups_for, host
-from headgate.runtime.jobs import tagged
+from headgate.runtime.isolation.admission import Admission
+from headgate.runtime.isolation.dead_letters import Letters
+from headgate.runtime.isolation.pools import make_pool
 from headgate.runtime.limits import admit, waiting_in
 from headgate.runtime.native import native_stream
+from headgate.runtime.observing.counting import RowCounts
+from headgate.runtime.observing.jobs import tagged
+from headgate.runtime.observing.records import EpochRecord
 from headgate.runtime.plan import FED, Feed, Fragment, Kind, Plan
 from headgate.runtime.plan_log import PlanLog
-from headgate.runtime.pools import make_pool
-from headgate.runtime.records import EpochRecord
 from headgate.runtime.replay import is_played
 from headgate.runtime.schemas import ddl
 from headgate.runtime.sinks import Delivery

@@ -17,9 +17,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from headgate.model.expression import spliced
-from headgate.runtime.counting import Count, Observed, Staged, observed
 from headgate.runtime.exchange import INGEST
-from headgate.runtime.guard import guard_column
+from headgate.runtime.isolation.guard import guard_column
+from headgate.runtime.observing.counting import Count, Observed, Staged, observed
 from headgate.runtime.staging import OUTPUTS
 from headgate.tasks.rowwise import RowWise, quoted
 

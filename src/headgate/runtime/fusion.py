@@ -21,11 +21,11 @@ from pyspark.sql import DataFrame
 from headgate.model.names import Signature
 from headgate.model.on_error import OnError
 from headgate.model.task_type import Role
-from headgate.runtime.counting import RowCounts, Side, values
 from headgate.runtime.exchange import INGEST
 from headgate.runtime.fused_frame import FusedFrame, Output, Place
-from headgate.runtime.guard import Guards
 from headgate.runtime.host import ERRORS, RESULTS
+from headgate.runtime.isolation.guard import Guards
+from headgate.runtime.observing.counting import RowCounts, Side, values
 from headgate.runtime.plan import Feed, Fragment, Plan, RunningTask
 from headgate.runtime.staging import pack
 from headgate.tasks.frames import run_frames

@@ -1,8 +1,8 @@
 """Admission limits: the most rows that a fragment takes in per trigger.
 
 Limits lie in small files beside the fragment: the one that somebody has set, and the one that its own speed asks for
-(:mod:`headgate.runtime.admission`). Readers that are ours look into them before every micro-batch, so a new limit holds
-from the next one on. A reader that is held back tells how many rows wait.
+(:mod:`headgate.runtime.isolation.admission`). Readers that are ours look into them before every micro-batch, so a new
+limit holds from the next one on. A reader that is held back tells how many rows wait.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import Signature
 from headgate.model.on_error import OnError
-from headgate.runtime.dead_letters import DeadLetters
 from headgate.runtime.fragment import RunningFragment
+from headgate.runtime.isolation.dead_letters import DeadLetters
 from headgate.runtime.outbox import SinkOutbox
 from headgate.runtime.plan import Plan, RunningTask
 from headgate.runtime.snapshot import Snapshot

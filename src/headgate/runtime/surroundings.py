@@ -9,11 +9,11 @@ from pyspark.sql import SparkSession
 
 from headgate.model.names import Signature
 from headgate.runtime.aside import Aside
-from headgate.runtime.dead_letters import DeadLetters
 from headgate.runtime.exchange import FileExchange
+from headgate.runtime.isolation.dead_letters import DeadLetters
+from headgate.runtime.observing.profiler import Profiler
+from headgate.runtime.observing.records import Records
 from headgate.runtime.plan import Plan
-from headgate.runtime.profiler import Profiler
-from headgate.runtime.records import Records
 from headgate.runtime.schemas import Schemas
 from headgate.runtime.sinks import Delivery
 from headgate.runtime.state import StateDirectory

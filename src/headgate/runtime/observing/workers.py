@@ -17,7 +17,7 @@ from headgate.machines.provider import Machine
 from headgate.model.observation import WorkerObservation
 from headgate.runtime.executors import Executors
 from headgate.runtime.failures import JOB_FAILURES
-from headgate.runtime.speed import calibrated, probe
+from headgate.runtime.observing.speed import calibrated, probe
 
 __all__ = ["Workers"]
 

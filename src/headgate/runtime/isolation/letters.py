@@ -12,9 +12,9 @@ from pyspark.sql import functions as F
 
 from headgate.model.names import Signature
 from headgate.model.on_error import OnError
-from headgate.runtime.dead_letters import Reasons
 from headgate.runtime.failures import JOB_FAILURES, reason_of
-from headgate.runtime.isolation import Quarantine
+from headgate.runtime.isolation.dead_letters import Reasons
+from headgate.runtime.isolation.quarantine import Quarantine
 from headgate.runtime.plan import Fragment, Plan, RunningTask
 from headgate.runtime.schemas import ddl
 from headgate.runtime.surroundings import Surroundings

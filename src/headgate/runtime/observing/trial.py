@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.accumulators import AccumulatorParam
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.runtime.jobs import finished_jobs, tagged
+from headgate.runtime.observing.jobs import finished_jobs, tagged
 from headgate.tasks.metering import METER, Run
 
 __all__ = ["Trial", "Trials", "drain"]

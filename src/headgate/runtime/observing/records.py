@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from headgate.model.names import Signature
-from headgate.runtime.counting import RowCounts
+from headgate.runtime.observing.counting import RowCounts
 
 __all__ = ["Arrivals", "EpochRecord", "Records"]
 

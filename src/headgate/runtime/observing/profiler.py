@@ -26,12 +26,12 @@ from pyspark.sql import functions as F
 from headgate.model.names import Signature
 from headgate.model.observation import TaskProfile
 from headgate.model.task_type import Role, State
-from headgate.runtime.alone import Alone, alone
 from headgate.runtime.exchange import INGEST
-from headgate.runtime.measuring import Measuring
+from headgate.runtime.observing.alone import Alone, alone
+from headgate.runtime.observing.measuring import Measuring
+from headgate.runtime.observing.trial import Trials, drain
 from headgate.runtime.plan import Fragment, Kind, Plan, RunningTask
 from headgate.runtime.staging import pack, stage
-from headgate.runtime.trial import Trials, drain
 
 __all__ = ["Profiler"]
 

@@ -22,11 +22,11 @@ from headgate.model.observation import (
     WorkerObservation,
 )
 from headgate.model.task_type import Role
-from headgate.runtime.counting import RowCounts
 from headgate.runtime.fragment import RunningFragment
-from headgate.runtime.jobs import finished_jobs
+from headgate.runtime.observing.counting import RowCounts
+from headgate.runtime.observing.jobs import finished_jobs
+from headgate.runtime.observing.records import Arrivals, EpochRecord, Records
 from headgate.runtime.plan import Plan, RunningTask
-from headgate.runtime.records import Arrivals, EpochRecord, Records
 
 __all__ = ["Observed", "Observer", "sojourn_of"]
 

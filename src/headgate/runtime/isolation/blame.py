@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from headgate.runtime.failures import named_culprit
-from headgate.runtime.isolation import find_culprits
+from headgate.runtime.isolation.quarantine import find_culprits
+from headgate.runtime.isolation.watchdog import Barked
 from headgate.runtime.plan import Plan
-from headgate.runtime.watchdog import Barked
 
 __all__ = ["Attempt", "before", "blame", "blame_for_time"]
 

@@ -15,8 +15,8 @@ from headgate.model.names import Signature
 from headgate.model.task_type import State
 from headgate.runtime.exchange import INGEST, SNAPSHOT
 from headgate.runtime.fusion import Fusion
-from headgate.runtime.guard import Guards
 from headgate.runtime.host import ERRORS, RESULTS, Hosted, by_key, stepped
+from headgate.runtime.isolation.guard import Guards
 from headgate.runtime.plan import Fragment, Kind, Plan, RunningTask
 from headgate.tasks.frames import run_frames
 from headgate.tasks.keyed import step_of

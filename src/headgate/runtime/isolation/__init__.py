@@ -1,0 +1,1 @@
+"""One tenant's fault is not another's outage."""
