@@ -34,11 +34,11 @@ from headgate.simulation.collections import riotbench_like
 __all__ = ["run", "runnable"]
 
 COLUMNS = "id bigint, sensor string, t double, h double, p double, zone string"
-EVERY_S, FEW_ROWS = 0.5, 50
+EVERY_S, FEW_ROWS = 1.0, 50
 """How often a source gets a small file while operations are timed, and how many rows are in it."""
 
 FILES, ROWS = 4, 20_000
-"""For the cost: files of each source, one a micro-batch, and their rows."""
+"""For the cost: files of each source, and their rows."""
 
 FIRST_ROW = 1_000_000_000
 """Rows of the part that is compared are numbered from here on."""
@@ -78,7 +78,7 @@ def runnable(flow: Dataflow, sources: Path, sinks: Path) -> Dataflow:
     for task in flow.tasks:
         label = str(task.config["label"])
         if label.startswith("source"):
-            config = {"path": str(sources / label), "columns": COLUMNS, "files_per_batch": 1}
+            config = {"path": str(sources / label), "columns": COLUMNS}
             tasks.append({"id": task.id, "type": "read_files", "config": config})
         else:
             work = WORKS[int(label.removeprefix("step"))]
