@@ -54,8 +54,8 @@ def test_three_kills(tmp_path: Path) -> None:
     with rig_in(tmp_path, seed=1) as rig:
         rig.killed_at_random()
         (rig.folder / "out" / "late").unlink()
-        assert rig.killed_at("after commit 3")
-        assert rig.killed_at("after deliver 5")
+        assert rig.killed_at("after commit 3"), rig.log()
+        assert rig.killed_at("after deliver 5"), rig.log()
         rig.finish()
         found = compare(rig)
     print(found)
