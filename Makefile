@@ -20,7 +20,8 @@ demo: setup  ## run the demonstration
 	@$(WITH_JAVA) $(BIN)/python examples/demo.py
 
 test: setup  ## run the fast and the Spark tests (ARGS="-k name" and the like are passed on to pytest)
-	@$(WITH_JAVA) $(BIN)/python -m pytest -q $(ARGS)
+	@$(BIN)/python -m pytest -q -n auto -m "not spark and not slow" $(ARGS)
+	@$(WITH_JAVA) $(BIN)/python -m pytest -q -m "spark and not slow" $(ARGS)
 
 test-fast: packages  ## run the tests that need no Java
 	@$(BIN)/python -m pytest -q -n auto -m "not spark and not slow" $(ARGS)
