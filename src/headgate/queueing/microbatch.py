@@ -143,9 +143,9 @@ def stage_s(stage: Stage, k: npt.ArrayLike, rows: npt.ArrayLike, dealers: npt.Ar
     :math:`s_0, s_1` are the costs of starting. Neither convex nor even falling in k throughout: more partitions mean a
     slower slowest.
 
-    Tuples come from j = ``dealers`` partitions of the stage before. Each of them deals out its own in turn, from a place
-    of its own, so with several a partition's share has a variance of about :math:`V = j x (1 - x)`, x = n/(jk), and the
-    slowest takes :math:`\bar s\,(n/k + z_k \sqrt{c_s^2\, n/k + V})` if that is longer.
+    Tuples come from j = ``dealers`` partitions of the stage before. Each of them deals out its own in turn, from a
+    place of its own, so with several a partition's share has a variance of about :math:`V = j x (1 - x)`, x = n/(jk),
+    and the slowest takes :math:`\bar s\,(n/k + z_k \sqrt{c_s^2\, n/k + V})` if that is longer.
 
     >>> stage_s(Stage("match", 0.1, 0.0), [1, 2, 5], 20.0).round(3).tolist()
     [2.0, 1.025, 0.44]

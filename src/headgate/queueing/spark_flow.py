@@ -7,7 +7,7 @@ many partitions each. So processors are given to operators, and an operator may 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -20,7 +20,16 @@ from headgate.errors import BadValue, Infeasible
 from headgate.queueing.microbatch import Stage, batch_percentile, passes_variance, stage_s
 from headgate.queueing.network import Network
 
-__all__ = ["BatchCosts", "FlowFragment", "FlowPrediction", "SparkFlow", "assign_flow", "min_flow", "predict_flow"]
+__all__ = [
+    "BatchCosts",
+    "FlowFragment",
+    "FlowPrediction",
+    "SparkFlow",
+    "assign_flow",
+    "batch_s",
+    "min_flow",
+    "predict_flow",
+]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -187,7 +196,7 @@ def predict_flow(flow: SparkFlow, allocations: npt.ArrayLike) -> FlowPrediction:
     >>> chain = Network((Operator("a", 10.0, 0.5, 8.0), Operator("b", 5.0, 0.5)), (Route("a", "b"),))
     >>> found = predict_flow(SparkFlow(chain, BatchCosts(0.5, 0.05, 0.005)), [[4, 6], [6, 8]])
     >>> found.mean_s.round(2).tolist()
-    [3.69, 2.56]
+    [3.61, 2.89]
     """
     many = np.atleast_2d(np.asarray(allocations, dtype=np.int64))
     if many.shape[1] != len(flow.network.operators):
@@ -209,7 +218,8 @@ def predict_flow(flow: SparkFlow, allocations: npt.ArrayLike) -> FlowPrediction:
         once = waited + took + (flow.costs.hop_s if fragment.is_fed else 0.0)
         mean += fragment.entering * once
         variance += fragment.entering * (waited**2 / 3 + DURATION_SCV * took**2)
-        variance += passes_variance(fragment.entering) * once**2
+        if fragment.entering != 1:
+            variance += passes_variance(fragment.entering) * once**2
     waits = max(1, round(sum(fragment.entering for fragment in flow.fragments)))
     return FlowPrediction(many, mean, variance, interval, busiest, waits)
 
@@ -302,7 +312,7 @@ def min_flow(flow: SparkFlow, latency_s: float, percentile: float | None = None,
     >>> from headgate.queueing.network import Operator, Route
     >>> chain = Network((Operator("a", 10.0, 0.5, 8.0), Operator("b", 5.0, 0.5)), (Route("a", "b"),))
     >>> sum(min_flow(SparkFlow(chain, BatchCosts(0.5, 0.05, 0.005)), 3.0))
-    12
+    13
     """
     low, high = sum(_needed(flow)), most
     best: tuple[int, ...] | None = None
