@@ -45,7 +45,11 @@ class Benchmark:
 
 BENCHMARKS: Mapping[str, Benchmark] = {
     "drs": Benchmark(
-        "drs", "Processors on live Spark: predicted and measured, and the policy at work.", drs.run, drs_plots.plot
+        "drs",
+        "Processors on live Spark: predicted and measured, and the policy at work.",
+        drs.run,
+        drs_plots.plot,
+        drs.PARTS,
     ),
     "model": Benchmark("model", "Reading, checking and signing dataflows of 1,000 to 100,000 tasks.", model.run),
     "observe": Benchmark("observe", "What measuring costs while dataflows run, and how true it is.", observe.run),

@@ -5,10 +5,10 @@ Operators wait, by service times drawn from a distribution, so that 22 processor
 - a **calibration** run of the chain fits what micro-batches cost on this machine, and takes the operators' service
   times from their profiles;
 - a **chain** and a **loop** of three operators get six allocations of 22 processors each: the recommended one,
-  neighbours and bad ones. ``*_rank_correlation`` is Spearman's, of predicted with measured mean sojourns;
-  ``spark_error_p50`` the median relative error of the micro-batch model over all allocations, ``mmk_error_p50`` that of
-  M/M/k. The recommended allocation is measured at the beginning and at the end: ``*_noise`` is by how much these
-  differ, and ``*_recommended_is_best`` tells whether nothing was quicker than it by more than that, or 5 %;
+  neighbours and bad ones, each in two turns, there and back, so that a machine that becomes slower does not favour the
+  first. ``*_rank_correlation`` is Spearman's, of predicted with measured mean sojourns; ``spark_error_p50`` the median
+  relative error of the micro-batch model over all allocations, ``mmk_error_p50`` that of M/M/k. ``*_noise`` is half of
+  what two turns differ by, and ``*_recommended_is_best`` tells whether nothing was quicker by more than that;
 - **steps** of the rate, 6, 12, 6 and 18 rows a second, under the DRS policy with a latency to keep: how many windows
   pass from a step until processors change, and what rows are kept waiting by a change.
 """
@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from headgate.bench.drs_flows import LOOP_SHARE, SERVICE, chain, loop, record
 from headgate.bench.measured import Measured
+from headgate.runtime.measuring import Measuring
 
 if TYPE_CHECKING:
     from headgate.bench.drs_live import Held
@@ -33,18 +34,22 @@ if TYPE_CHECKING:
     from headgate.queueing.network import Network
     from headgate.queueing.spark_flow import BatchCosts, SparkFlow
 
-__all__ = ["candidates", "network_of", "run"]
+__all__ = ["PARTS", "candidates", "network_of", "run"]
 
 Progress = Callable[[str], None]
 Floats = Mapping[str, float]
 
 THREADS, K_MAX = 64, 22
 TRIGGER_S = 0.2
-CHAIN_RATE, LOOP_RATE, CALIBRATION_RATE = 8.0, 5.0, 3.0
+CHAIN_RATE, LOOP_RATE, CALIBRATION_RATE = 11.0, 7.0, 4.0
 STEPS, STEP_S, WINDOW_S = (6.0, 12.0, 6.0, 18.0), 24.0, 6.0
-SETTLE, BATCHES, MOST_S = 3, 6, 20.0
+SETTLE, BATCHES, MOST_S = 2, 3, 20.0
 WORSE = (1.0, 1.08, 1.2, 1.4, 1.7, 2.1)
 """How much worse than the recommended allocation the six are to be, by the model."""
+
+PROFILING = Measuring(sample_every=1, share=2.0)
+NOT_PROFILING = Measuring(sample_every=None)
+PROFILED_WITHIN_S = 90.0
 
 TRIED = ((6, 8, 5), (2, 3, 2), (4, 4, 3), (9, 9, 4))
 """Allocations of the calibration run."""
@@ -102,6 +107,14 @@ def _starved(allocation: tuple[int, ...], best: tuple[int, ...]) -> int:
 
 def run(seed: int, progress: Progress) -> Measured:
     """Run all parts on one Spark."""
+    return _run(("chain", "loop", "steps"), seed, progress)
+
+
+PARTS = {name: (lambda seed, progress, name=name: _run((name,), seed, progress)) for name in ("chain", "loop", "steps")}
+"""What of it can be run alone; each is calibrated first."""
+
+
+def _run(parts: Sequence[str], seed: int, progress: Progress) -> Measured:
     from headgate.runtime.session import open_session
 
     folder = Path(tempfile.mkdtemp(prefix="headgate-bench-"))
@@ -112,16 +125,18 @@ def run(seed: int, progress: Progress) -> Measured:
         figures: dict[str, Any] = {f"cost_{k}": v for k, v in raw["costs"].items()}
         samples: dict[str, Any] = {"calibration": raw}
         topologies = {"chain": (chain, CHAIN_RATE, 0.0), "loop": (loop, LOOP_RATE, LOOP_SHARE)}
+        both: list[dict[str, Any]] = []
         for name, (make, rate, back) in topologies.items():
-            network = network_of(calibrated.service_s, rate, back)
-            found = _compare(spark, folder / name, name, make, network, calibrated, seed, progress)
-            samples[name] = found
-            figures |= _figures_of(name, found)
-        both = [row for name in topologies for row in samples[name]["allocations"]]
-        figures |= _errors(both)
-        found = _steps(spark, folder / "steps", calibrated, seed, progress)
-        samples["steps"] = found
-        figures |= found["figures"]
+            if name in parts:
+                network = network_of(calibrated.service_s, rate, back)
+                samples[name] = _compare(spark, folder / name, name, make, network, calibrated, seed, progress)
+                figures |= _figures_of(name, samples[name])
+                both += samples[name]["allocations"]
+        if both:
+            figures |= _errors(both)
+        if "steps" in parts:
+            samples["steps"] = _steps(spark, folder / "steps", calibrated, seed, progress)
+            figures |= samples["steps"]["figures"]
     finally:
         spark.stop()
         shutil.rmtree(folder, ignore_errors=True)
@@ -139,30 +154,34 @@ def _calibrate(spark: Any, folder: Path, seed: int, progress: Progress) -> tuple
     from headgate.queueing.spark_flow import BatchCosts, SparkFlow
     from headgate.runtime.cluster import SparkCluster
     from headgate.runtime.engine import Engine
-    from headgate.runtime.measuring import Measuring
 
     recording = folder / "calibration.json"
     record(recording, [(CALIBRATION_RATE, 900.0)], seed + 3, burst=20)
-    measuring = Measuring(sample_every=1, share=2.0)
-    with Engine(folder / "calibration", spark=spark, trigger_s=TRIGGER_S, measuring=measuring) as engine:
-        engine.submit(chain("calibration", recording))
+    samples = []
+    with Engine(folder / "profiling", spark=spark, trigger_s=TRIGGER_S, measuring=PROFILING) as engine:
+        engine.submit(chain("profiling", recording))
         cluster, tasks = SparkCluster(engine), _operators(engine)
         progress("calibrating: first batches, in which Spark's Python workers start")
-        hold(cluster, tasks, TRIED[0], 1, 2, 60.0)
-        samples = []
+        hold(cluster, tasks, TRIED[-1], 1, 2, 60.0)
+        until, service_s = time.monotonic() + PROFILED_WITHIN_S, _profiled(engine, tasks)
+        while len(service_s) < len(tasks) and time.monotonic() < until:
+            time.sleep(1)
+            service_s = _profiled(engine, tasks)
+        progress(f"calibrating: {len(service_s)} of {len(tasks)} operators are profiled")
+        engine.aside.wait_until_idle()
+    # Batches are timed while nothing is profiled beside them.
+    with Engine(folder / "calibration", spark=spark, trigger_s=TRIGGER_S, measuring=NOT_PROFILING) as engine:
+        engine.submit(chain("calibration", recording))
+        cluster, tasks = SparkCluster(engine), _operators(engine)
         for allocation in TRIED:
             progress(f"calibrating: batches with {_split(allocation)}")
-            samples.append(hold(cluster, tasks, allocation, 2, 3, 15.0).then.sample(allocation))
-        until, service_s = time.monotonic() + 90, _profiled(engine, tasks)
-        while len(service_s) < len(tasks) and time.monotonic() < until:
-            progress(f"calibrating: {len(service_s)} of {len(tasks)} operators are profiled")
-            time.sleep(3)
-            service_s = _profiled(engine, tasks)
+            samples.append(hold(cluster, tasks, allocation, 2, 4, 15.0).then.sample(allocation))
     # What could not be profiled in time is taken as it was made; the figures tell how many were.
     known = {each.task: service_s.get(each.task, each.mean_s) for each in SERVICE}
     flow = SparkFlow(network_of(known, CALIBRATION_RATE), BatchCosts(0.0), TRIGGER_S)
     costs = fit_costs(flow, samples)
     told = {"fixed_s": costs.fixed_s, "stage_s": costs.stage_s, "task_s": costs.task_s, "profiled": len(service_s)}
+    progress("calibrated: " + ", ".join(f"{key} {value:.3f}" for key, value in {**told, **known}.items()))
     rows = [
         {"allocation": _split(s.allocation), "batches": s.batches, "rows": s.rows, "in_jobs_s": s.in_jobs_s}
         for s in samples
@@ -200,7 +219,6 @@ def _compare(
     from headgate.queueing.station import Model
     from headgate.runtime.cluster import SparkCluster
     from headgate.runtime.engine import Engine
-    from headgate.runtime.measuring import Measuring
 
     first, second, _ = SERVICE
     feedback = ((second.task, first.task),) if name == "loop" else ()
@@ -209,68 +227,71 @@ def _compare(
     folder.mkdir(parents=True)
     record(folder / "recording.json", [(network.external_rate_per_s, 900.0)], seed)
     rows = []
-    with Engine(folder / "state", spark=spark, trigger_s=TRIGGER_S, measuring=Measuring(sample_every=None)) as engine:
+    with Engine(folder / "state", spark=spark, trigger_s=TRIGGER_S, measuring=NOT_PROFILING) as engine:
         engine.submit(make(name, folder / "recording.json"))
         cluster, tasks = SparkCluster(engine), _operators(engine)
-        hold(cluster, tasks, chosen[0], 2, 1, MOST_S)
-        for allocation in (*chosen, chosen[0]):
+        hold(cluster, tasks, chosen[0], 2, 2, MOST_S)
+        turns: dict[tuple[int, ...], list[Held]] = {allocation: [] for allocation in chosen}
+        for allocation in (*chosen, *reversed(chosen)):
             held = hold(cluster, tasks, allocation, SETTLE, BATCHES, MOST_S)
+            turns[allocation].append(held)
+            progress(f"{name}: {_split(allocation)} took {held.then.mean_s:.2f} s in {held.then.batches} batches")
+        for allocation, helds in turns.items():
             predicted = float(predict_flow(flow, allocation).mean_s[0])
-            by_mmk = predict(network, allocation, Model.MMK).mean_s
-            rows.append(_row(held, predicted, by_mmk))
-            told = f"measured {held.then.mean_s:.2f} s, predicted {predicted:.2f} s, by M/M/k {by_mmk:.2f} s"
-            progress(f"{name}: {_split(allocation)} {told}")
+            rows.append(_row(helds, predicted, predict(network, allocation, Model.MMK).mean_s))
     return {"allocations": rows, "rate_per_s": network.external_rate_per_s}
 
 
-def _row(held: Held, predicted: float, by_mmk: float) -> dict[str, Any]:
+def _row(helds: Sequence[Held], predicted: float, by_mmk: float) -> dict[str, Any]:
+    rows = sum(held.then.rows_done for held in helds)
+    batches = max(sum(held.then.batches for held in helds), 1)
     return {
-        "allocation": _split(held.allocation),
-        "measured_s": held.then.mean_s,
+        "allocation": _split(helds[0].allocation),
+        "measured_s": sum(held.then.sojourn_s for held in helds) / max(rows, 1),
+        "turns_s": [held.then.mean_s for held in helds],
         "predicted_s": predicted,
         "mmk_s": by_mmk,
-        "batches": held.then.batches,
-        "rows": held.then.rows_done,
-        "interval_s": held.then.seconds / max(held.then.batches, 1),
-        "in_jobs_s": held.then.in_jobs_s / max(held.then.batches, 1),
-        "outside_jobs_s": held.then.outside_jobs_s / max(held.then.batches, 1),
-        "apply_s": held.apply_s,
-        "change_cost_s": held.cost_s,
+        "batches": batches,
+        "rows": rows,
+        "interval_s": sum(held.then.seconds for held in helds) / batches,
+        "in_jobs_s": sum(held.then.in_jobs_s for held in helds) / batches,
+        "outside_jobs_s": sum(held.then.outside_jobs_s for held in helds) / batches,
+        "apply_s": [held.apply_s for held in helds],
+        "change_cost_s": [held.cost_s for held in helds],
     }
 
 
 def _figures_of(name: str, found: Mapping[str, Any]) -> dict[str, Any]:
+    from statistics import median
+
     from scipy.stats import spearmanr
 
-    # The recommended allocation comes first and again at the end: its mean counts, and the difference is the noise.
-    *rows, again = found["allocations"]
-    twice = (rows[0]["measured_s"], again["measured_s"])
-    best = sum(twice) / 2
-    measured = [best, *(row["measured_s"] for row in rows[1:])]
-    noise = max(0.05, abs(twice[0] - twice[1]) / best)
-    predicted = [row["predicted_s"] for row in rows]
+    rows = found["allocations"]
+    measured = [row["measured_s"] for row in rows]
+    # Half of what two turns of one allocation differ by, relative to their mean; the middle one of all allocations.
+    noise = median(abs(one - two) / (one + two) for one, two in (row["turns_s"] for row in rows))
     return {
-        f"{name}_rank_correlation": float(spearmanr(predicted, measured).statistic),
+        f"{name}_rank_correlation": float(spearmanr([row["predicted_s"] for row in rows], measured).statistic),
         f"{name}_mmk_rank_correlation": float(spearmanr([row["mmk_s"] for row in rows], measured).statistic),
         f"{name}_noise": noise,
         f"{name}_recommended": rows[0]["allocation"],
-        f"{name}_recommended_s": best,
+        f"{name}_recommended_s": measured[0],
         f"{name}_best_other_s": min(measured[1:]),
-        f"{name}_recommended_is_best": best <= min(measured[1:]) * (1 + noise),
+        f"{name}_recommended_is_best": measured[0] <= min(measured[1:]) * (1 + noise),
     }
 
 
 def _errors(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    import statistics
+    from statistics import median
 
     spark = [abs(row["predicted_s"] / row["measured_s"] - 1) for row in rows]
     mmk = [abs(row["mmk_s"] / row["measured_s"] - 1) for row in rows]
     return {
-        "spark_error_p50": statistics.median(spark),
+        "spark_error_p50": median(spark),
         "spark_error_max": max(spark),
-        "mmk_error_p50": statistics.median(mmk),
-        "change_apply_s": statistics.median(row["apply_s"] for row in rows),
-        "change_cost_s": statistics.median(row["change_cost_s"] for row in rows),
+        "mmk_error_p50": median(mmk),
+        "change_apply_s": median(each for row in rows for each in row["apply_s"]),
+        "change_cost_s": median(each for row in rows for each in row["change_cost_s"]),
     }
 
 
@@ -285,7 +306,6 @@ def _steps(spark: Any, folder: Path, calibrated: Calibrated, seed: int, progress
     from headgate.queueing.spark_flow import SparkFlow, assign_flow, min_flow, predict_flow
     from headgate.runtime.cluster import SparkCluster
     from headgate.runtime.engine import Engine
-    from headgate.runtime.measuring import Measuring
 
     def flow(rate: float) -> SparkFlow:
         return SparkFlow(network_of(calibrated.service_s, rate), calibrated.costs, TRIGGER_S)
@@ -306,7 +326,7 @@ def _steps(spark: Any, folder: Path, calibrated: Calibrated, seed: int, progress
     managed = Managed(dataflow, tuple(scv), calibrated.costs, TRIGGER_S, calibrated.service_s, scv)
     policy = DrsPolicy(managed, settings, AlphaWeighted(0.2))
     windows: list[dict[str, Any]] = []
-    with Engine(folder / "state", spark=spark, trigger_s=TRIGGER_S, measuring=Measuring(sample_every=None)) as engine:
+    with Engine(folder / "state", spark=spark, trigger_s=TRIGGER_S, measuring=NOT_PROFILING) as engine:
         engine.submit(dataflow)
         began = time.monotonic()
         cluster, tasks = SparkCluster(engine), _operators(engine)

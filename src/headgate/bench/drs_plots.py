@@ -38,10 +38,12 @@ def _allocations(samples: Mapping[str, Any], path: Path) -> Path:
     names = [name for name in ("chain", "loop") if name in samples]
     figure, axes = pyplot.subplots(1, len(names), figsize=(6 * len(names), 4.2), squeeze=False)
     for axis, name in zip(axes[0], names, strict=True):
-        *rows, again = samples[name]["allocations"]
+        rows = samples[name]["allocations"]
         places = range(len(rows))
         axis.bar(places, [row["measured_s"] for row in rows], 0.6, color="#d5dde5", label="measured")
-        axis.plot([0], [again["measured_s"]], "_", color=GREY, markersize=26, label="measured again at the end")
+        for turn in range(2):
+            seen = [row["turns_s"][turn] for row in rows]
+            axis.plot(places, seen, "_", color=GREY, markersize=22, label=None if turn else "its two turns")
         axis.plot(places, [row["predicted_s"] for row in rows], "o", color=SPARK, label="micro-batch model")
         axis.plot(places, [row["mmk_s"] for row in rows], "s", color=MMK, label="M/M/k")
         axis.set_xticks(list(places), [row["allocation"] for row in rows])

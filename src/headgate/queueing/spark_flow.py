@@ -239,7 +239,7 @@ def batch_s(flow: SparkFlow, fragment: FlowFragment, many: Ints, rows: Floats) -
 def _settled(flow: SparkFlow, fragment: FlowFragment, many: Ints, rate: float, busy: Floats) -> Floats:
     """The interval T with d(T) = T, by bisection; infinite where there is none."""
     low, high = np.full(len(many), 1e-3), np.full(len(many), 1e6)
-    for _ in range(60):
+    for _ in range(40):
         middle = np.sqrt(low * high)
         late = batch_s(flow, fragment, many, rate * middle) > middle
         low, high = np.where(late, middle, low), np.where(late, high, middle)
@@ -314,7 +314,8 @@ def min_flow(flow: SparkFlow, latency_s: float, percentile: float | None = None,
     >>> sum(min_flow(SparkFlow(chain, BatchCosts(0.5, 0.05, 0.005)), 3.0))
     13
     """
-    low, high = sum(_needed(flow)), most
+    low = sum(_needed(flow))
+    high = min(max(low + 2, 4), most)
     best: tuple[int, ...] | None = None
     least = float("inf")
     # More processors never make the best latency longer, since some may be left over: so bisect on their number.
@@ -325,10 +326,12 @@ def min_flow(flow: SparkFlow, latency_s: float, percentile: float | None = None,
         least = min(least, reached)
         if reached <= latency_s:
             best, high = tried, min(sum(tried), middle) - 1
-        elif best is None:
+        elif best is not None:
+            low = middle + 1
+        elif middle == most:
             break
         else:
-            low = middle + 1
+            low, high = middle + 1, min(middle + middle // 2, most)
     if best is None:
         what = "mean latency" if percentile is None else f"latency at the {100 * percentile:g}th percentile"
         told = f"a {what} of {latency_s:g} s cannot be reached: {most} processors give {least:.4g} s"
