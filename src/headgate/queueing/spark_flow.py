@@ -38,6 +38,10 @@ TRIED_AT_MOST = 200_000
 """Allocations up to which all are tried."""
 
 DURATION_SCV = 0.02
+"""How much the time of a batch varies about its mean."""
+
+GENERATIONS = 60
+"""Rounds of a loop that are looked at; later ones have next to no rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,15 +267,15 @@ def _fed(
     every = np.where(np.isfinite(interval), interval, 1.0)
     entering = rate * (1 - share) * every
     at_work, by_row, rows = np.zeros(len(many)), np.zeros(len(many)), np.zeros(len(many))
-    for generation in range(60):
+    for generation in range(GENERATIONS):
+        if share**generation < 1e-6:
+            break
         size = entering * share**generation
         chance = -np.expm1(-size)
         at_work += chance * batch_s(flow, fragment, many, size / np.maximum(chance, 1e-12))
         # A row sees its own batch, which is larger than the mean one by the row itself.
         by_row += size * batch_s(flow, fragment, many, size + 1)
         rows += size
-        if share == 0 or size.max() < 1e-3:
-            break
     apart = by_row / rows
     used = at_work / every
     together = _settled(flow, fragment, many, rate, busy)
