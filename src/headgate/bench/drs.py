@@ -168,7 +168,6 @@ def _calibrate(spark: Any, folder: Path, seed: int, progress: Progress) -> tuple
             time.sleep(1)
             service_s = _profiled(engine, tasks)
         progress(f"calibrating: {len(service_s)} of {len(tasks)} operators are profiled")
-        engine.aside.wait_until_idle()
     # Batches are timed while nothing is profiled beside them.
     with Engine(folder / "calibration", spark=spark, trigger_s=TRIGGER_S, measuring=NOT_PROFILING) as engine:
         engine.submit(chain("calibration", recording))
