@@ -75,7 +75,7 @@ def test_an_allocation_is_held_until_enough_batches_have_run() -> None:
     assert fake.processors == {"a": 3, "b": 4}
     assert (held.first.batches, held.then.batches, held.then.rows_done) == (2, 3, 30)
     assert (held.first.mean_s, held.then.mean_s, held.cost_s) == (9.0, 2.0, 7.0)
-    sample = held.then.sample((3, 4))
+    (sample,) = held.then.samples((3, 4))
     assert (sample.rows, sample.outside_jobs_s, sample.in_jobs_s) == pytest.approx((10.0, 0.4, 1.6))
 
 

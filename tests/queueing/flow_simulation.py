@@ -48,10 +48,11 @@ def simulate_flow(
             if place == 2:
                 # Those that go back have left their partition.
                 dealers = list(np.bincount(rng.integers(0, allocation[1], count), minlength=allocation[1]))
-            places = np.concatenate([(rng.integers(k) + np.arange(n)) % k for n in dealers]) if count else []
-            load = np.bincount(places, rng.gamma(1 / scv, mean * scv, count), minlength=k) if count else np.zeros(k)
+            dealt = [(rng.integers(k) + np.arange(n)) % k for n in dealers]
+            places = np.concatenate([np.zeros(0, dtype=np.int64), *dealt])
+            load = np.bincount(places, rng.gamma(1 / scv, mean * scv, count), minlength=k)
             now += costs.stage_s + costs.task_s * k + float(load.max())
-            dealers = list(np.bincount(places, minlength=k)) if count else []
+            dealers = list(np.bincount(places, minlength=k))
         done[batch[~again]] = now
         topic += [(now, int(row)) for row in batch[again]]
         free[which] = now

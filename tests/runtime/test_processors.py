@@ -36,7 +36,7 @@ def test_a_second_processor_shortens_the_sojourn(spark: SparkSession, tmp_path: 
         two: Held = hold(cluster, tasks, (2,), 1, 3, 8.0)
         one: Held = hold(cluster, tasks, (1,), 2, 3, 8.0)
     model = SparkFlow(Network((Operator("w", 1 / SERVICE_S, 0.0, RATE_PER_S),)), BatchCosts(0.0), 0.1)
-    costs = fit_costs(model, [held.then.sample(held.allocation) for held in (one, two)])
+    costs = fit_costs(model, [*one.then.samples((1,)), *two.then.samples((2,))])
     predicted = predict_flow(SparkFlow(model.network, costs, 0.1), [[1], [2]]).mean_s
     assert predicted[1] < predicted[0]
     assert two.then.mean_s < one.then.mean_s

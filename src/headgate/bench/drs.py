@@ -2,8 +2,8 @@
 
 Operators wait, by service times drawn from a distribution, so that 22 processors are real on two cores. In one run:
 
-- a **calibration** run of the chain fits what micro-batches cost on this machine, and takes the operators' service
-  times from their profiles;
+- the operators' service times are taken from their profiles, and each dataflow begins with a **calibration** run, from
+  which is fitted what its micro-batches cost here and now;
 - a **chain** and a **loop** of three operators get six allocations of 22 processors each: the recommended one,
   neighbours and bad ones, each in two turns, there and back, so that a machine that becomes slower does not favour the
   first. ``*_rank_correlation`` is Spearman's, of predicted with measured mean sojourns; ``spark_error_p50`` the median
@@ -19,15 +19,17 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headgate.bench.drs_flows import LOOP_SHARE, SERVICE, chain, loop, record
 from headgate.bench.measured import Measured
+from headgate.errors import HeadgateError
 from headgate.runtime.measuring import Measuring
 
 if TYPE_CHECKING:
+    from headgate.adaptation.cluster import Cluster
     from headgate.bench.drs_live import Held
     from headgate.model.dataflow import Dataflow
     from headgate.model.names import Signature
@@ -41,26 +43,21 @@ Floats = Mapping[str, float]
 
 THREADS, K_MAX = 64, 22
 TRIGGER_S = 0.2
-CHAIN_RATE, LOOP_RATE, CALIBRATION_RATE = 11.0, 7.0, 4.0
+CHAIN_RATE, LOOP_RATE, PROFILING_RATE = 9.0, 6.0, 4.0
 STEPS, STEP_S, WINDOW_S = (6.0, 12.0, 6.0, 18.0), 24.0, 6.0
-SETTLE, BATCHES, MOST_S = 2, 3, 20.0
-WORSE = (1.0, 1.08, 1.2, 1.4, 1.7, 2.1)
+SETTLE, BATCHES, MOST_S = 2, 4, 20.0
+WORSE = (1.0, 1.1, 1.25, 1.45, 1.7, 2.0)
 """How much worse than the recommended allocation the six are to be, by the model."""
 
 PROFILING = Measuring(sample_every=1, share=2.0)
 NOT_PROFILING = Measuring(sample_every=None)
 PROFILED_WITHIN_S = 90.0
 
-TRIED = ((6, 8, 5), (2, 3, 2), (4, 4, 3), (9, 9, 4))
-"""Allocations of the calibration run."""
+TRIED = ((9, 9, 4), (5, 6, 3), (6, 13, 3))
+"""Allocations of the calibration runs."""
 
-
-@dataclass(frozen=True, slots=True)
-class Calibrated:
-    """What the calibration run has found."""
-
-    costs: BatchCosts
-    service_s: Mapping[str, float]
+HOP_S = 0.02
+"""Twice what the reader of a topic sleeps between looks."""
 
 
 def network_of(service_s: Floats, rate_per_s: float, back: float = 0.0) -> Network:
@@ -118,28 +115,32 @@ def _run(parts: Sequence[str], seed: int, progress: Progress) -> Measured:
     from headgate.runtime.session import open_session
 
     folder = Path(tempfile.mkdtemp(prefix="headgate-bench-"))
+    began = time.monotonic()
     progress("starting Spark")
     spark = open_session(f"local[{THREADS}]", {"spark.driver.memory": "2g"})
     try:
-        calibrated, raw = _calibrate(spark, folder, seed, progress)
-        figures: dict[str, Any] = {f"cost_{k}": v for k, v in raw["costs"].items()}
-        samples: dict[str, Any] = {"calibration": raw}
+        service_s = _service(spark, folder, seed, progress)
+        figures: dict[str, Any] = {f"service_{name}_s": mean for name, mean in service_s.items()}
+        samples: dict[str, Any] = {"service_s": service_s}
         topologies = {"chain": (chain, CHAIN_RATE, 0.0), "loop": (loop, LOOP_RATE, LOOP_SHARE)}
         both: list[dict[str, Any]] = []
+        costs: BatchCosts | None = None
         for name, (make, rate, back) in topologies.items():
             if name in parts:
-                network = network_of(calibrated.service_s, rate, back)
-                samples[name] = _compare(spark, folder / name, name, make, network, calibrated, seed, progress)
+                network = network_of(service_s, rate, back)
+                samples[name], found = _compare(spark, folder / name, name, make, network, seed, progress)
+                costs = costs or found
                 figures |= _figures_of(name, samples[name])
                 both += samples[name]["allocations"]
         if both:
             figures |= _errors(both)
         if "steps" in parts:
-            samples["steps"] = _steps(spark, folder / "steps", calibrated, seed, progress)
+            samples["steps"] = _steps(spark, folder / "steps", service_s, costs, seed, progress)
             figures |= samples["steps"]["figures"]
     finally:
         spark.stop()
         shutil.rmtree(folder, ignore_errors=True)
+    figures["seconds"] = time.monotonic() - began
     rounded = {key: round(value, 4) if isinstance(value, float) else value for key, value in figures.items()}
     return Measured(rounded, samples, _table(rounded, samples))
 
@@ -147,45 +148,41 @@ def _run(parts: Sequence[str], seed: int, progress: Progress) -> Measured:
 # calibration
 
 
-def _calibrate(spark: Any, folder: Path, seed: int, progress: Progress) -> tuple[Calibrated, dict[str, Any]]:
-    """Costs from batches under several allocations; service times from profiles."""
+def _service(spark: Any, folder: Path, seed: int, progress: Progress) -> dict[str, float]:
+    """The operators' service times, from their profiles."""
     from headgate.bench.drs_live import hold
-    from headgate.queueing.fitting.batch_costs import fit_costs
-    from headgate.queueing.spark_flow import BatchCosts, SparkFlow
     from headgate.runtime.cluster import SparkCluster
     from headgate.runtime.engine import Engine
 
-    recording = folder / "calibration.json"
-    record(recording, [(CALIBRATION_RATE, 900.0)], seed + 3, burst=20)
-    samples = []
+    recording = folder / "profiling.json"
+    record(recording, [(PROFILING_RATE, 900.0)], seed + 3, burst=20)
     with Engine(folder / "profiling", spark=spark, trigger_s=TRIGGER_S, measuring=PROFILING) as engine:
         engine.submit(chain("profiling", recording))
         cluster, tasks = SparkCluster(engine), _operators(engine)
-        progress("calibrating: first batches, in which Spark's Python workers start")
-        hold(cluster, tasks, TRIED[-1], 1, 2, 60.0)
-        until, service_s = time.monotonic() + PROFILED_WITHIN_S, _profiled(engine, tasks)
-        while len(service_s) < len(tasks) and time.monotonic() < until:
+        progress("first batches, in which Spark's Python workers start")
+        hold(cluster, tasks, TRIED[0], 1, 2, 60.0)
+        progress("profiling the operators")
+        until = time.monotonic() + PROFILED_WITHIN_S
+        while len(found := _profiled(engine, tasks)) < len(tasks):
+            if time.monotonic() > until:
+                missing = ", ".join(tasks.keys() - found.keys())
+                raise HeadgateError("NOT_PROFILED", f"no profile of {missing} within {PROFILED_WITHIN_S:g} s")
             time.sleep(1)
-            service_s = _profiled(engine, tasks)
-        progress(f"calibrating: {len(service_s)} of {len(tasks)} operators are profiled")
-    # Batches are timed while nothing is profiled beside them.
-    with Engine(folder / "calibration", spark=spark, trigger_s=TRIGGER_S, measuring=NOT_PROFILING) as engine:
-        engine.submit(chain("calibration", recording))
-        cluster, tasks = SparkCluster(engine), _operators(engine)
-        for allocation in TRIED:
-            progress(f"calibrating: batches with {_split(allocation)}")
-            samples.append(hold(cluster, tasks, allocation, 2, 4, 15.0).then.sample(allocation))
-    # What could not be profiled in time is taken as it was made; the figures tell how many were.
-    known = {each.task: service_s.get(each.task, each.mean_s) for each in SERVICE}
-    flow = SparkFlow(network_of(known, CALIBRATION_RATE), BatchCosts(0.0), TRIGGER_S)
-    costs = fit_costs(flow, samples)
-    told = {"fixed_s": costs.fixed_s, "stage_s": costs.stage_s, "task_s": costs.task_s, "profiled": len(service_s)}
-    progress("calibrated: " + ", ".join(f"{key} {value:.3f}" for key, value in {**told, **known}.items()))
-    rows = [
-        {"allocation": _split(s.allocation), "batches": s.batches, "rows": s.rows, "in_jobs_s": s.in_jobs_s}
-        for s in samples
-    ]
-    return Calibrated(costs, known), {"costs": told, "service_s": known, "samples": rows}
+    progress("profiled: " + ", ".join(f"{name} {mean:.3f} s" for name, mean in found.items()))
+    return found
+
+
+def _calibrate(cluster: Cluster, tasks: Mapping[str, Signature], flow: SparkFlow, progress: Progress) -> BatchCosts:
+    """What batches of a flow cost here and now, from batches under allocations that are not compared later."""
+    from headgate.bench.drs_live import hold
+    from headgate.queueing.fitting.batch_costs import fit_costs
+
+    hold(cluster, tasks, TRIED[0], 3, 1, MOST_S)
+    found = [hold(cluster, tasks, allocation, SETTLE, 3, MOST_S) for allocation in TRIED]
+    costs = fit_costs(flow, [sample for held in found for sample in held.then.samples(held.allocation)], HOP_S)
+    told = f"a batch {costs.fixed_s:.3f} s, a stage {costs.stage_s:.3f} s, a partition {costs.task_s:.4f} s"
+    progress(f"calibrated: {told}")
+    return costs
 
 
 def _profiled(engine: Any, tasks: Mapping[str, Signature]) -> dict[str, float]:
@@ -208,37 +205,39 @@ def _compare(
     name: str,
     make: Callable[[str, Path], Dataflow],
     network: Network,
-    calibrated: Calibrated,
     seed: int,
     progress: Progress,
-) -> dict[str, Any]:
+) -> tuple[dict[str, Any], BatchCosts]:
     from headgate.bench.drs_live import hold
     from headgate.queueing.predict import predict
-    from headgate.queueing.spark_flow import SparkFlow, predict_flow
+    from headgate.queueing.spark_flow import BatchCosts, SparkFlow, predict_flow
     from headgate.queueing.station import Model
     from headgate.runtime.cluster import SparkCluster
     from headgate.runtime.engine import Engine
 
     first, second, _ = SERVICE
     feedback = ((second.task, first.task),) if name == "loop" else ()
-    flow = SparkFlow(network, calibrated.costs, TRIGGER_S, feedback)
-    chosen = candidates(flow, K_MAX)
     folder.mkdir(parents=True)
     record(folder / "recording.json", [(network.external_rate_per_s, 900.0)], seed)
-    rows = []
     with Engine(folder / "state", spark=spark, trigger_s=TRIGGER_S, measuring=NOT_PROFILING) as engine:
         engine.submit(make(name, folder / "recording.json"))
         cluster, tasks = SparkCluster(engine), _operators(engine)
-        hold(cluster, tasks, chosen[0], 2, 2, MOST_S)
-        turns: dict[tuple[int, ...], list[Held]] = {allocation: [] for allocation in chosen}
-        for allocation in (*chosen, *reversed(chosen)):
+        free = SparkFlow(network, BatchCosts(0.0), TRIGGER_S, feedback)
+        costs = _calibrate(cluster, tasks, free, lambda told: progress(f"{name}: {told}"))
+        flow = replace(free, costs=costs)
+        turns: dict[tuple[int, ...], list[Held]] = {allocation: [] for allocation in candidates(flow, K_MAX)}
+        for allocation in (*turns, *reversed(turns)):
             held = hold(cluster, tasks, allocation, SETTLE, BATCHES, MOST_S)
             turns[allocation].append(held)
-            progress(f"{name}: {_split(allocation)} took {held.then.mean_s:.2f} s in {held.then.batches} batches")
-        for allocation, helds in turns.items():
             predicted = float(predict_flow(flow, allocation).mean_s[0])
-            rows.append(_row(helds, predicted, predict(network, allocation, Model.MMK).mean_s))
-    return {"allocations": rows, "rate_per_s": network.external_rate_per_s}
+            told = f"{held.then.mean_s:.2f} s in {held.then.batches} batches, predicted {predicted:.2f} s"
+            progress(f"{name}: {_split(allocation)} took {told}")
+    rows = [
+        _row(helds, float(predict_flow(flow, k).mean_s[0]), predict(network, k, Model.MMK).mean_s)
+        for k, helds in turns.items()
+    ]
+    told_costs = {"fixed_s": costs.fixed_s, "stage_s": costs.stage_s, "task_s": costs.task_s, "hop_s": costs.hop_s}
+    return {"allocations": rows, "rate_per_s": network.external_rate_per_s, "costs": told_costs}, costs
 
 
 def _row(helds: Sequence[Held], predicted: float, by_mmk: float) -> dict[str, Any]:
@@ -253,8 +252,8 @@ def _row(helds: Sequence[Held], predicted: float, by_mmk: float) -> dict[str, An
         "batches": batches,
         "rows": rows,
         "interval_s": sum(held.then.seconds for held in helds) / batches,
-        "in_jobs_s": sum(held.then.in_jobs_s for held in helds) / batches,
-        "outside_jobs_s": sum(held.then.outside_jobs_s for held in helds) / batches,
+        "in_jobs_s": sum(held.then.source.in_jobs_s for held in helds) / batches,
+        "outside_jobs_s": sum(held.then.source.outside_jobs_s for held in helds) / batches,
         "apply_s": [held.apply_s for held in helds],
         "change_cost_s": [held.cost_s for held in helds],
     }
@@ -297,17 +296,28 @@ def _errors(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 # steps of the rate, under the policy
 
 
-def _steps(spark: Any, folder: Path, calibrated: Calibrated, seed: int, progress: Progress) -> dict[str, Any]:
+def _steps(
+    spark: Any, folder: Path, service_s: Floats, costs: BatchCosts | None, seed: int, progress: Progress
+) -> dict[str, Any]:
     from headgate.adaptation.drs import DrsSettings
     from headgate.adaptation.drs_policy import DrsPolicy, Managed, act
     from headgate.bench.drs_live import hold
     from headgate.queueing.fitting.smoothing import AlphaWeighted
-    from headgate.queueing.spark_flow import SparkFlow, assign_flow, min_flow, predict_flow
+    from headgate.queueing.spark_flow import BatchCosts, SparkFlow, assign_flow, min_flow, predict_flow
     from headgate.runtime.cluster import SparkCluster
     from headgate.runtime.engine import Engine
 
+    folder.mkdir(parents=True)
+    if costs is None:
+        record(folder / "calibration.json", [(CHAIN_RATE, 900.0)], seed)
+        with Engine(folder / "first", spark=spark, trigger_s=TRIGGER_S, measuring=NOT_PROFILING) as engine:
+            engine.submit(chain("calibration", folder / "calibration.json"))
+            free = SparkFlow(network_of(service_s, CHAIN_RATE), BatchCosts(0.0), TRIGGER_S)
+            costs = _calibrate(SparkCluster(engine), _operators(engine), free, progress)
+    known = costs
+
     def flow(rate: float) -> SparkFlow:
-        return SparkFlow(network_of(calibrated.service_s, rate), calibrated.costs, TRIGGER_S)
+        return SparkFlow(network_of(service_s, rate), known, TRIGGER_S)
 
     # A latency that 16 processors keep at 12 rows a second: fewer do at 6, and at 18 all of them are wanted.
     at_twelve = flow(STEPS[1])
@@ -318,11 +328,10 @@ def _steps(spark: Any, folder: Path, calibrated: Calibrated, seed: int, progress
         latency_min_s=round(0.8 * target, 2),
         reallocation_interval_s=WINDOW_S,
     )
-    folder.mkdir(parents=True)
     record(folder / "recording.json", [(rate, STEP_S) for rate in (STEPS[0], *STEPS)], seed + 7)
     dataflow = chain("steps", folder / "recording.json")
     scv = {each.task: each.scv for each in SERVICE}
-    managed = Managed(dataflow, tuple(scv), calibrated.costs, TRIGGER_S, calibrated.service_s, scv)
+    managed = Managed(dataflow, tuple(scv), known, TRIGGER_S, service_s, scv)
     policy = DrsPolicy(managed, settings, AlphaWeighted(0.2))
     windows: list[dict[str, Any]] = []
     with Engine(folder / "state", spark=spark, trigger_s=TRIGGER_S, measuring=NOT_PROFILING) as engine:

@@ -30,7 +30,7 @@ class Service:
     scv: float
 
 
-SERVICE = (Service("extract", 0.12, 0.5), Service("match", 0.16, 0.5), Service("aggregate", 0.04, 0.5))
+SERVICE = (Service("extract", 0.12, 0.25), Service("match", 0.16, 0.25), Service("aggregate", 0.04, 0.25))
 
 
 def record(path: Path, rates: Sequence[tuple[float, float]], seed: int, burst: int = 0) -> int:

@@ -4,31 +4,46 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from headgate.adaptation.cluster import Cluster, SetPartitions
 from headgate.model.names import Signature
 from headgate.model.observation import FragmentObservation, Observation
 from headgate.queueing.fitting.batch_costs import BatchSample
 
-__all__ = ["Held", "Summed", "hold"]
+__all__ = ["Batches", "Held", "Summed", "hold"]
 
 LOOK_S = 0.25
 
 
 @dataclass(slots=True)
+class Batches:
+    """The batches of a fragment, added up."""
+
+    batches: int = 0
+    rows: int = 0
+    outside_jobs_s: float = 0.0
+    in_jobs_s: float = 0.0
+
+    def add(self, seen: FragmentObservation) -> None:
+        """One observation more."""
+        self.batches += seen.batches
+        self.rows += seen.rows_in
+        self.outside_jobs_s += seen.planning_s + seen.commit_s
+        self.in_jobs_s += seen.scheduling_s + seen.execution_s
+
+
+@dataclass(slots=True)
 class Summed:
-    """Observations added up: batches of the source's fragment, and the sojourns of what reached the sink."""
+    """Observations added up: batches of the fragments, and the sojourns of what reached the sink."""
 
     seconds: float = 0.0
     rows_done: int = 0
     sojourn_s: float = 0.0
     """Of all rows together."""
 
-    batches: int = 0
-    rows: int = 0
-    outside_jobs_s: float = 0.0
-    in_jobs_s: float = 0.0
+    source: Batches = field(default_factory=Batches)
+    feedback: Batches = field(default_factory=Batches)
 
     def add(self, seen: Observation) -> None:
         """One observation more."""
@@ -37,25 +52,25 @@ class Summed:
             if sink.sojourn is not None:
                 self.rows_done += sink.rows
                 self.sojourn_s += sink.rows * sink.sojourn.mean_s
-        source = _source(seen)
-        self.batches += source.batches
-        self.rows += source.rows_in
-        self.outside_jobs_s += source.planning_s + source.commit_s
-        self.in_jobs_s += source.scheduling_s + source.execution_s
+        for fragment in seen.fragments:
+            (self.source if fragment.kind == "source" else self.feedback).add(fragment)
+
+    @property
+    def batches(self) -> int:
+        return self.source.batches
 
     @property
     def mean_s(self) -> float:
         return self.sojourn_s / self.rows_done if self.rows_done else float("nan")
 
-    def sample(self, allocation: tuple[int, ...]) -> BatchSample:
+    def samples(self, allocation: tuple[int, ...]) -> list[BatchSample]:
         """The batches as what costs are fitted from."""
-        count = max(self.batches, 1)
-        outside, inside = self.outside_jobs_s / count, self.in_jobs_s / count
-        return BatchSample(allocation, self.batches, self.rows / count, outside, inside)
-
-
-def _source(seen: Observation) -> FragmentObservation:
-    return next(fragment for fragment in seen.fragments if fragment.kind == "source")
+        found = []
+        for place, batches in enumerate((self.source, self.feedback)):
+            if count := batches.batches:
+                outside, inside = batches.outside_jobs_s / count, batches.in_jobs_s / count
+                found.append(BatchSample(allocation, count, batches.rows / count, outside, inside, place))
+        return found
 
 
 @dataclass(frozen=True, slots=True)

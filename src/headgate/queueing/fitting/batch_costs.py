@@ -16,7 +16,7 @@ __all__ = ["BatchSample", "fit_costs"]
 
 @dataclass(frozen=True, slots=True)
 class BatchSample:
-    """Batches of a source's fragment that ran under one allocation; all figures are means of a batch."""
+    """Batches of a fragment that ran under one allocation; all figures are means of a batch."""
 
     allocation: tuple[int, ...]
     batches: int
@@ -26,6 +26,9 @@ class BatchSample:
 
     in_jobs_s: float
     """Scheduling and execution."""
+
+    fragment: int = 0
+    """The fragment's place in the flow: 0 is the source's."""
 
 
 def fit_costs(flow: SparkFlow, samples: Sequence[BatchSample], hop_s: float = 0.0) -> BatchCosts:
@@ -47,14 +50,14 @@ def fit_costs(flow: SparkFlow, samples: Sequence[BatchSample], hop_s: float = 0.
     if not samples or not sum(sample.batches for sample in samples):
         raise NotMeasured("NOT_MEASURED", "no batch has been observed yet")
     free = replace(flow, costs=BatchCosts(0.0))
-    fragment = free.fragments[0]
     weights = np.sqrt([float(sample.batches) for sample in samples])
-    beyond = []
+    beyond, shape = [], []
     for sample in samples:
+        fragment = free.fragments[sample.fragment]
         served = batch_s(free, fragment, np.array([sample.allocation]), np.array([sample.rows]))
         beyond.append(max(sample.in_jobs_s - float(served[0]), 0.0))
-    stages = len(fragment.stages)
-    shape = np.array([[float(stages), float(sum(sample.allocation))] for sample in samples])
-    (stage_s, task_s), _ = nnls(shape * weights[:, None], np.array(beyond) * weights)
+        partitions = sum(sample.allocation[place] for place, _ in fragment.stages)
+        shape.append([float(len(fragment.stages)), float(partitions)])
+    (stage_s, task_s), _ = nnls(np.array(shape) * weights[:, None], np.array(beyond) * weights)
     fixed = float(np.average([sample.outside_jobs_s for sample in samples], weights=weights**2))
     return BatchCosts(fixed, float(stage_s), float(task_s), hop_s)
