@@ -154,17 +154,24 @@ def stage_s(stage: Stage, k: npt.ArrayLike, rows: npt.ArrayLike, dealers: npt.Ar
 
     Reference: the expected largest of m normal values is G. Blom 1958, *Statistical Estimates*; the rest is ours.
     """
-    many, dealing = np.asarray(k, dtype=np.float64), np.asarray(dealers, dtype=np.float64)
+    many = np.asarray(k, dtype=np.float64)
     tuples = np.asarray(rows, dtype=np.float64) * stage.tuples_per_row
+    varying = stage.service_scv + stage.uneven
     fullest = np.maximum(1 - np.exp(-tuples), tuples / many + (1 - 1 / many) / 2)
-    spread = np.sqrt((stage.service_scv + stage.uneven) * fullest) * _slowest(np.minimum(many, tuples))
+    tuples_s = fullest + np.sqrt(varying * fullest) * _slowest(np.minimum(many, tuples))
+    if not (np.isscalar(dealers) and dealers == 1):
+        tuples_s = np.maximum(tuples_s, _dealt_by(np.asarray(dealers, dtype=np.float64), many, tuples, varying))
+    return np.asarray(stage.start_s + stage.task_s * many + stage.service_s * tuples_s)
+
+
+def _dealt_by(dealers: Floats, many: Floats, tuples: Floats, varying: float) -> Floats:
+    """The slowest partition's work, in service times, where several deal out their tuples; 0 for a single one."""
     share = tuples / many
-    each = np.minimum(share / np.maximum(dealing, 1.0), 1.0)
+    each = np.minimum(share / np.maximum(dealers, 1.0), 1.0)
     # From half a round on, where in its round a dealer ends is about anywhere: a sixth, as of a uniform place.
     by_chance = np.where(each <= 0.5, each * (1 - each), np.maximum(each * (1 - each), 1 / 6)) * (1 - 1 / many)
-    variance = (stage.service_scv + stage.uneven) * share + dealing * by_chance
-    dealt = np.where(dealing > 1, share + np.sqrt(variance) * _slowest(many), 0.0)
-    return np.asarray(stage.start_s + stage.task_s * many + stage.service_s * np.maximum(fullest + spread, dealt))
+    spread = np.sqrt(varying * share + dealers * by_chance)
+    return np.where(dealers > 1, share + spread * _slowest(many), 0.0)
 
 
 def _slowest(count: Floats) -> Floats:
