@@ -26,6 +26,9 @@ __all__ = ["Answer", "DrsPolicy", "Managed", "act"]
 
 WINDOWS_KEPT = 20
 
+TRUSTED_BELOW = 0.7
+"""The utilisation up to which a measured sojourn teaches something about the model."""
+
 
 @dataclass(frozen=True, slots=True)
 class Managed:
@@ -77,14 +80,20 @@ class Answer:
 class DrsPolicy:
     """Sizes one dataflow, window by window."""
 
-    def __init__(self, managed: Managed, settings: DrsSettings, smoothing: Smoothing | None = None) -> None:
+    def __init__(
+        self, managed: Managed, settings: DrsSettings, smoothing: Smoothing | None = None, *, learns: bool = True
+    ) -> None:
         if settings.percentile is not None and settings.percentile not in (0.5, 0.95, 0.99):
             raise BadValue(f"percentile {settings.percentile:g}", "0.5, 0.95 or 0.99, which sinks measure")
         self.managed, self.settings = managed, settings
         self.smoothing = smoothing or AlphaWeighted()
+        self.learns = learns
         self.correction = Correction()
         self.last_change_s: float | None = None
         self._windows: list[Window] = []
+        self._interval_s: float | None = None
+        """From batch to batch, in the last window that had any."""
+
         self._settled = 0
         """Windows since the last change that were whole: the first of them still has batches of before."""
 
@@ -160,8 +169,10 @@ class DrsPolicy:
     def _seconds(self, seen: Observation, tasks: Mapping[str, TaskObservation]) -> float:
         """Over how long the rows of a window's batches came in.
 
-        Rows are counted when their batch has ended, so a window has the rows of whole batches, which need not be those
-        of its own length: n batches have taken in what came during n intervals, as long as they follow each other.
+        Rows are counted when their batch has ended, so a window has the rows of whole batches, and a batch has taken in
+        what came during the one before it: n batches, the last one of the window before and n - 1 of this one. Divided
+        by the window's length, or by its own batches' time, rows would tell what is served when batches grow, and not
+        what comes.
         """
         signatures = {task.task for task in tasks.values()}
         found = [f for f in seen.fragments if f.kind == "source" and f.batches and signatures & set(f.tasks)]
@@ -169,13 +180,15 @@ class DrsPolicy:
             return seen.seconds
         busiest = max(found, key=lambda fragment: fragment.rows_in)
         interval = max(self.managed.trigger_s, busiest.batch_s / busiest.batches)
-        covered = busiest.batches * interval
-        return max(min(covered, seen.seconds + interval), seen.seconds - interval, 1e-3)
+        before, self._interval_s = self._interval_s or interval, interval
+        return before + (busiest.batches - 1) * interval
 
     def _learnt(self, estimates: Estimates, allocation: tuple[int, ...]) -> Estimates:
         """Compare what was measured with what is predicted, once a whole window ran under the present allocation."""
-        if self._settled >= 2 and estimates.measured_s is not None:
-            predicted = estimates.sizer(self.settings).latency_s(allocation)
+        sizer = estimates.sizer(self.settings)
+        # Near its capacity a prediction is all amplification: a rate a little too high would be learnt as a factor.
+        if self.learns and self._settled >= 2 and estimates.measured_s and sizer.busiest(allocation) < TRUSTED_BELOW:
+            predicted = sizer.latency_s(allocation)
             self.correction = self.correction.learn(predicted, estimates.measured_s)
         return replace(estimates, correction=self.correction)
 
