@@ -250,3 +250,21 @@ def test_tasks_between_operators_are_seen_through() -> None:
     estimates = policy.answer(Observation(0.0, 10.0, tasks), 0.0).estimates
     assert estimates is not None
     assert [(r.source, r.target, r.mean) for r in estimates.network.routes] == [("extract", "match", 0.25)]
+
+
+def test_the_rate_is_what_comes_also_while_batches_grow() -> None:
+    """Batches of 2, 4 and 8 s with what came during the one before, 12 rows a second: served are 6."""
+    from dataclasses import replace
+
+    fake = FakeCluster(12.0, costs=COSTS)
+    policy = policy_of(fake, DrsSettings(processors_max=22))
+    seen = fake.observe()
+    rates = []
+    for took_s, rows in ((2.0, 24), (4.0, 24), (8.0, 48)):
+        (fragment,) = seen.fragments
+        fragment = replace(fragment, batches=1, rows_in=rows, batch_s=took_s)
+        tasks = tuple(replace(task, rows_in=rows, rows_out=rows) for task in seen.tasks)
+        answer = policy.answer(replace(seen, seconds=took_s, tasks=tasks, fragments=(fragment,)), 0.0)
+        assert answer.estimates is not None
+        rates.append(answer.estimates.network.external_rate_per_s)
+    assert rates == pytest.approx([12.0] * 3)
