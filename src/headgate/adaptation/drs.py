@@ -170,7 +170,10 @@ class _Policy:
             fewer = self.fewer(used)
             if fewer is not None:
                 return fewer
-        return self.better_split(used)
+        try:
+            return self.better_split(used)
+        except Infeasible:  # what is measured is still well, and will not stay so
+            return self.more(used, limit)
 
     def target_s(self) -> float:
         assert self.settings.latency_max_s is not None
@@ -179,6 +182,8 @@ class _Policy:
     def more(self, used: int, limit: int | None) -> tuple[Change, tuple[int, ...], str] | str:
         asked = self.settings.latency_max_s
         told = f"{self.what} is {self.measured_s:.3g} s and may be {asked:g} s"
+        if asked is not None and self.measured_s is not None and self.measured_s <= asked:
+            told = f"{used} processors cannot keep up with {self.rate_per_s:.3g} tuples/s"
         wanted: int | None = None
         try:
             # The model may find the present number enough while the measurement does not: then one more at a time.
