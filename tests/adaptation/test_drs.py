@@ -103,6 +103,14 @@ def test_between_the_bounds_only_the_split_may_change() -> None:
     assert decided(flow(), (3, 5), BY_LATENCY, measured=0.9).change is Change.KEEP
 
 
+def test_what_will_not_keep_up_gets_more_before_it_is_too_slow() -> None:
+    """The rate has risen; the latency that was measured is that of before."""
+    found = decided(flow(12.0), (3, 5), BY_LATENCY, measured=0.9)
+    assert found.change is Change.ADD
+    assert found.allocation == min_processors(flow(12.0), 1.0, Model.GGK).allocation
+    assert found.because.startswith("8 processors cannot keep up with 12 tuples/s: 8 -> ")
+
+
 def test_without_a_measurement_nothing_is_decided() -> None:
     found = decided(flow(), (4, 4), BY_LATENCY)
     assert (found.change, found.because) == (Change.KEEP, "no mean latency was measured yet")

@@ -12,11 +12,11 @@ from enum import StrEnum
 from math import isfinite
 from types import MappingProxyType
 
+from headgate.adaptation.sizers import FlowSizer, NetworkSizer, Sizer
 from headgate.errors import BadValue, Infeasible
 from headgate.queueing.fitting.correction import Correction
 from headgate.queueing.network import Network
-from headgate.queueing.predict import Prediction, predict
-from headgate.queueing.sizing import Sizing, assign_processors, min_processors
+from headgate.queueing.spark_flow import SparkFlow
 from headgate.queueing.station import Model
 
 __all__ = ["Change", "Decision", "DrsSettings", "Estimates", "decide"]
@@ -60,6 +60,8 @@ class DrsSettings:
     """For how long a change is taken to last: its gain must outweigh its cost within that time."""
 
     model: Model = Model.GGK
+    """How tuples that are served one by one are modelled; micro-batches have a model of their own."""
+
     percentile: float | None = None
 
     def __post_init__(self) -> None:
@@ -81,6 +83,14 @@ class Estimates:
     """Measured mean sojourn (or the percentile that is asked for); none if nothing was measured yet."""
 
     correction: Correction = field(default_factory=Correction)
+    flow: SparkFlow | None = None
+    """The same network as it runs in micro-batches: with it they are what is modelled."""
+
+    def sizer(self, settings: DrsSettings) -> Sizer:
+        """The model that decides."""
+        if self.flow is not None:
+            return FlowSizer(self.flow, settings.percentile, settings.processors_max)
+        return NetworkSizer(self.network, settings.model, settings.percentile)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,29 +134,29 @@ def decide(
         return policy.keep(f"nothing is changed: {error.message}", Change.INFEASIBLE)
     if isinstance(wanted, str):
         return policy.keep(wanted)
-    change, sizing, because = wanted
+    change, wanted_allocation, because = wanted
     since = None if last_change_s is None else now_s - last_change_s
     if since is not None and since < settings.reallocation_interval_s:
         wait = f"the last change was {since:.3g} s ago and {settings.reallocation_interval_s:g} s must lie between two"
         return policy.keep(f"{wait}; otherwise: {because}")
-    return policy.changed(change, sizing, because)
+    return policy.changed(change, wanted_allocation, because)
 
 
 class _Policy:
     """One decision in the making."""
 
     def __init__(self, estimates: Estimates, allocation: tuple[int, ...], settings: DrsSettings) -> None:
-        self.network, self.settings, self.allocation = estimates.network, settings, allocation
+        self.rate_per_s = estimates.network.external_rate_per_s
+        self.settings, self.allocation = settings, allocation
         self.measured_s, self.factor = estimates.measured_s, estimates.correction.factor
-        self.now = predict(self.network, allocation, settings.model)
-        self.now_s = self.latency(self.now)
+        self.sizer = estimates.sizer(settings)
+        self.now_s = self.latency_s(allocation)
         self.what = "mean latency" if settings.percentile is None else f"p{100 * settings.percentile:g} latency"
 
-    def latency(self, prediction: Prediction) -> float:
-        p = self.settings.percentile
-        return self.factor * (prediction.mean_s if p is None else prediction.percentile_s(p))
+    def latency_s(self, allocation: tuple[int, ...]) -> float:
+        return self.factor * self.sizer.latency_s(allocation)
 
-    def wanted(self) -> tuple[Change, Sizing, str] | str:
+    def wanted(self) -> tuple[Change, tuple[int, ...], str] | str:
         """The change that is called for, or why none is."""
         limit, used = self.settings.processors_max, sum(self.allocation)
         if self.settings.latency_max_s is None:
@@ -160,81 +170,83 @@ class _Policy:
             fewer = self.fewer(used)
             if fewer is not None:
                 return fewer
-        return self.better_split(used)
+        try:
+            return self.better_split(used)
+        except Infeasible:  # what is measured is still well, and will not stay so
+            return self.more(used, limit)
 
-    def target(self) -> float:
+    def target_s(self) -> float:
         assert self.settings.latency_max_s is not None
         return self.settings.latency_max_s / self.factor
 
-    def more(self, used: int, limit: int | None) -> tuple[Change, Sizing, str] | str:
+    def more(self, used: int, limit: int | None) -> tuple[Change, tuple[int, ...], str] | str:
         asked = self.settings.latency_max_s
         told = f"{self.what} is {self.measured_s:.3g} s and may be {asked:g} s"
+        if asked is not None and self.measured_s is not None and self.measured_s <= asked:
+            told = f"{used} processors cannot keep up with {self.rate_per_s:.3g} tuples/s"
+        wanted: int | None = None
         try:
-            sizing = min_processors(self.network, self.target(), self.settings.model, self.settings.percentile)
             # The model may find the present number enough while the measurement does not: then one more at a time.
-            wanted = max(sizing.processors, used + 1)
+            wanted = max(sum(self.sizer.fewest(self.target_s())), used + 1)
         except Infeasible:
             if limit is None or limit <= used:
                 raise
-            wanted = limit
-        given = wanted if limit is None else min(wanted, limit)
+        given = limit if wanted is None else wanted if limit is None else min(wanted, limit)
+        assert given is not None
+        takes = "more" if wanted is None else str(wanted)
         if given <= used:
             split = self.better_split(used)
-            missing = f"{told}: it takes {wanted} processors and {given} can be had"
+            missing = f"{told}: it takes {takes} processors and {given} can be had"
             return f"{missing}; {split}" if isinstance(split, str) else (*split[:2], f"{missing}; {split[2]}")
-        sizing = self.assigned(given)
-        short = f", though it takes {wanted}" if given < wanted else ""
-        then = f"is predicted to give {self.latency(sizing.prediction):.3g} s"
-        return Change.ADD, sizing, f"{told}: {used} -> {given} processors ({_split(sizing)}) {then}{short}"
+        found = self.sizer.assign(given)
+        short = f", though it takes {takes}" if wanted is None or given < wanted else ""
+        then = f"is predicted to give {self.latency_s(found):.3g} s"
+        return Change.ADD, found, f"{told}: {used} -> {sum(found)} processors ({_split(found)}) {then}{short}"
 
-    def fewer(self, used: int) -> tuple[Change, Sizing, str] | None:
+    def fewer(self, used: int) -> tuple[Change, tuple[int, ...], str] | None:
         try:
-            sizing = min_processors(self.network, self.target(), self.settings.model, self.settings.percentile)
+            found = self.sizer.fewest(self.target_s())
         except Infeasible:
             return None
-        if sizing.processors >= used:
+        if sum(found) >= used:
             return None
         told = f"{self.what} is {self.measured_s:.3g} s, below {self.settings.latency_min_s:g} s"
-        then = f"is predicted to give {self.latency(sizing.prediction):.3g} s"
+        then = f"is predicted to give {self.latency_s(found):.3g} s"
         then += f" of the {self.settings.latency_max_s:g} s allowed"
-        return Change.REMOVE, sizing, f"{told}: {used} -> {sizing.processors} processors ({_split(sizing)}) {then}"
+        return Change.REMOVE, found, f"{told}: {used} -> {sum(found)} processors ({_split(found)}) {then}"
 
-    def better_split(self, processors: int) -> tuple[Change, Sizing, str] | str:
-        sizing = self.assigned(processors)
-        then_s = self.latency(sizing.prediction)
-        if sizing.allocation == self.allocation or then_s >= self.now_s:
-            return (
-                f"({_pair(self.allocation)}) is the best split of {processors} processors, predicted {self.now_s:.3g} s"
-            )
+    def better_split(self, processors: int) -> tuple[Change, tuple[int, ...], str] | str:
+        found = self.sizer.assign(processors)
+        then_s = self.latency_s(found)
+        if found == self.allocation or then_s >= self.now_s:
+            now = _split(self.allocation)
+            return f"({now}) is the best split of {processors} processors, predicted {self.now_s:.3g} s"
         change = Change.REALLOCATE
-        if sum(self.allocation) != sizing.processors:
-            change = Change.ADD if sizing.processors > sum(self.allocation) else Change.REMOVE
-        told = f"({_pair(self.allocation)}) -> ({_split(sizing)}) takes the predicted {self.what} "
+        if sum(self.allocation) != sum(found):
+            change = Change.ADD if sum(found) > sum(self.allocation) else Change.REMOVE
+        told = f"({_split(self.allocation)}) -> ({_split(found)}) takes the predicted {self.what} "
         told += f"from {self.now_s:.3g} s to {then_s:.3g} s"
-        cost, gain = self.cost_s(sizing.prediction), self.gain_s(then_s)
+        cost, gain = self.cost_s(found), self.gain_s(then_s)
         if change is Change.REALLOCATE and gain <= cost:
             weighed = f"a pause of {self.settings.pause_s:g} s costs {cost:.3g} tuple-seconds and gains {gain:.3g}"
             return f"{told}, which is not worth it: {weighed} in {self.settings.horizon_s:g} s"
-        return change, sizing, told
+        return change, found, told
 
-    def assigned(self, processors: int) -> Sizing:
-        return assign_processors(self.network, processors, self.settings.model, self.settings.percentile)
-
-    def cost_s(self, prediction: Prediction) -> float:
+    def cost_s(self, allocation: tuple[int, ...]) -> float:
         """Tuple-seconds that the pause of a change costs."""
-        busiest = max(operator.utilisation for operator in prediction.operators)
-        return self.network.external_rate_per_s * self.settings.pause_s**2 / (2 * max(1 - busiest, 1e-9))
+        spare = max(1 - self.sizer.busiest(allocation), 1e-9)
+        return self.rate_per_s * self.settings.pause_s**2 / (2 * spare)
 
     def gain_s(self, then_s: float) -> float:
         """Tuple-seconds that a change gains within the horizon."""
-        return self.network.external_rate_per_s * (self.now_s - then_s) * self.settings.horizon_s
+        return self.rate_per_s * (self.now_s - then_s) * self.settings.horizon_s
 
     def keep(self, because: str, change: Change = Change.KEEP) -> Decision:
         return Decision(change, self.allocation, because, self.now_s, self.now_s, self.numbers(self.now_s))
 
-    def changed(self, change: Change, sizing: Sizing, because: str) -> Decision:
-        then_s = self.latency(sizing.prediction)
-        return Decision(change, sizing.allocation, because, self.now_s, then_s, self.numbers(then_s))
+    def changed(self, change: Change, allocation: tuple[int, ...], because: str) -> Decision:
+        then_s = self.latency_s(allocation)
+        return Decision(change, allocation, because, self.now_s, then_s, self.numbers(then_s))
 
     def numbers(self, then_s: float) -> Mapping[str, float]:
         found = {"predicted_now_s": self.now_s, "predicted_then_s": then_s, "correction": self.factor}
@@ -243,9 +255,5 @@ class _Policy:
         return MappingProxyType(found)
 
 
-def _split(sizing: Sizing) -> str:
-    return _pair(sizing.allocation)
-
-
-def _pair(allocation: tuple[int, ...]) -> str:
+def _split(allocation: tuple[int, ...]) -> str:
     return ":".join(map(str, allocation))

@@ -10,7 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from headgate import __version__
-from headgate.bench import model, observe, queueing, runtime, scale, sharing, sharing_plots, sharing_spark, simulate
+from headgate.bench import (
+    drs,
+    drs_plots,
+    model,
+    observe,
+    queueing,
+    runtime,
+    scale,
+    sharing,
+    sharing_plots,
+    sharing_spark,
+    simulate,
+)
 from headgate.bench.measured import Measured
 
 __all__ = ["BENCHMARKS", "Benchmark", "report"]
@@ -33,6 +45,13 @@ class Benchmark:
 
 
 BENCHMARKS: Mapping[str, Benchmark] = {
+    "drs": Benchmark(
+        "drs",
+        "Processors on live Spark: predicted and measured, and the policy at work.",
+        drs.run,
+        drs_plots.plot,
+        drs.PARTS,
+    ),
     "model": Benchmark("model", "Reading, checking and signing dataflows of 1,000 to 100,000 tasks.", model.run),
     "observe": Benchmark("observe", "What measuring costs while dataflows run, and how true it is.", observe.run),
     "queueing": Benchmark(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import exp, isfinite, sqrt
+from math import isfinite, sqrt
 
 import numpy as np
 import numpy.typing as npt
@@ -129,7 +129,7 @@ class BatchPrediction:
         return float(batch_percentile(np.array(self.mean_s), np.array(self.variance_s2), self.hops, p))
 
 
-def stage_s(stage: Stage, k: npt.ArrayLike, rows: float) -> Floats:
+def stage_s(stage: Stage, k: npt.ArrayLike, rows: npt.ArrayLike, dealers: npt.ArrayLike = 1) -> Floats:
     r"""Mean time (s) of a stage with ``k`` partitions and ``rows`` rows in the batch.
 
     With :math:`n` tuples in the batch, the fullest partition has about :math:`c = \max(1 - e^{-n}, n/k + (1 - 1/k)/2)`
@@ -143,18 +143,41 @@ def stage_s(stage: Stage, k: npt.ArrayLike, rows: float) -> Floats:
     :math:`s_0, s_1` are the costs of starting. Neither convex nor even falling in k throughout: more partitions mean a
     slower slowest.
 
+    Tuples come from j = ``dealers`` partitions of the stage before. Each of them deals out its own in turn, from a
+    place of its own, so with several a partition's share has a variance of about :math:`V = j x (1 - x)`, x = n/(jk),
+    and the slowest takes :math:`\bar s\,(n/k + z_k \sqrt{c_s^2\, n/k + V})` if that is longer.
+
     >>> stage_s(Stage("match", 0.1, 0.0), [1, 2, 5], 20.0).round(3).tolist()
     [2.0, 1.025, 0.44]
+    >>> stage_s(Stage("match", 0.1, 0.0), [1, 2, 5], 20.0, dealers=10).round(3).tolist()
+    [2.0, 1.054, 0.563]
 
     Reference: the expected largest of m normal values is G. Blom 1958, *Statistical Estimates*; the rest is ours.
     """
     many = np.asarray(k, dtype=np.float64)
-    tuples = rows * stage.tuples_per_row
-    fullest = np.maximum(1 - exp(-tuples), tuples / many + (1 - 1 / many) / 2)
-    loaded = np.maximum(np.minimum(many, tuples), 1.0)
-    slowest = ndtri((loaded - 0.375) / (loaded + 0.25))
-    spread = np.sqrt((stage.service_scv + stage.uneven) * fullest) * slowest
-    return np.asarray(stage.start_s + stage.task_s * many + stage.service_s * (fullest + spread))
+    tuples = np.asarray(rows, dtype=np.float64) * stage.tuples_per_row
+    varying = stage.service_scv + stage.uneven
+    fullest = np.maximum(1 - np.exp(-tuples), tuples / many + (1 - 1 / many) / 2)
+    tuples_s = fullest + np.sqrt(varying * fullest) * _slowest(np.minimum(many, tuples))
+    if not (np.isscalar(dealers) and dealers == 1):
+        tuples_s = np.maximum(tuples_s, _dealt_by(np.asarray(dealers, dtype=np.float64), many, tuples, varying))
+    return np.asarray(stage.start_s + stage.task_s * many + stage.service_s * tuples_s)
+
+
+def _dealt_by(dealers: Floats, many: Floats, tuples: Floats, varying: float) -> Floats:
+    """The slowest partition's work, in service times, where several deal out their tuples; 0 for a single one."""
+    share = tuples / many
+    each = np.minimum(share / np.maximum(dealers, 1.0), 1.0)
+    # From half a round on, where in its round a dealer ends is about anywhere: a sixth, as of a uniform place.
+    by_chance = np.where(each <= 0.5, each * (1 - each), np.maximum(each * (1 - each), 1 / 6)) * (1 - 1 / many)
+    spread = np.sqrt(varying * share + dealers * by_chance)
+    return np.where(dealers > 1, share + spread * _slowest(many), 0.0)
+
+
+def _slowest(count: Floats) -> Floats:
+    """By how many standard deviations the largest of so many values exceeds the mean."""
+    at_least = np.maximum(count, 1.0)
+    return np.asarray(ndtri((at_least - 0.375) / (at_least + 0.25)))
 
 
 def _duration_s(fragment: Fragment, allocation: Sequence[int], rows: float) -> float:

@@ -1,0 +1,396 @@
+"""A network of operators as Headgate runs it on Spark, with processors for each operator.
+
+All operators that rows from outside reach are stages of one fragment. A feedback stream is a fragment of its own: rows
+that come back run through the operator that they come back to, and all behind it, again, in batches of their own, on as
+many partitions each. So processors are given to operators, and an operator may be a stage of several fragments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from math import comb, isfinite
+
+import numpy as np
+import numpy.typing as npt
+
+from headgate.errors import BadValue, Infeasible
+from headgate.queueing.microbatch import Stage, batch_percentile, passes_variance, stage_s
+from headgate.queueing.network import Network
+
+__all__ = [
+    "BatchCosts",
+    "FlowFragment",
+    "FlowPrediction",
+    "SparkFlow",
+    "assign_flow",
+    "batch_s",
+    "min_flow",
+    "predict_flow",
+]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+TRIED_AT_MOST = 200_000
+"""Allocations up to which all are tried."""
+
+DURATION_SCV = 0.02
+"""How much the time of a batch varies about its mean."""
+
+GENERATIONS = 60
+"""Rounds of a loop that are looked at; later ones have next to no rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchCosts:
+    """What micro-batches cost beside the service of their rows (s); fitted, see
+    :func:`headgate.queueing.fitting.batch_costs.fit_costs`."""
+
+    fixed_s: float
+    """A batch: offsets, plan, reading, commit."""
+
+    stage_s: float = 0.0
+    """Every stage: its barrier."""
+
+    task_s: float = 0.0
+    """Every partition of a stage."""
+
+    hop_s: float = 0.0
+    """From a fragment's commit until the reader of its topic begins."""
+
+    def __post_init__(self) -> None:
+        for name in ("fixed_s", "stage_s", "task_s", "hop_s"):
+            if not (isfinite(getattr(self, name)) and getattr(self, name) >= 0):
+                raise BadValue(f"{name} is {getattr(self, name)}", "a finite number, at least 0")
+
+
+@dataclass(frozen=True, slots=True)
+class FlowFragment:
+    """A fragment: the operators that its rows pass, in order."""
+
+    name: str
+    entering: float
+    """Rows that enter it for each row from outside."""
+
+    again: float
+    """Of those, the share that it has sent to itself."""
+
+    stages: tuple[tuple[int, float], ...]
+    """Operators by their place in the network, and tuples at each for a row that enters."""
+
+    is_fed: bool
+    """Whether it reads a topic, and so begins a batch when another has ended, rather than by the trigger."""
+
+
+@dataclass(frozen=True)
+class SparkFlow:
+    """A network, the routes of it that go through the exchange, and what batches cost."""
+
+    network: Network
+    costs: BatchCosts
+    trigger_s: float = 0.0
+    feedback: tuple[tuple[str, str], ...] = ()
+    """Source and target of the routes that close loops."""
+
+    @property
+    def rate_per_s(self) -> float:
+        return self.network.external_rate_per_s
+
+    @cached_property
+    def fragments(self) -> tuple[FlowFragment, ...]:
+        """The source's fragment and one for each feedback stream."""
+        network, names = self.network, self.network.names
+        order = _order(network, self.feedback)
+        outside = np.array([operator.arrival_rate_per_s for operator in network.operators])
+        if outside.sum() <= 0:
+            raise BadValue("no tuples come from outside", "an arrival rate above 0")
+        entries = [outside / outside.sum()]
+        for _, target in self.feedback:
+            entries.append(np.array([float(name == target) for name in names]))
+        ahead = {(r.source, r.target): r.mean for r in network.routes if (r.source, r.target) not in self.feedback}
+        back = {(r.source, r.target): r.mean for r in network.routes if (r.source, r.target) in self.feedback}
+        visits = []
+        for entry in entries:
+            seen = entry.copy()
+            for place in order:
+                for (source, target), mean in ahead.items():
+                    if source == names[place]:
+                        seen[network.index[target]] += seen[place] * mean
+            visits.append(seen)
+        # Rows that one fragment sends to another's topic, for each row that enters it.
+        sent = np.zeros((len(entries), len(entries)))
+        for to, edge in enumerate(self.feedback, start=1):
+            for place, seen in enumerate(visits):
+                sent[to, place] = seen[network.index[edge[0]]] * back.get(edge, 0.0)
+        if max(abs(np.linalg.eigvals(sent))) >= 1:
+            raise Infeasible("UNSTABLE_LOOP", "more tuples come back than went out: the loop never empties")
+        into = np.linalg.solve(np.eye(len(entries)) - sent, np.eye(len(entries))[:, 0])
+        return tuple(
+            FlowFragment(
+                "source" if place == 0 else "feedback " + " -> ".join(self.feedback[place - 1]),
+                float(into[place]),
+                float(sent[place, place]),
+                tuple((at, float(seen[at])) for at in order if seen[at] > 0),
+                place > 0,
+            )
+            for place, seen in enumerate(visits)
+            if into[place] > 0
+        )
+
+    def stage(self, place: int, tuples_per_row: float) -> Stage:
+        """An operator as a stage."""
+        operator = self.network.operators[place]
+        times = operator.service_scv, tuples_per_row, self.costs.stage_s, self.costs.task_s
+        return Stage(operator.name, 1 / operator.service_rate_per_s, *times)
+
+
+def _order(network: Network, feedback: Collection[tuple[str, str]]) -> list[int]:
+    """Operators, each after those that feed it; feedback does not count."""
+    left = dict.fromkeys(network.names)
+    ahead = [(r.source, r.target) for r in network.routes if (r.source, r.target) not in feedback]
+    order = []
+    while left:
+        free = [name for name in left if not any(target == name and source in left for source, target in ahead)]
+        if not free:
+            raise BadValue(f"operators {', '.join(left)} form a circle", "a feedback stream in every circle")
+        order.append(network.index[free[0]])
+        del left[free[0]]
+    return order
+
+
+@dataclass(frozen=True, slots=True)
+class FlowPrediction:
+    """What is predicted of some allocations, each a row of arrays; times in seconds."""
+
+    allocations: Ints
+    mean_s: Floats
+    variance_s2: Floats
+    intervals_s: Floats
+    """From a batch of the source to the next."""
+
+    busy: Floats
+    """The share of the capacity of the busiest fragment that is used; from 1 on batches grow for ever."""
+
+    waits: int
+
+    def percentile_s(self, p: float) -> Floats:
+        return batch_percentile(self.mean_s, self.variance_s2, self.waits, p)
+
+    def latency_s(self, percentile: float | None) -> Floats:
+        return self.mean_s if percentile is None else self.percentile_s(percentile)
+
+
+def predict_flow(flow: SparkFlow, allocations: npt.ArrayLike) -> FlowPrediction:
+    r"""Predict the sojourn of rows from outside for one allocation or many.
+
+    In the source's fragment a row waits for half an interval and takes the time of a batch,
+    :math:`T/2 + d(T), T = \max(\text{trigger}, d(T))`.
+
+    Rows that are sent back come to their fragment all at once, when a batch of the source is committed: :math:`n_1` of
+    them, of which :math:`n_1 q^g` are there in the g-th round, in a batch of its own that begins when the last one has
+    ended. There is such a batch with probability :math:`1 - e^{-n_1 q^g}`; if together they take less than T, the
+    fragment is free when the next rows come but for that share of the time, u, and these wait :math:`u d/2`. Otherwise
+    the rounds run together, batches follow each other at :math:`T_f = d(T_f)` and rows from outside the loop wait
+    :math:`T_f/2`.
+
+    >>> from headgate.queueing.network import Operator, Route
+    >>> chain = Network((Operator("a", 10.0, 0.5, 8.0), Operator("b", 5.0, 0.5)), (Route("a", "b"),))
+    >>> found = predict_flow(SparkFlow(chain, BatchCosts(0.5, 0.05, 0.005)), [[4, 6], [6, 8]])
+    >>> found.mean_s.round(2).tolist()
+    [3.61, 2.89]
+    """
+    many = np.atleast_2d(np.asarray(allocations, dtype=np.int64))
+    if many.shape[1] != len(flow.network.operators):
+        raise BadValue(f"{many.shape[1]} numbers of processors", f"one for each of {len(flow.network.operators)}")
+    if many.size and many.min() < 1:
+        raise BadValue("an operator without processors", "at least 1 for each")
+    mean, variance = np.zeros(len(many)), np.zeros(len(many))
+    busiest, interval = np.zeros(len(many)), np.zeros(len(many))
+    for fragment in flow.fragments:
+        rate = flow.rate_per_s * fragment.entering
+        work = sum(seen / flow.network.operators[at].service_rate_per_s / many[:, at] for at, seen in fragment.stages)
+        busy = np.asarray(rate * work)
+        busiest = np.maximum(busiest, busy)
+        if not fragment.is_fed:
+            interval, took = _by_trigger(flow, fragment, many, rate, busy)
+            waited = interval / 2
+        else:
+            waited, took = _fed(flow, fragment, many, rate, busy, interval)
+        once = waited + took + (flow.costs.hop_s if fragment.is_fed else 0.0)
+        mean += fragment.entering * once
+        variance += fragment.entering * (waited**2 / 3 + DURATION_SCV * took**2)
+        if fragment.entering != 1:
+            variance += passes_variance(fragment.entering) * once**2
+    waits = max(1, round(sum(fragment.entering for fragment in flow.fragments)))
+    return FlowPrediction(many, mean, variance, interval, busiest, waits)
+
+
+def batch_s(flow: SparkFlow, fragment: FlowFragment, many: Ints, rows: Floats) -> Floats:
+    """How long a batch of so many rows takes."""
+    total = np.full(len(many), flow.costs.fixed_s)
+    # Rows come from a source in one partition, from a topic in as many as the last stage of the batch before had.
+    dealers = np.maximum(rows, 1.0) if fragment.is_fed else np.ones(len(many))
+    for place, seen in fragment.stages:
+        stage = flow.stage(place, seen)
+        total = total + stage_s(stage, many[:, place], rows, dealers)
+        dealers = np.maximum(np.minimum(many[:, place], rows * seen), 1.0)
+    return total
+
+
+def _settled(flow: SparkFlow, fragment: FlowFragment, many: Ints, rate: float, busy: Floats) -> Floats:
+    """The interval T with d(T) = T, by bisection; infinite where there is none."""
+    low, high = np.full(len(many), 1e-3), np.full(len(many), 1e6)
+    for _ in range(40):
+        middle = np.sqrt(low * high)
+        late = batch_s(flow, fragment, many, rate * middle) > middle
+        low, high = np.where(late, middle, low), np.where(late, high, middle)
+    return np.where(busy < 1, high, np.inf)
+
+
+def _by_trigger(
+    flow: SparkFlow, fragment: FlowFragment, many: Ints, rate: float, busy: Floats
+) -> tuple[Floats, Floats]:
+    settled = _settled(flow, fragment, many, rate, busy)
+    interval = np.maximum(settled, flow.trigger_s)
+    rows = rate * np.where(np.isfinite(interval), interval, 0.0)
+    return interval, np.where(np.isfinite(interval), batch_s(flow, fragment, many, rows), np.inf)
+
+
+def _fed(
+    flow: SparkFlow, fragment: FlowFragment, many: Ints, rate: float, busy: Floats, interval: Floats
+) -> tuple[Floats, Floats]:
+    """How long rows wait for a batch of a fragment that is fed every ``interval``, and how long the batch takes."""
+    share = fragment.again
+    every = np.where(np.isfinite(interval), interval, 1.0)
+    entering = rate * (1 - share) * every
+    at_work, by_row, rows = np.zeros(len(many)), np.zeros(len(many)), np.zeros(len(many))
+    for generation in range(GENERATIONS):
+        if share**generation < 1e-6:
+            break
+        size = entering * share**generation
+        chance = -np.expm1(-size)
+        at_work += chance * batch_s(flow, fragment, many, size / np.maximum(chance, 1e-12))
+        # A row sees its own batch, which is larger than the mean one by the row itself.
+        by_row += size * batch_s(flow, fragment, many, size + 1)
+        rows += size
+    apart = by_row / rows
+    used = at_work / every
+    together = _settled(flow, fragment, many, rate, busy)
+    waited = np.where(used < 1, used * apart / 2, together / 2) * (1 - share)
+    took = np.where(used < 1, apart, np.maximum(together, apart))
+    lost = ~np.isfinite(interval)
+    return np.where(lost, np.inf, waited), np.where(lost, np.inf, took)
+
+
+def assign_flow(flow: SparkFlow, processors: int, percentile: float | None = None) -> tuple[int, ...]:
+    """The allocation of at most ``processors`` with the least mean sojourn, or the least percentile of it.
+
+    All allocations are tried while they are at most :data:`TRIED_AT_MOST`; otherwise processors are handed out one by
+    one and then moved one by one as long as that helps.
+
+    >>> from headgate.queueing.network import Operator, Route
+    >>> chain = Network((Operator("a", 10.0, 0.5, 8.0), Operator("b", 5.0, 0.5)), (Route("a", "b"),))
+    >>> assign_flow(SparkFlow(chain, BatchCosts(0.5, 0.05, 0.005)), 12)
+    (5, 7)
+    """
+    if processors < 1:
+        raise BadValue(f"{processors} processors", "at least 1")
+    needed = _needed(flow)
+    if sum(needed) > processors:
+        most_at = max(range(len(needed)), key=lambda i: needed[i])
+        told = f"needs {sum(needed)} processors to finish batches at all, {processors} given"
+        if len(needed) > 1:
+            told += f"; '{flow.network.names[most_at]}' alone needs {needed[most_at]}"
+        raise Infeasible("TOO_FEW_PROCESSORS", told, {"needed": sum(needed), "given": processors})
+    found = predict_flow(flow, _candidates(flow, processors, percentile))
+    best = int(np.argmin(found.latency_s(percentile)))
+    return tuple(int(k) for k in found.allocations[best])
+
+
+def min_flow(flow: SparkFlow, latency_s: float, percentile: float | None = None, most: int = 64) -> tuple[int, ...]:
+    """The fewest processors, at most ``most``, whose sojourn is at most ``latency_s``; of equals the quickest.
+
+    >>> from headgate.queueing.network import Operator, Route
+    >>> chain = Network((Operator("a", 10.0, 0.5, 8.0), Operator("b", 5.0, 0.5)), (Route("a", "b"),))
+    >>> sum(min_flow(SparkFlow(chain, BatchCosts(0.5, 0.05, 0.005)), 3.0))
+    13
+    """
+    low = sum(_needed(flow))
+    high = min(max(low + 2, 4), most)
+    best: tuple[int, ...] | None = None
+    least = float("inf")
+    # More processors never make the best latency longer, since some may be left over: so bisect on their number.
+    while low <= high:
+        middle = high if best is None else (low + high) // 2
+        tried = assign_flow(flow, middle, percentile)
+        reached = float(predict_flow(flow, tried).latency_s(percentile)[0])
+        least = min(least, reached)
+        if reached <= latency_s:
+            best, high = tried, min(sum(tried), middle) - 1
+        elif best is not None:
+            low = middle + 1
+        elif middle == most:
+            break
+        else:
+            low, high = middle + 1, min(middle + middle // 2, most)
+    if best is None:
+        what = "mean latency" if percentile is None else f"latency at the {100 * percentile:g}th percentile"
+        told = f"a {what} of {latency_s:g} s cannot be reached: {most} processors give {least:.4g} s"
+        raise Infeasible("LATENCY_NOT_REACHABLE", told, {"latency_s": latency_s, "best_s": least, "processors": most})
+    return best
+
+
+def _needed(flow: SparkFlow) -> tuple[int, ...]:
+    """The fewest processors with which every fragment has capacity to spare: one at a time where it frees most."""
+    limits = [(operator.processors_min, operator.most) for operator in flow.network.operators]
+    given = [least for least, _ in limits]
+    for fragment in flow.fragments:
+        load = {
+            place: flow.rate_per_s * fragment.entering * seen / flow.network.operators[place].service_rate_per_s
+            for place, seen in fragment.stages
+        }
+        while sum(work / given[place] for place, work in load.items()) >= 1:
+            free = [place for place in load if limits[place][1] is None or given[place] < (limits[place][1] or 0)]
+            if not free:
+                told = f"fragment '{fragment.name}' cannot finish its batches with the most that operators may have"
+                raise Infeasible("TOO_FEW_PROCESSORS", told, {"fragment": fragment.name})
+            gains = {place: load[place] / given[place] / (given[place] + 1) for place in free}
+            given[max(gains, key=lambda place: gains[place])] += 1
+    return tuple(given)
+
+
+def _candidates(flow: SparkFlow, processors: int, percentile: float | None) -> Ints:
+    least = np.array([operator.processors_min for operator in flow.network.operators])
+    spare, count = processors - int(least.sum()), len(least)
+    if comb(spare + count, count) > TRIED_AT_MOST:
+        return _moved(flow, processors, percentile)
+    cuts = np.array(list(combinations(range(spare + count), count)), dtype=np.int64)
+    extra = np.diff(cuts, axis=1, prepend=-1) - 1
+    found = least + extra
+    return np.asarray(found[_allowed(flow, found)])
+
+
+def _allowed(flow: SparkFlow, allocations: Ints) -> npt.NDArray[np.bool_]:
+    most = np.array([np.iinfo(np.int64).max if o.most is None else o.most for o in flow.network.operators])
+    least = np.array([operator.processors_min for operator in flow.network.operators])
+    return np.asarray(np.all((allocations >= least) & (allocations <= most), axis=1))
+
+
+def _moved(flow: SparkFlow, processors: int, percentile: float | None) -> Ints:
+    """One allocation: what is needed, then one processor more or one moved at a time, whatever gains most."""
+    now = np.array([_needed(flow)], dtype=np.int64)
+    value = float(predict_flow(flow, now).latency_s(percentile)[0])
+    unit = np.eye(now.shape[1], dtype=np.int64)
+    while True:
+        steps = [now + unit] if now.sum() < processors else []
+        steps += [now + unit - one for one in unit]
+        tried = np.unique(np.vstack(steps), axis=0)
+        tried = tried[_allowed(flow, tried)]
+        found = predict_flow(flow, tried).latency_s(percentile)
+        best = int(np.argmin(found))
+        if not found[best] < value:
+            return now
+        now, value = tried[best : best + 1], float(found[best])
