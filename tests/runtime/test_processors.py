@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from headgate.runtime.measuring import Measuring
 from pyspark.sql import SparkSession
 
 from headgate.bench.drs_live import Held, hold
@@ -15,6 +14,7 @@ from headgate.queueing.network import Network, Operator
 from headgate.queueing.spark_flow import BatchCosts, SparkFlow, predict_flow
 from headgate.runtime.cluster import SparkCluster
 from headgate.runtime.engine import Engine
+from headgate.runtime.observing.measuring import Measuring
 from tests.runtime.small import flow, memory
 
 SERVICE_S, RATE_PER_S = 0.2, 4.0

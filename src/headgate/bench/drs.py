@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from headgate.bench.drs_flows import LOOP_SHARE, SERVICE, chain, loop, record
 from headgate.bench.measured import Measured
 from headgate.errors import HeadgateError
-from headgate.runtime.measuring import Measuring
+from headgate.runtime.observing.measuring import Measuring
 
 if TYPE_CHECKING:
     from headgate.adaptation.cluster import Cluster
