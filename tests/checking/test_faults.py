@@ -573,6 +573,9 @@ OTHERWISE = {
     "UNREAD_OUTPUT": "test_notices",
     "TWO_FLOWS": "tests/test_builder.py",
     "NOT_A_STEP": "tests/test_builder.py",
+    "BAD_CLOUD": "tests/cli/test_simulate.py",
+    "BAD_VM_CLASS": "tests/cli/test_simulate.py",
+    "BAD_OBSERVATIONS": "tests/simulation/test_replay.py",
 }
 """Conditions that no single text shows, and where they are tested."""
 
