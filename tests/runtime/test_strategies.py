@@ -192,6 +192,7 @@ def test_a_task_that_needs_its_inputs_in_one_batch_is_not_torn_apart(spark: Spar
     }
     with Engine(tmp_path / "state", spark=spark, trigger_s=0.05, strategy=Strategy.INCREMENTAL) as engine:
         engine.submit(flow("one", files(folder), some, memory("one")))
+        engine.wait_until_idle()  # or the second would read the first file too, in one batch with the second file
         done = engine.submit(flow("two", files(folder), some, few, both, memory("two")))
         assert "some" in done.submissions[0].change.own_ids, "it is shared with nobody, since its rows meet others'"
         put(folder, "1", numbered(0, 6))
