@@ -9,12 +9,24 @@ import pytest
 
 from headgate.errors import InputError
 from headgate.formats.observation_lines import read_observations, to_line, write_observations
-from headgate.model.observation import FragmentObservation, Observation, Sojourn, WorkerObservation
+from headgate.model.names import TaskId
+from headgate.model.observation import (
+    FragmentObservation,
+    Observation,
+    Sojourn,
+    TaskObservation,
+    TaskProfile,
+    WorkerObservation,
+)
+from headgate.model.registry import default_registry
+from headgate.service.load import load
+from headgate.service.replay import replayed_setting
+from headgate.service.simulate import Asked
 from headgate.sharing.signature import sign
 from headgate.simulation.dataflow.cluster import SimulatedCluster
 from headgate.simulation.dataflow.simulator import Simulator
 from headgate.simulation.rates import Steps
-from headgate.simulation.replay import gap, measured_costs, observed_pool, observed_rates
+from headgate.simulation.replay import FREE_S, gap, measured_costs, observed_pool, observed_rates
 from headgate.simulation.variability import EC2, TracePool
 from tests.simulation.dataflow.worlds import dataflow, each_alone, setting
 
@@ -115,3 +127,37 @@ def test_what_cannot_be_replayed_is_told() -> None:
         observed_rates(twice, {"a": sign(FLOW)[FLOW.tasks[0].id]})
     unprobed = [Observation(60.0 * n, 60.0, workers=(WorkerObservation("w", "m", 2, 0.5, None),)) for n in (1, 2)]
     assert observed_pool(unprobed).speed.tolist() == [[1.0]]
+
+
+LIVE = """
+name: live
+tasks:
+  - {id: read, type: rate, config: {rows_per_s: 100}}
+  - {id: odd, type: filter, config: {where: value % 2 = 1}, inputs: [read]}
+  - {id: out, type: write_memory, config: {name: out}, inputs: [odd]}
+"""
+
+
+def test_a_dataflow_as_people_write_it_is_replayed_though_no_file_tells_its_costs(tmp_path: Path) -> None:
+    """Sources and sinks have no profile, and are free; a filter costs what was measured; its selectivity is counted."""
+    (tmp_path / "live.yaml").write_text(LIVE)
+    flow = load(tmp_path / "live.yaml", default_registry()).dataflow
+    signed = sign(flow)
+    profile = TaskProfile(1_000, 2e-3, 2e-3, 0.0, 0, None)
+
+    def task(name: str, kind: str, rows_in: int, rows_out: int, known: TaskProfile | None) -> TaskObservation:
+        users = ("live",)
+        return TaskObservation(
+            signed[TaskId(name)], f"live.{name}", kind, kind, users, None, rows_in, rows_out, 0, known
+        )
+
+    tasks = (task("read", "rate", 500, 500, None), task("odd", "filter", 500, 250, profile))
+    fragment = FragmentObservation("f", "source", tuple(t.task for t in tasks), 10, 500, 0, 2.0, 0.5, 0.1, 1.2, 0.2)
+    seen = [Observation(5.0 * n, 5.0, tasks, (), (fragment,)) for n in range(1, 13)]
+    write_observations(tmp_path / "seen.jsonl", seen)
+    asked = Asked(tmp_path / "live.yaml", ())
+    setting = replayed_setting(asked, tmp_path / "seen.jsonl", default_registry())
+    assert setting.costs["odd", "filter"] == (2e-3, 0.5)
+    assert setting.costs["read", "rate"] == (FREE_S, 1.0)
+    assert setting.costs["out", "write_memory"] == (FREE_S, 1.0)
+    assert setting.rates["read"].mean_per_s == pytest.approx(100.0)

@@ -15,8 +15,6 @@ Operators wait, by service times drawn from a distribution, so that 22 processor
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -25,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from headgate.bench.drs_flows import LOOP_SHARE, SERVICE, chain, loop, record
 from headgate.bench.measured import Measured
+from headgate.bench.on_spark import on_spark
 from headgate.errors import HeadgateError
 from headgate.runtime.observing.measuring import Measuring
 
@@ -112,13 +111,9 @@ PARTS = {name: (lambda seed, progress, name=name: _run((name,), seed, progress))
 
 
 def _run(parts: Sequence[str], seed: int, progress: Progress) -> Measured:
-    from headgate.runtime.session import open_session
-
-    folder = Path(tempfile.mkdtemp(prefix="headgate-bench-"))
     began = time.monotonic()
     progress("starting Spark")
-    spark = open_session(f"local[{THREADS}]", {"spark.driver.memory": "2g"})
-    try:
+    with on_spark(f"local[{THREADS}]", "2g") as (spark, folder):
         service_s = _service(spark, folder, seed, progress)
         figures: dict[str, Any] = {f"service_{name}_s": mean for name, mean in service_s.items()}
         samples: dict[str, Any] = {"service_s": service_s}
@@ -137,9 +132,6 @@ def _run(parts: Sequence[str], seed: int, progress: Progress) -> Measured:
         if "steps" in parts:
             samples["steps"] = _steps(spark, folder / "steps", service_s, costs, seed, progress)
             figures |= samples["steps"]["figures"]
-    finally:
-        spark.stop()
-        shutil.rmtree(folder, ignore_errors=True)
     figures["seconds"] = time.monotonic() - began
     rounded = {key: round(value, 4) if isinstance(value, float) else value for key, value in figures.items()}
     return Measured(rounded, samples, _table(rounded, samples))

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from headgate.bench.measured import Measured
-from headgate.errors import InputError
+from headgate.bench.measured import Measured, prepare_plots
 
 __all__ = ["plot"]
 
@@ -17,12 +16,7 @@ STACK = ("#2f7fb8", "#3a9a5b", "#d98c21")
 
 def plot(measured: Measured, folder: Path) -> list[Path]:
     """Draw what was measured into a folder; raises :class:`InputError` where matplotlib is not installed."""
-    try:
-        import matplotlib
-    except ImportError:
-        raise InputError("NO_PLOTS", "plots need matplotlib; install headgate[plots]") from None
-    matplotlib.use("Agg")
-    folder.mkdir(parents=True, exist_ok=True)
+    prepare_plots(folder)
     drawn = []
     if {"chain", "loop"} & measured.samples.keys():
         drawn.append(_allocations(measured.samples, folder / "drs-allocations.png"))

@@ -1,4 +1,4 @@
-"""What a benchmark hands back, and how CPU time is read."""
+"""What a benchmark hands back and draws, and how CPU time is read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Measured", "cpu_seconds"]
+from headgate.errors import InputError
+
+__all__ = ["Measured", "cpu_seconds", "prepare_plots"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +20,16 @@ class Measured:
     samples: dict[str, Any]
     table: str = ""
     """A table for people; the figures one by one if left out."""
+
+
+def prepare_plots(folder: Path) -> None:
+    """Make the folder of a benchmark's pictures; raises :class:`InputError` where matplotlib is not installed."""
+    try:
+        import matplotlib
+    except ImportError:
+        raise InputError("NO_PLOTS", "plots need matplotlib; install headgate[plots]") from None
+    matplotlib.use("Agg")
+    folder.mkdir(parents=True, exist_ok=True)
 
 
 def cpu_seconds() -> float:

@@ -3,7 +3,8 @@
 Everything is measured in one run, on one Spark:
 
 - ``sampling``: CPU of four dataflows with all measuring on (rows counted in every batch, tasks measured by themselves
-  in one batch of twenty) over their CPU with all of it off, the two sides taking turns on the same data;
+  in one batch of twenty, an observation every five seconds) over their CPU with all of it off, the two sides taking
+  turns on the same data;
 - ``cpu_error_*``: how far the profiled CPU time per row is from that of a micro-benchmark of the task alone, by kind of
   task; the micro-benchmark reads the CPU time of all processes, with and without the task, over many rows;
 - ``events_behind_error``: how far the growth of what a source is said to be behind is from the rows that came to be due
@@ -17,13 +18,13 @@ import json
 import random
 import shutil
 import statistics
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from headgate.bench.measured import Measured, cpu_seconds
+from headgate.bench.on_spark import drop, keeping_house, on_spark
 from headgate.formats import parse
 from headgate.model.dataflow import Dataflow
 
@@ -49,22 +50,15 @@ def burn(row: dict[str, Any]) -> dict[str, Any]:
 
 def run(seed: int, progress: Progress) -> Measured:
     """Run all parts on one Spark."""
-    from headgate.runtime.session import open_session
-
-    folder = Path(tempfile.mkdtemp(prefix="headgate-bench-"))
-    spark = open_session("local[2]", {"spark.driver.memory": "3g"})
     figures: dict[str, float] = {}
     samples: dict[str, Any] = {}
-    try:
+    with on_spark() as (spark, folder):
         progress("writing data")
         _write(folder / "data", FILES, ROWS, seed)
         for part in (_cost, _truth, _behind):
             found, raw = part(spark, folder, progress)
             figures |= found
             samples |= raw
-    finally:
-        spark.stop()
-        shutil.rmtree(folder, ignore_errors=True)
     return Measured({name: round(value, 4) for name, value in figures.items()}, samples)
 
 
@@ -84,7 +78,7 @@ def _write(folder: Path, files: int, rows: int, seed: int) -> None:
     folder.mkdir(parents=True)
     for number in range(files):
         text = _rows(rows, random.Random(seed + number), number * rows)
-        (folder / f"{number:06d}.json").write_text(text, encoding="utf-8")
+        drop(folder, number, text)
 
 
 def _flow(name: str, source: Mapping[str, Any], sink: Mapping[str, Any], *tasks: Mapping[str, Any]) -> Dataflow:
@@ -127,9 +121,10 @@ def _cost(spark: Any, folder: Path, progress: Progress) -> tuple[dict[str, float
             place = folder / f"cost-{side}-{turn}"
             before = cpu_seconds()
             with Engine(place / "state", spark=spark, trigger_s=0.0, measuring=measuring) as engine:
-                engine.submit(*_flows(source, lambda name, place=place: _parquet(place / name)))  # type: ignore[misc]
-                engine.wait_until_idle()
-                engine.aside.wait_until_idle()
+                with keeping_house(engine):  # which observes, where there is something to observe
+                    engine.submit(*_flows(source, lambda name, place=place: _parquet(place / name)))  # type: ignore[misc]
+                    engine.wait_until_idle()
+                    engine.aside.wait_until_idle()
                 if side == "on":
                     measured.append(float(len(engine.profiler.profiles())))
             if turn:

@@ -17,7 +17,6 @@ import json
 import random
 import shutil
 import statistics
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,12 +24,12 @@ from pathlib import Path
 from typing import Any
 
 from headgate.bench.measured import Measured, cpu_seconds
+from headgate.bench.on_spark import READINGS, drop, on_spark, readings
 from headgate.formats import parse
 from headgate.model.dataflow import Dataflow
 
 __all__ = ["run"]
 
-COLUMNS = "id bigint, sensor string, t double, h double, p double, zone string"
 ROUNDS = 3
 FILES, ROWS = 6, 60_000
 LARGE_FILES, LARGE_ROWS = 8, 150_000
@@ -41,13 +40,9 @@ Progress = Callable[[str], None]
 
 def run(seed: int, progress: Progress) -> Measured:
     """Run all parts on one Spark."""
-    from headgate.runtime.session import open_session
-
-    folder = Path(tempfile.mkdtemp(prefix="headgate-bench-"))
-    spark = open_session("local[2]", {"spark.driver.memory": "3g"})
     figures: dict[str, float] = {}
     samples: dict[str, Any] = {}
-    try:
+    with on_spark() as (spark, folder):
         progress("writing data")
         data = folder / "data"
         _write_files(data, FILES, ROWS, seed)
@@ -56,40 +51,16 @@ def run(seed: int, progress: Progress) -> Measured:
             found, raw = part(spark, folder, data, progress)
             figures |= found
             samples |= raw
-    finally:
-        spark.stop()
-        shutil.rmtree(folder, ignore_errors=True)
     return Measured({name: round(value, 4) for name, value in figures.items()}, samples)
 
 
 # data and dataflows
 
 
-def _lines(count: int, draw: random.Random, first: int = 0, sensors: int = 5_000) -> str:
-    rows = (
-        {
-            "id": first + n,
-            "sensor": f"s{draw.randrange(sensors)}",
-            "t": round(draw.uniform(-20, 60), 2),
-            "h": round(draw.uniform(0, 100), 2),
-            "p": round(draw.uniform(900, 1100), 1),
-            "zone": f"z{draw.randrange(20)}",
-        }
-        for n in range(count)
-    )
-    return "".join(json.dumps(row) + "\n" for row in rows)
-
-
 def _write_files(folder: Path, files: int, rows: int, seed: int) -> None:
     folder.mkdir(parents=True)
     for number in range(files):
-        _drop(folder, number, _lines(rows, random.Random(seed + number), number * rows))
-
-
-def _drop(folder: Path, number: int, text: str) -> None:
-    hidden = folder.parent / f".{folder.name}-{number}"
-    hidden.write_text(text, encoding="utf-8")
-    hidden.rename(folder / f"{number:06d}.json")
+        drop(folder, number, readings(rows, random.Random(seed + number), number * rows))
 
 
 def _prefix(source: Path, files_per_batch: int | None = 1) -> list[dict[str, Any]]:
@@ -99,7 +70,7 @@ def _prefix(source: Path, files_per_batch: int | None = 1) -> list[dict[str, Any
         config["files_per_batch"] = files_per_batch
     return [
         {"id": "lines", "type": "read_files", "config": config},
-        {"id": "parse", "type": "parse_json", "config": {"columns": COLUMNS}, "inputs": ["lines"]},
+        {"id": "parse", "type": "parse_json", "config": {"columns": READINGS}, "inputs": ["lines"]},
         {"id": "clean", "type": "filter", "config": {"where": CLEAN}, "inputs": ["parse"]},
     ]
 
@@ -166,7 +137,7 @@ def _by_hand(spark: Any, place: Path, data: Path, count: int) -> tuple[float, fl
     for number in range(count):
         where, made, kept = _tail(number)
         rows = spark.readStream.format("text").option("maxFilesPerTrigger", 1).load(str(data))
-        rows = rows.selectExpr(f"from_json(value, '{COLUMNS}') as row").select("row.*").where(CLEAN).where(where)
+        rows = rows.selectExpr(f"from_json(value, '{READINGS}') as row").select("row.*").where(CLEAN).where(where)
         rows = rows.selectExpr("*", *(f"{text} as {name}" for name, text in made.items())).select(*kept)
         writer = rows.writeStream.format("parquet").option("path", str(place / f"out{number}"))
         queries.append(
@@ -282,7 +253,7 @@ class _Feeder:
         time.sleep(0.005)
 
     def _drop(self) -> None:
-        _drop(self.source, self.number, _lines(100, self.draw, self.number * 100, self.sensors))
+        drop(self.source, self.number, readings(100, self.draw, self.number * 100, self.sensors))
         self.number += 1
 
 

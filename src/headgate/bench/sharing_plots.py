@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from headgate.bench.measured import Measured
-from headgate.errors import InputError
+from headgate.bench.measured import Measured, prepare_plots
 
 __all__ = ["plot"]
 
@@ -30,12 +29,7 @@ Series = Mapping[str, Mapping[str, Any]]
 
 def plot(measured: Measured, folder: Path) -> list[Path]:
     """Draw what was measured into a folder; raises :class:`InputError` where matplotlib is not installed."""
-    try:
-        import matplotlib
-    except ImportError:
-        raise InputError("NO_PLOTS", "plots need matplotlib; install headgate[plots]") from None
-    matplotlib.use("Agg")
-    folder.mkdir(parents=True, exist_ok=True)
+    prepare_plots(folder)
     pictures: dict[str, tuple[str, Callable[[Any, Series], None]]] = {
         "tasks": ("Tasks at work after each step (as Fig. 7)", _tasks),
         "workers": ("Workers allocated after each step (as Fig. 10; hot lies on replace-prune)", _workers),

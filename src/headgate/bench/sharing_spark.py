@@ -16,16 +16,14 @@ import json
 import random
 import shutil
 import statistics
-import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from headgate.bench.measured import Measured, cpu_seconds
+from headgate.bench.on_spark import READINGS, drop, keeping_house, on_spark, readings
 from headgate.formats import parse
 from headgate.model.dataflow import Dataflow
 from headgate.sharing.strategy import Strategy
@@ -33,9 +31,8 @@ from headgate.simulation.collections import riotbench_like
 
 __all__ = ["run", "runnable"]
 
-COLUMNS = "id bigint, sensor string, t double, h double, p double, zone string"
-EVERY_S, FEW_ROWS = 1.0, 50
-"""How often a source gets a small file while operations are timed, and how many rows are in it."""
+FEW_ROWS = 50
+"""How many rows each source gets with every operation that is timed."""
 
 FILES, ROWS = 4, 20_000
 """For the cost: files of each source, and their rows."""
@@ -78,7 +75,7 @@ def runnable(flow: Dataflow, sources: Path, sinks: Path) -> Dataflow:
     for task in flow.tasks:
         label = str(task.config["label"])
         if label.startswith("source"):
-            config = {"path": str(sources / label), "columns": COLUMNS}
+            config = {"path": str(sources / label), "columns": READINGS}
             tasks.append({"id": task.id, "type": "read_files", "config": config})
         else:
             work = WORKS[int(label.removeprefix("step"))]
@@ -92,12 +89,8 @@ def runnable(flow: Dataflow, sources: Path, sinks: Path) -> Dataflow:
 
 def run(seed: int, progress: Progress) -> Measured:
     """Run every strategy on one Spark; one before them is not counted, since Spark gets warm only at work."""
-    from headgate.runtime.session import open_session
-
-    folder = Path(tempfile.mkdtemp(prefix="headgate-bench-"))
-    spark = open_session("local[2]", {"spark.driver.memory": "3g"})
     found: dict[Strategy, _Found] = {}
-    try:
+    with on_spark() as (spark, folder):
         flows = riotbench_like(seed).dataflows[:DATAFLOWS]
         if WARM:
             _Trial(spark, folder / "warm", Strategy.HOT, flows[:WARM], seed, progress).run(withdrawals=2)
@@ -105,9 +98,6 @@ def run(seed: int, progress: Progress) -> Measured:
             trial = _Trial(spark, folder / strategy.value, strategy, flows, seed, progress)
             found[strategy] = trial.run(WITHDRAWALS)
             shutil.rmtree(folder / strategy.value, ignore_errors=True)
-    finally:
-        spark.stop()
-        shutil.rmtree(folder, ignore_errors=True)
     counts = {strategy.value: one.rows for strategy, one in found.items()}
     assert len({json.dumps(rows, sort_keys=True) for rows in counts.values()}) == 1, f"rows differ: {counts}"
     figures = _figures(found)
@@ -149,7 +139,7 @@ class _Trial:
 
         found = _Found()
         with Engine(self.place / "state", spark=self.spark, trigger_s=0.5, strategy=self.strategy) as engine:
-            with self.feeder.feeding(), self._keeping_house(engine):
+            with keeping_house(engine):
                 for number, flow in enumerate(self.flows, 1):
                     found.submit_s.append(self._submitted(engine, flow))
                     took = f"{found.submit_s[-1]:.1f} s"
@@ -157,7 +147,7 @@ class _Trial:
             found.queries = len(engine.fragments)
             self._cost(engine, found)
             gone = self.draw.sample(self.flows, withdrawals)
-            with self.feeder.feeding(), self._keeping_house(engine):
+            with keeping_house(engine):
                 for flow in gone:
                     found.withdraw_s.append(self._withdrawn(engine, flow))
                     self.progress(f"{self.strategy.value}: withdrawal, {found.withdraw_s[-1]:.1f} s")
@@ -165,35 +155,23 @@ class _Trial:
             assert not failed, failed
         return found
 
-    @contextmanager
-    def _keeping_house(self, engine: Any) -> Iterator[None]:
-        """What ``headgate run`` does once a second."""
-        ended = threading.Event()
-
-        def keep() -> None:
-            while not ended.wait(1.0):
-                engine.housekeep()
-
-        thread = threading.Thread(target=keep, daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            thread.join()
-
     def _parts(self, flow: Dataflow) -> list[Path]:
         return list((self.place / "out" / flow.name).glob("*/*.parquet"))
 
     def _submitted(self, engine: Any, flow: Dataflow) -> float:
+        # One after the other: with a query for every dataflow, two cores could not keep up with a steady stream.
+        engine.wait_until_idle()
         began = time.monotonic()
         engine.submit(flow)
+        self.feeder.drop_small()
         while not self._parts(flow):
             time.sleep(0.01)
             assert time.monotonic() - began < PATIENCE_S, f"no row of {flow.name}: {engine.failures()}"
         return time.monotonic() - began
 
     def _withdrawn(self, engine: Any, flow: Dataflow) -> float:
+        engine.wait_until_idle()
+        self.feeder.drop_small()
         wall, began = time.time(), time.monotonic()
         engine.withdraw(flow.name)
         answered = time.monotonic() - began
@@ -234,22 +212,9 @@ class _Feeder:
             source.mkdir(parents=True)
         self._drop(FEW_ROWS, 0)
 
-    @contextmanager
-    def feeding(self) -> Iterator[None]:
-        """Small files all the time."""
-        ended = threading.Event()
-
-        def feed() -> None:
-            while not ended.wait(EVERY_S):
-                self._drop(FEW_ROWS, self.number * FEW_ROWS)
-
-        thread = threading.Thread(target=feed, daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            thread.join()
+    def drop_small(self) -> None:
+        """A few rows for every source."""
+        self._drop(FEW_ROWS, self.number * FEW_ROWS)
 
     def drop_large(self) -> None:
         for number in range(FILES):
@@ -257,25 +222,8 @@ class _Feeder:
 
     def _drop(self, rows: int, first: int, draw: random.Random | None = None) -> None:
         for source in self.folders:
-            hidden = source.parent / f".{source.name}"
-            hidden.write_text(_lines(rows, first, draw or self.draw), encoding="utf-8")
-            hidden.rename(source / f"{self.number:06d}.json")
+            drop(source, self.number, readings(rows, draw or self.draw, first, zones=200))
         self.number += 1
-
-
-def _lines(count: int, first: int, draw: random.Random) -> str:
-    rows = (
-        {
-            "id": first + n,
-            "sensor": f"s{draw.randrange(5_000)}",
-            "t": round(draw.uniform(-20, 60), 2),
-            "h": round(draw.uniform(0, 100), 2),
-            "p": round(draw.uniform(900, 1100), 1),
-            "zone": f"zone{draw.randrange(200)}",
-        }
-        for n in range(count)
-    )
-    return "".join(json.dumps(row) + "\n" for row in rows)
 
 
 def _figures(found: Mapping[Strategy, _Found]) -> dict[str, float]:

@@ -23,13 +23,12 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from headgate.billing.journal import UsageJournal
-from headgate.errors import HeadgateError, InputError, nearest
+from headgate.errors import HeadgateError, InputError
 from headgate.machines.provider import Machine, Provider
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import Signature
 from headgate.model.registry import Registry, default_registry
 from headgate.model.service_level import ServiceLevel
-from headgate.model.task import Task
 from headgate.model.task_type import Role, State
 from headgate.runtime.aside import Aside
 from headgate.runtime.compaction import HISTORY_BYTES, oldest_under_way, remove_snapshots
@@ -40,6 +39,7 @@ from headgate.runtime.fragment import RunningFragment
 from headgate.runtime.isolation.dead_letters import DeadLetters
 from headgate.runtime.isolation.guard import DEFAULT_BUDGET_S
 from headgate.runtime.joining import Joined, restored
+from headgate.runtime.lookup import check_partitions, chosen_alternate, find_task, task_of
 from headgate.runtime.metering import PRICE_PER_H, usage_of
 from headgate.runtime.observing.measuring import MEASURING, Measuring
 from headgate.runtime.observing.observer import Observed, Observer
@@ -55,14 +55,13 @@ from headgate.runtime.scaling import Scaling
 from headgate.runtime.schemas import Schemas
 from headgate.runtime.session import open_session
 from headgate.runtime.sinks import Memory
-from headgate.runtime.snapshot import Snapshot, alternate_key
+from headgate.runtime.snapshot import Snapshot
 from headgate.runtime.sources import hot_limit
 from headgate.runtime.state import StateDirectory
 from headgate.runtime.status import DataflowStatus, FragmentStatus, dataflow_status, fragment_status
 from headgate.runtime.surroundings import Surroundings
 from headgate.sharing.alternates import binding_level
 from headgate.sharing.change import Change
-from headgate.sharing.deduplicate import deduplicate
 from headgate.sharing.shared_set import Submission
 from headgate.sharing.strategy import Deployment, Strategy
 from headgate.store.observations import ObservationHistory
@@ -168,6 +167,7 @@ class Engine:
             self._workers = Workers(self.spark, self.state.path / "reference_core.json", self.scaling.machines)
             self._observer = self.observer()
             self._observed = time.monotonic()
+            self._counting = measuring.counting
             self._fleet.go_on()
             self._meter()
         except BaseException:
@@ -250,31 +250,21 @@ class Engine:
     def switch(self, dataflow: str, task: str, alternate: str) -> None:
         """Make another alternate of a task the active one, for all dataflows that share the task."""
         with self._lock:
-            self.change({self._find(dataflow, task)[0]: alternate}, {})
+            self.change({find_task(self.snapshot, dataflow, task)[0]: alternate}, {})
 
     def change(self, active: Mapping[Signature, str], partitions: Mapping[Signature, int | None]) -> None:
         """Switch alternates, by their names, and set partitions of tasks, all in one plan snapshot or not at all."""
         with self._lock:
             chosen: dict[Signature, str] = {}
             for signature, alternate in active.items():
-                name, task = self._named(signature)
-                chosen[signature] = _chosen(name, task, alternate)
+                name, task = task_of(self.snapshot, signature)
+                chosen[signature] = chosen_alternate(name, task, alternate)
             for signature, count in partitions.items():
-                self._named(signature)
-                _check_partitions(count)
+                task_of(self.snapshot, signature)
+                check_partitions(count)
             counts = {**self.snapshot.partitions, **partitions}
             kept = {signature: count for signature, count in counts.items() if count is not None}
             self._change(active={**self.snapshot.active, **chosen}, partitions=kept)
-
-    def _named(self, signature: Signature) -> tuple[str, Task]:
-        """A dataflow that has a task, and the task."""
-        for written in self.snapshot.dataflows:
-            flow = self.snapshot.as_run(written)
-            signatures = deduplicate(flow).signatures
-            for task in flow.tasks:
-                if signatures.get(task.id) == signature:
-                    return flow.name, task
-        raise InputError("UNKNOWN_TASK", f"no task has the signature '{signature[:16]}'")
 
     def scale(self, executors: int) -> None:
         """Have so many executors: more are asked for; those that are too many end their tasks and leave."""
@@ -293,7 +283,7 @@ class Engine:
     def repartition(self, dataflow: str, task: str, partitions: int | None) -> None:
         """Run a task on that many partitions; ``None`` leaves it to what feeds it."""
         with self._lock:
-            self.change({}, {self._find(dataflow, task)[0]: partitions})
+            self.change({}, {find_task(self.snapshot, dataflow, task)[0]: partitions})
 
     def pause(self, name: str) -> None:
         """Let a dataflow rest: what passes meanwhile does not reach its sinks, and its keyed tasks start afresh.
@@ -321,7 +311,7 @@ class Engine:
         the limit counts files, as Spark does. ``rate`` and ``read_socket`` can have none.
         """
         with self._lock:
-            signature, _ = self._find(dataflow, task)
+            signature, _ = find_task(self.snapshot, dataflow, task)
             if rows is not None and rows < 1:
                 raise InputError("BAD_LIMIT", f"{rows} rows per trigger: at least 1 is needed")
             found = self.plan.tasks.get(signature)
@@ -342,21 +332,7 @@ class Engine:
     def binding_level(self, dataflow: str, task: str) -> ServiceLevel:
         """The service level that binds a task: the strictest of the dataflows that share it."""
         with self._lock:
-            return binding_level(self.shared.running, self._find(dataflow, task)[0])
-
-    def _find(self, dataflow: str, task: str) -> tuple[Signature, Task]:
-        written = self.snapshot.find(dataflow)
-        flow = self.snapshot.as_run(written)
-        signatures = deduplicate(flow).signatures
-        for found in flow.tasks:
-            if found.id == task:
-                return signatures[found.id], found
-        if task in {found.id for found in written.tasks}:
-            told = f"task '{task}' of '{dataflow}' does not run: its rows come from a wider stream that others share"
-            raise InputError("TASK_NOT_RUN", told)
-        near = nearest(task, [found.id for found in flow.tasks])
-        hint = f"; did you mean '{near}'?" if near else ""
-        raise InputError("UNKNOWN_TASK", f"dataflow '{dataflow}' has no task '{task}'{hint}")
+            return binding_level(self.shared.running, find_task(self.snapshot, dataflow, task)[0])
 
     def _change(self, **choices: object) -> None:
         """Publish other choices for the same dataflows."""
@@ -423,7 +399,7 @@ class Engine:
             self._compact()
             self._own.trim_log()
             self._meter()
-        if time.monotonic() - self._observed >= OBSERVE_EVERY_S:
+        if self._counting and time.monotonic() - self._observed >= OBSERVE_EVERY_S:
             self._observed = time.monotonic()
             with suppress(OSError):  # a full disk; there are more important things to write
                 self.history.append(self._observer.observe())
@@ -522,20 +498,6 @@ class Engine:
                 self._journal.ended(int(time.time()))
                 self.fragments.clear()
                 self.state.close()
-
-
-def _chosen(dataflow: str, task: Task, alternate: str) -> str:
-    """An alternate of a task, as snapshots name it."""
-    names = [way.name for way in task.alternates]
-    if alternate not in names:
-        told = f"task '{task.id}' of '{dataflow}' has no alternate '{alternate}'; it has {', '.join(names)}"
-        raise InputError("UNKNOWN_ALTERNATE", told)
-    return alternate_key(task.alternates[names.index(alternate)])
-
-
-def _check_partitions(count: int | None) -> None:
-    if count is not None and count < 1:
-        raise InputError("BAD_PARTITIONS", f"{count} partitions: at least 1 is needed")
 
 
 def _tasks(plan: Plan) -> dict[str, tuple[Signature, ...]]:

@@ -295,7 +295,7 @@ class RunningFragment:
         self.last.epoch, self.last.began, self.last.seconds = epoch, began, ended - began
         put_out = [target for target in commit["targets"] if target["kind"] != "letters"]
         self.last.rows_out = sum(count for target in put_out for _, count in target["files"])
-        if outcome.commit is not stored:
+        if outcome.commit is not stored and self.around.counting:
             if self.fragment.kind in (Kind.SOURCE, Kind.NATIVE):
                 outcome.counts[self.fragment.roots[0], "in"] = read or 0
             arrivals = {

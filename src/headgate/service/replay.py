@@ -9,11 +9,12 @@ from headgate.errors import BadValue, InputError
 from headgate.formats.observation_lines import read_observations
 from headgate.model.graph import Graph
 from headgate.model.registry import Registry
+from headgate.model.task_type import Role
 from headgate.service.load import load
 from headgate.service.simulate import Asked, cloud_of, rates_of
 from headgate.sharing.signature import sign
 from headgate.simulation.dataflow.setting import Setting
-from headgate.simulation.replay import Gap, gap, measured_costs, observed_pool, observed_rates
+from headgate.simulation.replay import FREE_S, Gap, gap, measured_costs, observed_pool, observed_rates
 
 __all__ = ["replay_gap", "replayed_setting"]
 
@@ -30,7 +31,11 @@ def replayed_setting(asked: Asked, path: Path, registry: Registry) -> Setting:
     given = rates_of(asked.rates, [] if asked.rates else sources, asked.dataflow.parent)
     wanted = {name: signatures[name] for name in Graph(dataflow).sources() if str(name) not in given}
     observed = observed_rates(observations, {str(name): each for name, each in wanted.items()})
-    costs = measured_costs(observations, {str(name): each for name, each in signatures.items()})
+    costs = dict(measured_costs(observations, {str(name): each for name, each in signatures.items()}))
+    for task in dataflow.tasks:
+        for way in task.alternates:  # sinks are observed by what arrives, and never profiled
+            if way.cost_s is None and registry[way.type].role is Role.SINK:
+                costs[str(task.id), way.name] = (FREE_S, 1.0)
     pool = observed_pool(observations)
     every_s = next(iter(observed.values())).every_s if observed else asked.interval_s
     span_s = sum(each.seconds for each in observations)

@@ -24,7 +24,11 @@ from headgate.simulation.dataflow.simulator import Simulator
 from headgate.simulation.rates import Rate, Recorded
 from headgate.simulation.variability import STEADY, TracePool
 
-__all__ = ["Gap", "gap", "measured_costs", "observed_pool", "observed_rates"]
+__all__ = ["FREE_S", "Gap", "gap", "measured_costs", "observed_pool", "observed_rates"]
+
+
+FREE_S = 1e-9
+"""Core-seconds per message of what takes no time to speak of."""
 
 
 def _even(observations: Sequence[Observation], counts: Sequence[float]) -> tuple[Floats, float]:
@@ -76,7 +80,10 @@ def _task(observation: Observation, signature: Signature, name: str) -> TaskObse
 def measured_costs(
     observations: Sequence[Observation], tasks: Mapping[str, Signature]
 ) -> Mapping[tuple[str, str], tuple[float, float]]:
-    """(cost_s, selectivity) of each alternate that was at work, from profiles and counts of rows."""
+    """(cost_s, selectivity) of each alternate that was at work, from profiles and counts of rows.
+
+    What has rows and no profile, such as a source, was never found to take a core's time; it is taken to take none.
+    """
     found: dict[tuple[str, str], tuple[float, float]] = {}
     for name, signature in tasks.items():
         seen = [task for each in observations if (task := _task(each, signature, name)) is not None]
@@ -84,10 +91,10 @@ def measured_costs(
             mine = [task for task in seen if task.alternate == alternate]
             profiles = [task.profile for task in mine if task.profile is not None and task.profile.rows > 0]
             rows = sum(task.rows_in for task in mine)
-            if profiles and rows:
+            if rows:
                 # The latest profile knows all measurements before it.
-                selectivity = sum(task.rows_out for task in mine) / rows
-                found[name, alternate] = (profiles[-1].cpu_s_per_row, selectivity)
+                cost_s = profiles[-1].cpu_s_per_row if profiles else FREE_S
+                found[name, alternate] = (cost_s, sum(task.rows_out for task in mine) / rows)
     return found
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
 from headgate.model.names import Signature
@@ -45,8 +46,13 @@ Count = Observed | Staged
 def observed(frame: DataFrame, aggregates: Mapping[str, str]) -> tuple[DataFrame, Observation]:
     """A frame with some aggregates over its rows, by name, to be known when a job has run over it."""
     observation = Observation()
-    columns = [F.expr(f"{text} as {name}") for name, text in aggregates.items()]
-    return frame.observe(observation, *columns), observation
+    return frame.observe(observation, *(_expression(text, name) for name, text in aggregates.items())), observation
+
+
+@lru_cache(maxsize=10_000)
+def _expression(text: str, name: str) -> Column:
+    """Parsed once: the next epochs count the same."""
+    return F.expr(f"{text} as {name}")
 
 
 def values(counts: Iterable[Count], staged: Mapping[int, int]) -> dict[Count, int]:

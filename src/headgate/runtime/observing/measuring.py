@@ -12,7 +12,7 @@ class Measuring:
     """What is measured while dataflows run."""
 
     counting: bool = True
-    """Whether the rows of every task are counted in every epoch."""
+    """Whether the rows of every task are counted in every epoch; without, nothing is observed."""
 
     sample_every: int | None = 20
     """One epoch of a fragment in so many has tasks measured by themselves; none has if it is left out."""

@@ -46,7 +46,11 @@ class Observed:
     workers: Callable[[float], tuple[WorkerObservation, ...]]
 
 
-@dataclass(slots=True)
+LOOKED_AT = 4
+"""Batches of a fragment, the latest of an interval, of whose jobs Spark's status store is asked."""
+
+
+@dataclass(frozen=True, slots=True)
 class _Batches:
     """The batches of a fragment, added up."""
 
@@ -81,11 +85,14 @@ class Observer:
         counts: RowCounts = Counter()
         arrived: dict[Signature, list[Arrivals]] = defaultdict(list)
         batches: dict[str, _Batches] = defaultdict(_Batches)
+        by_fragment: dict[str, list[EpochRecord]] = defaultdict(list)
         for record in records:
             counts.update(record.counts)
             for sink, arrivals in record.arrivals.items():
                 arrived[sink] += arrivals
-            self._add(batches[record.fragment], record)
+            by_fragment[record.fragment].append(record)
+        for name, found in by_fragment.items():
+            batches[name] = self._added(found)
         plan = self.around.plan()
         profiles = self.around.profiles()
         refusing = set(self.around.refusing())
@@ -99,18 +106,26 @@ class Observer:
             self.around.workers(seconds),
         )
 
-    def _add(self, batches: _Batches, record: EpochRecord) -> None:
-        """Add an epoch to its fragment's batches, its time divided by what Spark tells of its jobs."""
-        jobs = finished_jobs(self.around.spark, record.tag)
-        in_jobs = sum(job.completed - job.submitted for job in jobs)
-        waited = sum(job.scheduling_s for job in jobs)
-        batches.batches += 1
-        batches.rows_in += record.rows_in
-        batches.scheduling_s += waited
-        batches.execution_s += in_jobs - waited
-        # What of an epoch's run is not in a job is the making of jobs.
-        batches.planning_s += max(record.committed - record.began - in_jobs, 0.0)
-        batches.commit_s += record.ended - record.committed
+    def _added(self, records: Sequence[EpochRecord]) -> _Batches:
+        """A fragment's batches added up; their time is divided as that of the latest ones, of whose jobs Spark tells.
+
+        To ask Spark of every job would cost a busy engine more than the rest of an observation.
+        """
+        latest = records[-LOOKED_AT:]
+        jobs = [job for record in latest for job in finished_jobs(self.around.spark, record.tag)]
+        looked_s = sum(record.committed - record.began for record in latest)
+        run_s = sum(record.committed - record.began for record in records)
+        scale = run_s / looked_s if looked_s > 0 else 0.0
+        in_jobs = min(scale * sum(job.completed - job.submitted for job in jobs), run_s)
+        waited = min(scale * sum(job.scheduling_s for job in jobs), in_jobs)
+        return _Batches(
+            len(records),
+            sum(record.rows_in for record in records),
+            run_s - in_jobs,  # what of an epoch's run is not in a job is the making of jobs
+            waited,
+            in_jobs - waited,
+            sum(record.ended - record.committed for record in records),
+        )
 
     def _fragment(self, fragment: RunningFragment, batches: _Batches) -> FragmentObservation:
         planning_s, commit_s = self._by_spark(fragment)
