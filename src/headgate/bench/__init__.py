@@ -22,6 +22,7 @@ from headgate.bench import (
     sharing_plots,
     sharing_spark,
     simulate,
+    simulate_spark,
 )
 from headgate.bench.measured import Measured
 
@@ -67,7 +68,10 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         {"merging": sharing.merging, "spark": sharing_spark.run},
     ),
     "simulate": Benchmark(
-        "simulate", "How quick the simulator of dataflows is, and what memory it takes.", simulate.run
+        "simulate",
+        "How quick the simulator of dataflows is, what memory it takes, and how near it is to a live run.",
+        simulate.run,
+        parts={"speed": simulate.speed, "spark": simulate_spark.run},
     ),
 }
 

@@ -2,12 +2,13 @@
 
 Each strategy gets an engine of its own on one Spark, in turn, over the same rows:
 
-1. *submissions*: rows keep coming while the dataflows are submitted one after the other; an operation lasts from the
-   request until the first row of the new dataflow is at a sink of its own;
-2. *cost*: nothing else comes; a fixed number of rows is handed to all 21, and the CPU of all processes is counted until
-   the last of them is at its sinks. That every strategy puts out the same rows is checked;
-3. *withdrawals*: rows come again; some dataflows are withdrawn one after the other, and an operation lasts until the
-   last row of the dataflow is at its sinks, and the request is answered.
+1. *submissions*: the dataflows are submitted one after the other, each when all before it are at rest, and a few rows
+   come for every source; an operation lasts from the request until the first row of the new dataflow is at a sink of
+   its own;
+2. *cost*: a fixed number of rows is handed to all 21, and the CPU of all processes is counted until the last of them is
+   at its sinks. That every strategy puts out the same rows is checked;
+3. *withdrawals*: a few rows come, and a dataflow is withdrawn; the operation lasts until the last row of it is
+   at its sinks, and the request is answered.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@
 as EC2's did, under a deployment that stays; ``lrb_threshold_s`` the same under a policy that decides after every
 interval, through the protocol that Spark answers too. ``pe_steps_per_s`` counts a task in an interval of a replication
 as one: 1,000 replications of ten stages of three tasks, 12 hours in intervals of 5 minutes, from the setting to the
-result. Times are medians of CPU seconds (all of it is one thread's work), after a first run that compiles.
+result. Times are medians of CPU seconds (all of it is one thread's work), after a first run that compiles. How near a
+simulation comes to a live run is measured on Spark (:mod:`headgate.bench.simulate_spark`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import tracemalloc
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from headgate.bench import simulate_spark
 from headgate.bench.measured import Measured
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from headgate.simulation.dataflow.setting import Setting
     from headgate.simulation.rates import Rate
 
-__all__ = ["run"]
+__all__ = ["run", "speed"]
 
 Progress = Callable[[str], None]
 ROUNDS = 5
@@ -30,6 +32,12 @@ REPLICATIONS = 1_000
 
 
 def run(seed: int, progress: Progress) -> Measured:
+    """Measure speed and memory, then run on Spark and compare."""
+    quick, live = speed(seed, progress), simulate_spark.run(seed, progress)
+    return Measured({**quick.figures, **live.figures}, {**quick.samples, **live.samples})
+
+
+def speed(seed: int, progress: Progress) -> Measured:
     """Measure speed and memory."""
     figures: dict[str, Any] = {}
     samples: dict[str, Any] = {}
