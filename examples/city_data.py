@@ -10,8 +10,9 @@ import argparse
 import csv
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
+from itertools import islice
 from pathlib import Path
 
 DISTRICTS = ("harbour", "hill", "market", "north", "south")
@@ -50,18 +51,24 @@ def repairs(seed: int) -> Iterator[tuple[str, str, str]]:
         yield f"s{sensor:03}", moment.isoformat(), draw.choice(("ana", "ben", "chiara"))
 
 
-def write(folder: Path, rows: int, seed: int) -> None:
-    """Write the readings, a thousand to a file, and the repairs; a file appears whole or not at all."""
+def write_file(city: Path, number: int, rows: Iterable[dict]) -> None:
+    """Write some readings into a file, which appears whole or not at all."""
+    part = city / f"{number:05}.part"
+    part.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    part.replace(part.with_suffix(".jsonl"))
+
+
+def write(folder: Path, rows: int, seed: int, first: int = 0) -> None:
+    """Write the readings, a thousand to a file, numbered from ``first`` on, and the repairs if they are not there."""
     city, log = folder / "city", folder / "repairs"
     city.mkdir(parents=True, exist_ok=True)
     log.mkdir(parents=True, exist_ok=True)
-    lines = [json.dumps(reading) + "\n" for reading in readings(rows, seed)]
-    for start in range(0, rows, ROWS_PER_FILE):
-        part = city / f"{start // ROWS_PER_FILE:05}.part"
-        part.write_text("".join(lines[start : start + ROWS_PER_FILE]), encoding="utf-8")
-        part.replace(part.with_suffix(".jsonl"))
-    with (log / "repairs.csv").open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows(repairs(seed))
+    found = readings(rows, seed)
+    for number in range(-(-rows // ROWS_PER_FILE)):
+        write_file(city, first + number, islice(found, ROWS_PER_FILE))
+    if not (log / "repairs.csv").exists():
+        with (log / "repairs.csv").open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows(repairs(seed))
 
 
 if __name__ == "__main__":

@@ -1,154 +1,244 @@
-"""Four dataflows of three teams become one graph in which no task stands twice, and run on one Spark.
+"""Three teams' dataflows over one city's sensors: they merge, live through a rush hour, and share the bill.
 
     .venv/bin/python examples/demo.py [FOLDER] [--no-run]
 
-``make demo`` runs this. Data, results and a picture of the merged graph go into FOLDER, build/demo if none is given.
-With --no-run only the merge is shown, which needs no Spark.
+``make demo`` runs this, in two to three minutes. Data, results and a picture of what runs go into FOLDER, build/demo if
+none is given. With --no-run only the merge is shown, which needs no Spark.
 """
 
-import os
 import shutil
 import sys
+import threading
 import time
+from contextlib import chdir, contextmanager
 from dataclasses import replace
+from decimal import Decimal
+from itertools import islice
 from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from headgate import Dataflow, default_registry
 from headgate.drawing.svg import to_svg
 from headgate.drawing.text import to_text
 from headgate.service.load import load
-from headgate.sharing.merge import Merged, merge
+from headgate.sharing.merge import merge
 from headgate.sharing.overlap import overlap
 
 HERE = Path(__file__).resolve().parent
 FILES = ("city/alarms.yaml", "city/map.yaml", "city/archive.json", "city/quality.py")
+
+USUAL, RUSH = 400.0, 4_000.0
+"""Readings a second."""
+
+CHEAPER_ABOVE, BETTER_BELOW = 1_500.0, 800.0
+"""The rule that somebody has set by hand: from how many readings a second on smoothing is done the cheaper way, and
+below how many the better way again."""
+
+PRICE_PER_H = Decimal("0.40")
+COMPARED_ROWS = 60_000
 
 
 def main(folder: Path, run: bool) -> None:
     console = Console(highlight=False)
     registry = default_registry()
     dataflows = [load(HERE / file, registry).dataflow for file in FILES]
-    show_dataflows(console, dataflows)
-    merged = show_submissions(console, dataflows)
-    show_savings(console, dataflows, merged)
-
-    folder.mkdir(parents=True, exist_ok=True)
-    picture = folder / "merged.svg"
-    users = {task: "for " + ", ".join(names) for task, names in merged.users.items()}
-    graph = replace(merged.graph, description=", ".join(dataflow.name for dataflow in dataflows) + ": one graph")
-    picture.write_text(to_svg(graph, registry, users), encoding="utf-8")
-    console.print("\nA picture of the merged graph, with who uses what (open it in a browser):")
-    console.print(f"  [bold]{escape(shown(picture))}[/bold]", soft_wrap=True)
-    if run:
-        run_them(console, dataflows, folder)
-    console.print("\nTry: [bold].venv/bin/headgate diff examples/city/alarms.yaml examples/city/map.yaml[/bold]")
-
-
-def show_dataflows(console: Console, dataflows: list[Dataflow]) -> None:
     owners = dict.fromkeys(dataflow.owner for dataflow in dataflows)
     console.rule(f"{len(dataflows)} dataflows of {len(owners)} teams, all over the same city sensors", align="left")
     for dataflow, file in zip(dataflows, FILES, strict=True):
         console.print(f"\n[bold blue]examples/{file}[/bold blue]")
         console.print(escape(to_text(dataflow).rstrip("\n")), soft_wrap=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    if run:
+        run_them(console, dataflows, folder)
+    else:
+        console.print()
+        for number, dataflow in enumerate(dataflows):
+            console.print(submission(dataflows[:number], dataflow), soft_wrap=True)
+    draw(console, dataflows, folder / "running.svg")
+    console.print("\nTry: [bold].venv/bin/headgate diff examples/city/alarms.yaml examples/city/map.yaml[/bold]")
 
 
-def show_submissions(console: Console, dataflows: list[Dataflow]) -> Merged:
-    """Submit one after the other; each finds what is there already."""
-    console.print()
-    console.rule("Submitted one after the other", align="left")
-    merged = merge([])
-    for number, dataflow in enumerate(dataflows, start=1):
-        found = overlap(merged.graph, dataflow)
-        merged = merge(dataflows[:number])
-        console.print(f"\n[bold]{dataflow.name}[/bold] of {dataflow.owner}")
-        for running, own in found.equivalent:
-            console.print(f"  [green]reuses[/green]  {own:<10} which is {running}")
-        console.print(f"  [cyan]adds[/cyan]    {', '.join(found.only_second)}", soft_wrap=True)
-    return merged
+def submission(running: list[Dataflow], dataflow: Dataflow) -> str:
+    """What a submission finds there already."""
+    found = overlap(merge(running).graph, dataflow)
+    reused = ", ".join(own for _, own in found.equivalent)
+    told = f"[bold]{dataflow.name}[/bold] of {dataflow.owner} "
+    told += f"[green]reuses {reused}[/green] and " if reused else ""
+    return told + f"[cyan]adds {', '.join(found.only_second)}[/cyan]"
 
 
-def show_savings(console: Console, dataflows: list[Dataflow], merged: Merged) -> None:
-    console.print()
-    console.rule("What it comes to", align="left")
-    table = Table("dataflow", "owner", box=None, header_style="bold")
-    for heading in ("tasks", "reused", "added", "running then"):
-        table.add_column(heading, justify="right")
-    running = 0
-    for dataflow in dataflows:
-        added = sum(users[0] == dataflow.name for users in merged.users.values())
-        running += added
-        tasks = len(dataflow.tasks)
-        table.add_row(dataflow.name, dataflow.owner, str(tasks), str(tasks - added), str(added), str(running))
-    console.print(table)
+def draw(console: Console, dataflows: list[Dataflow], picture: Path) -> None:
+    merged = merge(dataflows)
+    users = {task: "for " + ", ".join(names) for task, names in merged.users.items()}
+    graph = replace(merged.graph, description=", ".join(dataflow.name for dataflow in dataflows) + ": one graph")
+    picture.write_text(to_svg(graph, default_registry(), users), encoding="utf-8")
     share = merged.saved / merged.submitted
-    console.print(
-        f"\n{merged.submitted} tasks were submitted and {len(merged.graph.tasks)} would run: "
-        f"[bold]{merged.saved} tasks saved[/bold] ({share:.0%})."
-    )
+    told = f"{merged.submitted} tasks were submitted and {len(merged.graph.tasks)} run"
+    console.print(f"\n{told}: [bold]{merged.saved} tasks saved[/bold] ({share:.0%}).")
+    console.print("\nA picture of the merged graph, with who uses what (open it in a browser):")
+    console.print(f"  [bold]{escape(shown(picture))}[/bold]", soft_wrap=True)
 
 
 def run_them(console: Console, dataflows: list[Dataflow], folder: Path) -> None:
-    """Run the dataflows: they come one after the other, an alternate is switched, one leaves; readings keep coming."""
-    from city_data import write
+    """The story on Spark, and then what it has cost and saved."""
+    from headgate.billing.export import to_text as bill_text
+    from headgate.runtime.session import open_session
+    from headgate.service.bill import bill
 
-    from headgate.runtime.engine import Engine
-
-    for old in ("data", "out", "state"):
+    for old in ("live", "merged", "separate"):
         shutil.rmtree(folder / old, ignore_errors=True)
-    (folder / "out").mkdir()
-    write(folder / "waiting", rows=8_000, seed=1)
-    (folder / "data" / "city").mkdir(parents=True)
-    shutil.move(folder / "waiting" / "repairs", folder / "data" / "repairs")
-    files = sorted((folder / "waiting" / "city").iterdir())
-    os.chdir(folder)
-
-    def bring(count: int) -> None:
-        for _ in range(count):
-            files[0].rename(Path("data/city") / files.pop(0).name)
-
-    def more(count: int) -> None:
-        bring(count)
-        with console.status(f"{count * 1_000:,} readings came in"):
-            engine.wait_until_idle()
-            engine.housekeep()
-        show_status(console, engine)
-
     console.print()
     console.rule("On Spark", align="left")
     with console.status("starting Spark"):
-        engine = Engine("state", master="local[2]", trigger_s=0.2)
-    bring(1)
-    with engine:
-        for dataflow in dataflows:
-            began = time.monotonic()
-            with console.status(f"submitting {dataflow.name}"):
+        spark = open_session("local[2]", {}, log=folder / "spark.log")
+    try:
+        with place(folder / "live"):
+            story(console, spark, dataflows)
+        console.print()
+        console.rule(f"The bill, at {PRICE_PER_H} an hour for the machine", align="left")
+        console.print(escape(bill_text(bill(folder / "live" / "state")).rstrip("\n")), soft_wrap=True)
+        console.print()
+        console.rule("What merging saves", align="left")
+        compare(console, spark, dataflows, folder)
+    finally:
+        spark.stop()
+    console.print(f"\nWhat came out is in [bold]{escape(shown(folder / 'live' / 'out'))}[/bold].", soft_wrap=True)
+
+
+def story(console: Console, spark, dataflows: list[Dataflow]) -> None:
+    from demo_screen import Screen
+
+    from headgate.runtime.engine import Engine
+
+    with Engine("state", spark=spark, trigger_s=0.5, price_per_h=PRICE_PER_H) as engine, Feeder() as feeder:
+        screen = Screen(console, engine, feeder)
+        with screen.shown():
+
+            def live(seconds: float) -> None:
+                until = time.monotonic() + seconds
+                while time.monotonic() < until:
+                    engine.housekeep()
+                    follow_the_rule(engine, feeder, screen)
+                    screen.refresh()
+                    time.sleep(0.25)
+                screen.table()
+
+            for number, dataflow in enumerate(dataflows):
+                told = submission(dataflows[:number], dataflow)
+                began = time.monotonic()
                 engine.submit(dataflow)
-            console.print(f"\n[bold]{dataflow.name}[/bold] submitted in {time.monotonic() - began:.1f} s")
-            more(1)
+                screen.tell(f"{told} [dim]({time.monotonic() - began:.1f} s)[/dim]")
+                if dataflow.name == "alarms":
+                    screen.alternate = "kalman"
+                live(12.0)
+            feeder.start_rush()
+            screen.tell(f"[red]rush hour[/red]: {RUSH:,.0f} readings a second come in")
+            live(25.0)
+            feeder.end_rush()
+            screen.tell("the rush hour is over")
+            live(15.0)
+            began = time.monotonic()
+            engine.withdraw("archive")
+            took = time.monotonic() - began
+            screen.tell(f"[bold]archive[/bold] is withdrawn; what others use goes on [dim]({took:.1f} s)[/dim]")
+            live(8.0)
+            feeder.stop()
+            engine.wait_until_idle()
+            engine.housekeep()
+
+
+def follow_the_rule(engine, feeder, screen) -> None:
+    wanted = screen.alternate
+    if feeder.rate > CHEAPER_ABOVE:
+        wanted = "moving_average"
+    elif feeder.rate < BETTER_BELOW:
+        wanted = "kalman"
+    if screen.alternate not in ("-", wanted):
         began = time.monotonic()
-        engine.switch("alarms", "smooth", "moving_average")
-        took = (time.monotonic() - began) * 1000
-        console.print(f"\n[bold]alarms[/bold] switched to the cheaper alternate of smooth in {took:.0f} ms")
-        more(1)
-        engine.withdraw("archive")
-        console.print("\n[bold]archive[/bold] withdrawn; what others use goes on")
-        more(1)
-    console.print(f"\nWhat came out is in [bold]{escape(str(folder / 'out'))}[/bold].", soft_wrap=True)
+        engine.switch("alarms", "smooth", wanted)
+        screen.alternate = wanted
+        way = "the cheaper way" if wanted == "moving_average" else "the better way again"
+        took = f"{1_000 * (time.monotonic() - began):.0f} ms"
+        screen.tell(f"[magenta]the rule switches smooth to {wanted}[/magenta], {way} [dim]({took})[/dim]")
 
 
-def show_status(console: Console, engine) -> None:
-    flows, fragments = engine.status()
-    table = Table("dataflow", "state", box=None, header_style="bold")
-    for heading in ("tasks", "shared", "rows out"):
-        table.add_column(heading, justify="right")
-    for flow in flows:
-        table.add_row(flow.name, flow.state, str(flow.tasks), str(flow.shared), f"{flow.rows_out:,}")
-    console.print(table)
-    console.print(f"[dim]{len(fragments)} Spark queries, plan snapshot {engine.snapshot.number}[/dim]")
+class Feeder:
+    """Sensors that never rest: files of readings appear twice a second."""
+
+    def __init__(self) -> None:
+        from city_data import readings
+
+        self.rate, self.rush = USUAL, False
+        self._readings = readings(10_000_000, seed=1)
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._bring, daemon=True)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def start_rush(self) -> None:
+        self.rate, self.rush = RUSH, True
+
+    def end_rush(self) -> None:
+        self.rate, self.rush = USUAL, False
+
+    def _bring(self) -> None:
+        from city_data import write_file
+
+        number = 0
+        while not self._ended.wait(0.5):
+            write_file(Path("data/city"), number, islice(self._readings, int(self.rate / 2)))
+            number += 1
+
+
+@contextmanager
+def place(folder: Path):
+    """A folder with the maintenance log, as the working directory: the dataflows name their files from there."""
+    from city_data import write
+
+    write(folder / "data", rows=0, seed=1)
+    (folder / "out").mkdir()
+    with chdir(folder):
+        yield
+
+
+def compare(console: Console, spark, dataflows: list[Dataflow], folder: Path) -> None:
+    """The same readings through the same dataflows, merged and as separate queries, and the CPU of either."""
+    from city_data import write
+
+    from headgate.bench.measured import cpu_seconds
+    from headgate.runtime.engine import Engine
+    from headgate.sharing.strategy import Strategy
+
+    spent = {}
+    for name, strategy in (("merged", Strategy.HOT), ("separate", Strategy.NONE)):
+        told = f"{COMPARED_ROWS:,} readings through {len(dataflows)} dataflows, {name}"
+        with (
+            console.status(told),
+            place(folder / name),
+            Engine("state", spark=spark, trigger_s=0.5, strategy=strategy) as engine,
+        ):
+            write(Path("data"), rows=1_000, seed=1)
+            engine.submit(*dataflows)
+            engine.wait_until_idle()
+            before = cpu_seconds()
+            write(Path("data"), rows=COMPARED_ROWS, seed=2, first=1)
+            engine.wait_until_idle()
+            spent[name] = cpu_seconds() - before
+            queries = len(engine.fragments)
+        console.print(f"{told}: [bold]{spent[name]:.1f} s[/bold] of CPU, {queries} Spark queries")
+    saved = 1 - spent["merged"] / spent["separate"]
+    console.print(f"[bold]{saved:.0%} of the CPU[/bold] is saved by running every task once.")
 
 
 def shown(path: Path) -> str:
@@ -158,5 +248,5 @@ def shown(path: Path) -> str:
 
 if __name__ == "__main__":
     given = [argument for argument in sys.argv[1:] if argument != "--no-run"]
-    place = Path(given[0]) if given else HERE.parent / "build" / "demo"
-    main(place.absolute(), run="--no-run" not in sys.argv)
+    target = Path(given[0]) if given else HERE.parent / "build" / "demo"
+    main(target.absolute(), run="--no-run" not in sys.argv)

@@ -17,7 +17,7 @@ from headgate.service.size import load_asked, size
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SIZING = sorted((EXAMPLES / "sizing").iterdir())
 EXPERIMENT = EXAMPLES / "simulation" / "variability.yaml"
-NOT_DATAFLOWS = {EXAMPLES / "demo.py", EXAMPLES / "city_data.py", EXPERIMENT, *SIZING}
+NOT_DATAFLOWS = {EXAMPLES / "demo.py", EXAMPLES / "demo_screen.py", EXAMPLES / "city_data.py", EXPERIMENT, *SIZING}
 DATAFLOWS = sorted(
     path
     for path in EXAMPLES.rglob("*")
@@ -63,7 +63,7 @@ def test_the_demonstration_runs(tmp_path: Path) -> None:
     )
     assert not done.stderr
     assert "9 tasks saved" in done.stdout
-    picture = (tmp_path / "out" / "merged.svg").read_text(encoding="utf-8")
+    picture = (tmp_path / "out" / "running.svg").read_text(encoding="utf-8")
     assert "for alarms, map, archive, quality" in picture
 
 

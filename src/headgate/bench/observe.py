@@ -154,7 +154,7 @@ def _profiled(spark: Any, folder: Path, progress: Progress) -> dict[str, float]:
     recording = sorted((folder / "data").iterdir())[0]
     config = {"path": str(recording), "columns": COLUMNS, "rate_per_s": 4_000.0, "repeat": True}
     source = {"type": "replay", "config": config}
-    with Engine(place / "state", spark=spark, trigger_s=0.5, measuring=Measuring(sample_every=4, share=0.5)) as engine:
+    with Engine(place / "state", spark=spark, trigger_s=0.5, measuring=Measuring(sample_every=2, share=2.0)) as engine:
         engine.submit(*_flows(source, lambda name: _parquet(place / name)))
         kinds = {task.signature: task.users[0] for task in engine.plan.tasks.values() if len(task.users) == 1}
         until, enough = time.monotonic() + 600, 0
