@@ -34,14 +34,14 @@ from headgate.runtime.host import groups_for, host
 from headgate.runtime.isolation.admission import Admission
 from headgate.runtime.isolation.dead_letters import Letters
 from headgate.runtime.isolation.pools import make_pool
-from headgate.runtime.limits import admit, waiting_in
+from headgate.runtime.limits import admit, due_in
 from headgate.runtime.native import native_stream
 from headgate.runtime.observing.counting import RowCounts
 from headgate.runtime.observing.jobs import tagged
 from headgate.runtime.observing.records import EpochRecord
 from headgate.runtime.plan import FED, Feed, Fragment, Kind, Plan
 from headgate.runtime.plan_log import PlanLog
-from headgate.runtime.replay import is_played
+from headgate.runtime.replay import is_played, recorded_rows
 from headgate.runtime.schemas import ddl
 from headgate.runtime.sinks import Delivery
 from headgate.runtime.sources import read_source
@@ -230,13 +230,28 @@ class RunningFragment:
         return self._raised if error is None else reason_of(str(error))
 
     def behind(self) -> int:
-        """How many rows wait for it, in its topics or at a source that tells."""
-        waiting = sum(self.around.exchange.rows_behind(topic) for topic in self.fragment.reads)
-        return waiting + waiting_in(self.folder)
+        """How many rows have come, to its topics or to a source that tells, whose epoch is not done yet."""
+        return self._in_topics() + self._at_source()
+
+    def held_back(self) -> int:
+        """How many rows wait in its topics, or at its source because of a limit."""
+        due = due_in(self.folder)
+        return self._in_topics() + (0 if due is None else due.held_back)
+
+    def _in_topics(self) -> int:
+        return sum(self.around.exchange.rows_behind(topic) for topic in self.fragment.reads)
+
+    def _at_source(self) -> int:
+        due = due_in(self.folder)
+        if due is None:
+            return 0
+        come = due.by(time.time()) if self.query is not None and self.query.isActive else due.rows
+        total = recorded_rows(self.folder)
+        return max((come if total is None else min(come, total)) - self._rows_played(), 0)
 
     def has_more(self) -> bool:
         """Whether there are rows that it has not read yet, as far as can be known."""
-        return self.behind() > 0 or not is_played(self.folder, self._rows_played())
+        return self.held_back() > 0 or not is_played(self.folder, self._rows_played())
 
     def _rows_played(self) -> int:
         """How many rows of a recording have been taken in, from what Spark noted of the last epoch that is done."""

@@ -2,16 +2,19 @@
 
 Limits lie in small files beside the fragment: the one that somebody has set, and the one that its own speed asks for
 (:mod:`headgate.runtime.isolation.admission`). Readers that are ours look into them before every micro-batch, so a new
-limit holds from the next one on. A reader that is held back tells how many rows wait.
+limit holds from the next one on. They tell how many rows have come, and how many of them a limit has kept waiting.
 """
 
 from __future__ import annotations
 
+import json
+import os
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from headgate.runtime.state import read_json, write_json
 
-__all__ = ["admit", "limit_of", "set_limit", "tell_waiting", "waiting_in"]
+__all__ = ["Due", "admit", "due_in", "limit_of", "set_limit", "tell_due"]
 
 
 def limit_of(folder: Path | str, otherwise: int) -> int:
@@ -30,15 +33,34 @@ def admit(folder: Path, rows: int | None) -> None:
     write_json(folder / "admitted.json", rows)
 
 
-def tell_waiting(folder: Path | str, rows: int) -> None:
-    """Tell how many rows wait because of a limit."""
-    if rows or (Path(folder) / "waiting.json").exists():
-        (Path(folder) / "waiting.json").write_text(str(rows), encoding="utf-8")
+@dataclass(frozen=True, slots=True)
+class Due:
+    """What a reader that is ours knows of its source, as of some moment: rows are counted from the very first."""
+
+    at: float
+    rows: int
+    """Rows that had come by then."""
+
+    rows_per_s: float
+    """How many more came a second from then on."""
+
+    held_back: int
+    """Rows that had come and that a limit kept it from taking."""
+
+    def by(self, now: float) -> int:
+        """Rows that have come by now."""
+        return self.rows + round(self.rows_per_s * max(now - self.at, 0.0))
 
 
-def waiting_in(folder: Path) -> int:
-    """How many rows wait in a fragment's source, as far as it has told."""
-    try:
-        return int((folder / "waiting.json").read_text(encoding="utf-8") or 0)
-    except FileNotFoundError:
-        return 0
+def tell_due(folder: Path | str, due: Due) -> None:
+    """Tell what has come to a source; whole or not at all, but no more durable than it is worth."""
+    path = Path(folder) / "due.json"
+    temporary = path.with_name(f".due.{os.getpid()}")
+    temporary.write_text(json.dumps(asdict(due)), encoding="utf-8")
+    temporary.replace(path)
+
+
+def due_in(folder: Path) -> Due | None:
+    """What a fragment's source has told last; none if it does not tell."""
+    found = read_json(folder / "due.json")
+    return None if found is None else Due(**found)

@@ -21,12 +21,12 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.types import LongType, StructType
 
 from headgate.runtime.exchange import INGEST
-from headgate.runtime.limits import limit_of, tell_waiting
+from headgate.runtime.limits import Due, limit_of, tell_due
 from headgate.runtime.recording import recorded
 from headgate.runtime.state import read_json, write_json
 from headgate.tasks.sources import Replay
 
-__all__ = ["ReplaySource", "is_played", "replayed"]
+__all__ = ["ReplaySource", "is_played", "recorded_rows", "replayed"]
 
 ROWS_AT_ONCE = 1_000_000
 """The most rows handed over per trigger when nothing else limits them."""
@@ -47,6 +47,12 @@ def is_played(folder: Path, rows: int) -> bool:
     """
     told = read_json(folder / "recording.json")
     return told is None or (not told["repeat"] and rows >= told["rows"])
+
+
+def recorded_rows(folder: Path) -> int | None:
+    """How many rows there are to be played; none if there is no end to them, or nothing is known yet."""
+    told = read_json(folder / "recording.json")
+    return None if told is None or told["repeat"] else int(told["rows"])
 
 
 class _Slice(InputPartition):
@@ -86,18 +92,25 @@ class ReplayReader(DataSourceStreamReader):
         most = start["rows"] + limit_of(self.folder, ROWS_AT_ONCE)
         if total == 0:
             return start
-        due = self._due_by(time.monotonic() - self.began, total, most)
-        due = max(start["rows"], due if self.options.repeat else min(due, total))
-        tell_waiting(self.folder, max(0, due - most))
+        elapsed_s = time.monotonic() - self.began
+        due, soon = (max(start["rows"], self._due_by(at, total, most)) for at in (elapsed_s, elapsed_s + 1.0))
+        tell_due(self.folder, Due(time.time(), due, float(soon - due), max(0, due - most)))
         return {"rows": min(due, most)}
 
     def _due_by(self, elapsed_s: float, total: int, most: int) -> int:
         """How many rows are due in all, counted from the very first."""
+        due = self._paced_by(elapsed_s, total)
+        if due is None:
+            return most if self.options.repeat else total
+        return due if self.options.repeat else min(due, total)
+
+    def _paced_by(self, elapsed_s: float, total: int) -> int | None:
+        """The same for a recording without end; none where nothing paces it."""
         begun = self.offset_at_start
         if self.options.rate_per_s is not None:
             return begun + int(elapsed_s * self.options.rate_per_s)
         if self.due_s is None:
-            return most
+            return None
         rounds, row = divmod(begun, total)
         passed = self.due_s[row] + elapsed_s * self.options.speed
         span = self.due_s[-1] + 1.0

@@ -92,7 +92,7 @@ def dataflow_status(
 
 def _held_back(fragment: RunningFragment, signatures: Collection[str]) -> str | None:
     """Why a dataflow lags that brings more rows than fit into its triggers; nothing for what only reads behind it."""
-    limit, waiting = fragment.admission.limit, fragment.behind()
+    limit, waiting = fragment.admission.limit, fragment.held_back()
     if limit is None or waiting == 0 or set(signatures).isdisjoint(fragment.fragment.roots):
         return None
     told = f"more rows come than it can take in a trigger: at most {limit:,} are admitted, so that others keep theirs"

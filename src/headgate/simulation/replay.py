@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import pairwise
 
 import numpy as np
 
@@ -138,7 +139,7 @@ def gap(observations: Sequence[Observation], streams: Sequence[tuple[Signature, 
     """Simulate the fragments of a live run as they were, and compare.
 
     A fragment is one task on a processor of its own: its rows wait before it, and a row costs what it did while the
-    fragment was busiest, batches' fixed costs included. ``streams`` tells which task feeds which; a fragment whose
+    fragment was at its limit, batches' fixed costs included. ``streams`` tells which task feeds which; a fragment whose
     tasks read another's gets its rows from there, the others get theirs from outside.
     """
     seen = _observed(observations)
@@ -203,11 +204,26 @@ def _feeds(
 
 
 def _busy_cost_s(seen: Sequence[Observation], rows: Sequence[FragmentObservation | None]) -> float:
-    """Seconds a row takes while the fragment is at its busiest: the busiest quarter of its intervals."""
-    known = [(row.batch_s / each.seconds, row) for each, row in zip(seen, rows, strict=True) if row and row.rows_in]
-    known.sort(key=lambda pair: -pair[0])
-    busiest = [row for _, row in known[: max(1, len(known) // 4)]]
-    return sum(row.batch_s for row in busiest) / sum(row.rows_in for row in busiest)
+    """Seconds a row takes of a fragment that is at its limit.
+
+    While more rows wait than it takes in an interval, from the interval's beginning to its end, that is how long
+    intervals are over how many rows it took in them. Where that never happened, it could have taken more than it did:
+    a row then took no longer than it did in the batches, or than it did while most came.
+    """
+    pairs = [(each.seconds, row) for each, row in zip(seen, rows, strict=True)]
+    at_limit, known = [], []
+    for (_, before), (seconds, row) in pairwise(pairs):
+        if row is None or not row.rows_in:
+            continue
+        known.append((row.batch_s / row.rows_in, seconds / row.rows_in))
+        if before is not None and min(before.rows_behind, row.rows_behind) > row.rows_in:
+            at_limit.append((seconds, row.rows_in))
+    if at_limit:
+        return sum(seconds for seconds, _ in at_limit) / sum(count for _, count in at_limit)
+    if not known:
+        only = next(row for _, row in pairs if row is not None and row.rows_in)
+        return only.batch_s / only.rows_in
+    return min(float(np.median([in_batches for in_batches, _ in known])), min(at_most for _, at_most in known))
 
 
 def _flow(

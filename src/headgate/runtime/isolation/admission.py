@@ -97,7 +97,7 @@ class Admission:
         self._line.add(rows, seconds)
         is_full = self.limit is not None and rows >= 0.95 * self.limit
         is_late = seconds > LATE * self.trigger_s and rows >= 2 * FEWEST_ROWS
-        if is_full or (self.limit is None and is_late):
+        if is_full or is_late:
             self.limit = self._next(rows, seconds)
         self._calm = 0 if is_full else self._calm + 1
         if self._calm >= CALM:
