@@ -34,7 +34,7 @@ from headgate.runtime.observing.counting import RowCounts
 from headgate.runtime.observing.records import Arrivals
 from headgate.runtime.plan import Feed, Fragment, Kind, Plan
 from headgate.runtime.sinks import form_of
-from headgate.runtime.staging import pack, stage
+from headgate.runtime.staging import SEEN, pack, stage
 from headgate.runtime.surroundings import Surroundings
 
 __all__ = ["Epochs", "Outcome"]
@@ -262,14 +262,14 @@ class Epochs:
                 return Outcome({"epoch": epoch, "done": True, "targets": []})
             forms = [output.form for fusion in fusions for output in fusion.outputs]
             with self._watchdog.watching(limit_s):
-                staged = stage(parts[0] if len(plans) == 1 else pack(union(parts)), forms, staging, ingested_us)
+                staged, seen = stage(parts[0] if len(plans) == 1 else pack(union(parts)), forms, staging, ingested_us)
         finally:
             for fusion in fusions:
                 for stored in fusion.stored:
                     stored.unpersist()
         files: dict[tuple[str, str, int], list[tuple[str, int]]] = {}
         arrivals: dict[tuple[str, str, int], list[Arrivals]] = {}
-        rows_of: Counter[int] = Counter()
+        rows_of: Counter[int] = Counter({SEEN: seen})
         for item in staged:
             kind, name, plan = targets[item.output]
             files.setdefault((kind, name, plan.number), []).append((item.path, item.rows))

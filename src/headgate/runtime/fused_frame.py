@@ -68,6 +68,9 @@ class FusedFrame:
         self.counts: dict[Place, list[Count]] = {}
         """The places where rows are to be counted, and the counts of all who came by; Spark need not run them all."""
 
+        self.origin: tuple[FusedFrame, Place] | None = None
+        """Where its rows have been counted already, in the frame that they come from."""
+
     def add(self, parent: str, condition: str | None, does: RowWise, *, guard: bool = False) -> str:
         column = f"r{len(self.works) + 1}"
         tests = tuple(c for c in (condition, does.condition) if c is not None)
@@ -78,22 +81,26 @@ class FusedFrame:
         """How many tests decide whether a column has a row; a guard has one wherever what it guards had."""
         return 0 if column == "r0" or self.works[column].guard else len(self.works[column].tests)
 
-    def count(self, column: str, passed: int) -> Place:
-        """Have the rows of a column counted that pass so many of its tests; returns where they will be."""
+    def place(self, column: str, passed: int) -> Place:
+        """Where the rows of a column that pass so many of its tests are counted: before tasks that pass all rows."""
         while passed == 0 and column != "r0":
             column = self.works[column].parent
             passed = self.tests(column)
-        self.counts.setdefault((column, passed), [])
         return column, passed
 
-    def result(self, packed: bool) -> DataFrame:
-        """One frame with a column for each output, or with all of them as one struct column."""
+    def result(self, packed: bool, seen: int | None = None) -> DataFrame:
+        """One frame with a column for each output, or with all of them as one struct column.
+
+        ``seen`` is what the stager calls all rows that it sees, if those of this frame are all there are.
+        """
         if len(self.outputs) == 1:
             number, output, column = self.outputs[0]
-            last = self.count(column, self.tests(column))
-            self.counts[last].append(Staged(number))
+            last = self.place(column, self.tests(column))
+            self.counts.setdefault(last, []).append(Staged(number))
             rows = self.rows(column, counted=last)
             return _selected(rows, {f"o{number}": _formed(_struct(rows), output.form)}, self.carried, packed)
+        if seen is not None and ("r0", 0) in self.counts:
+            self.counts["r0", 0].append(Staged(seen))
         return self._wide(packed)
 
     def rows(self, column: str, counted: Place | None = None) -> DataFrame:
@@ -127,7 +134,7 @@ class FusedFrame:
         if place not in self.counts or place == otherwise:
             return frame
         frame, observation = observed(frame, {"n": "count(1)"})
-        self.counts[place].append(Observed(observation, "n"))
+        self.counts[place].append(Observed(observation, 0))
         return frame
 
     def _wide(self, packed: bool) -> DataFrame:
@@ -179,9 +186,9 @@ class FusedFrame:
         """The places to be counted that outputs do not tell."""
         outputs = {column: number for number, _, column in self.outputs}
         asked = _Asked({}, {column: 0 if work.guard else len(work.tests) for column, work in works.items()})
-        for place in self.counts:
-            if place[0] != "r0" and place[0] not in folded:
-                continue  # no output needs it: it is not computed
+        for place, known in self.counts.items():
+            if known or (place[0] != "r0" and place[0] not in folded):
+                continue  # the stager tells, or no output needs it: it is not computed
             column, before = folded.get(place[0], ("r0", 0))
             passed = before + place[1]
             if passed == asked.of_tests.get(column, 0) and column in outputs:
@@ -205,10 +212,11 @@ class FusedFrame:
         if not aggregates:
             return frame
         frame, observation = observed(frame, aggregates)
+        numbers = {name: number for number, name in enumerate(aggregates)}
         for column in columns:
             for passed, places in asked.places.get(column, {}).items():
                 for place in places:
-                    self.counts[place].append(Observed(observation, f"{column}_{passed}"))
+                    self.counts[place].append(Observed(observation, numbers[f"{column}_{passed}"]))
         return frame
 
 

@@ -27,7 +27,7 @@ from headgate.runtime.host import ERRORS, RESULTS
 from headgate.runtime.isolation.guard import Guards
 from headgate.runtime.observing.counting import RowCounts, Side, values
 from headgate.runtime.plan import Feed, Fragment, Plan, RunningTask
-from headgate.runtime.staging import pack
+from headgate.runtime.staging import SEEN, pack
 from headgate.tasks.frames import run_frames
 from headgate.tasks.guard import LETTER, Guard
 from headgate.tasks.keyed import added_column
@@ -152,7 +152,7 @@ class Fusion:
         """
         frames = [frame for frame in self._frames if frame.outputs]
         if len(frames) < 2:
-            return frames[0].result(packed) if frames else None
+            return frames[0].result(packed, SEEN if packed else None) if frames else None
         joined = union(frame.result(packed=False) for frame in frames)
         return pack(joined) if packed else joined
 
@@ -188,6 +188,7 @@ class Fusion:
             here = found
             if (task.signature, port.name) in self._branching:
                 here = self._new(found.frame.rows(found.column), found.names, store=True)
+                here.frame.origin = _counted_at(found)
             self._rows.setdefault((task.signature, port.name), []).append(here)
 
     def _let_in(self, task: RunningTask, rows: _Rows, where: str | None) -> tuple[_Rows, str | None]:
@@ -223,14 +224,20 @@ class Fusion:
         frame = reduce(lambda one, two: one.unionByName(two), parts)
         if partitions is not None:
             frame = frame.repartition(partitions)
-        return self._new(frame, entering[0][0].names)
+        made = self._new(frame, entering[0][0].names)
+        if len(entering) == 1 and entering[0][1] is None:
+            made.frame.origin = _counted_at(entering[0][0])
+        return made
 
     def _count(
         self, task: Signature, side: Side, frame: FusedFrame, column: str = "r0", passed: int | None = None
     ) -> None:
         """Count the rows of a column, or those that pass some of its tests, as rows into a task or out of it."""
         if self.counting:
-            place = frame.count(column, frame.tests(column) if passed is None else passed)
+            place = frame.place(column, frame.tests(column) if passed is None else passed)
+            while place == ("r0", 0) and frame.origin is not None:
+                frame, place = frame.origin
+            frame.counts.setdefault(place, [])
             self._places.append((task, side, frame, place))
 
     def counted(self, staged: Mapping[int, int]) -> RowCounts:
@@ -253,6 +260,14 @@ class Fusion:
 def union(parts: Iterable[DataFrame]) -> DataFrame:
     """Frames with other outputs each as one."""
     return reduce(lambda one, two: one.unionByName(two, allowMissingColumns=True), parts)
+
+
+def _counted_at(rows: _Rows) -> tuple[FusedFrame, Place] | None:
+    """Where rows that become a frame of their own are counted, if they are."""
+    frame, place = rows.frame, rows.frame.place(rows.column, rows.frame.tests(rows.column))
+    if place == ("r0", 0) and frame.origin is not None:
+        return frame.origin
+    return (frame, place) if place in frame.counts else None
 
 
 def _visible(frame: DataFrame) -> list[str]:

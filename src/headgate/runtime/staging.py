@@ -17,9 +17,12 @@ from headgate.runtime.exchange import INGEST
 from headgate.runtime.worker import settle
 from headgate.tasks.metering import metered
 
-__all__ = ["OUTPUTS", "Staged", "pack", "stage"]
+__all__ = ["OUTPUTS", "SEEN", "Staged", "pack", "stage"]
 
 OUTPUTS = "outputs"
+
+SEEN = -1
+"""The number under which the stager tells how many rows it has seen in all, of whatever output or none."""
 
 STAGED = (
     StructType()
@@ -47,8 +50,10 @@ class Staged:
     """When the events of its rows were taken in, in microseconds since 1970: quantiles, 64-bit each."""
 
 
-def stage(frame: DataFrame, forms: Sequence[str], folder: Path, ingested: int) -> list[Staged]:
+def stage(frame: DataFrame, forms: Sequence[str], folder: Path, ingested: int) -> tuple[list[Staged], int]:
     """Run the epoch's job: write each output's rows into files of ``folder`` and return them, in order.
+
+    And how many rows there were in all, those that no output wants among them.
 
     The frame's only column, :data:`OUTPUTS`, has a field for each output: ``o0``, ``o1`` and so on; and, where it is
     known row by row, one for when the events were taken in. ``ingested`` is the time for the others.
@@ -61,8 +66,9 @@ def stage(frame: DataFrame, forms: Sequence[str], folder: Path, ingested: int) -
     # Only the column's name is asked for. With many outputs, PySpark takes as long to fetch their types as all else.
     frame.__dict__["schema"] = StructType().add(OUTPUTS, StructType())
     found = frame.mapInArrow(metered(write), STAGED).collect()
-    ordered = sorted(found, key=lambda row: (row["output"], row["partition"]))
-    return [Staged(row["output"], row["path"], row["rows"], bytes(row["ingested"])) for row in ordered]
+    seen = sum(row["rows"] for row in found if row["output"] == SEEN)
+    ordered = sorted((row for row in found if row["output"] != SEEN), key=lambda row: (row["output"], row["partition"]))
+    return [Staged(row["output"], row["path"], row["rows"], bytes(row["ingested"])) for row in ordered], seen
 
 
 def pack(frame: DataFrame) -> DataFrame:
@@ -79,7 +85,9 @@ def _write(
     partition = context.partitionId() if context else 0
     attempt = context.taskAttemptId() if context else 0
     writers: dict[int, _Writer] = {}
+    seen = 0
     for batch in batches:
+        seen += len(batch)
         outputs = batch.column(0)
         fields = dict(zip((field.name for field in outputs.type), outputs.flatten(), strict=True))
         times = _times(fields.pop(INGEST, None), len(batch), ingested)
@@ -96,7 +104,8 @@ def _write(
                 writers[number].write(rows, here)
     made = [(n, partition, writer.path, writer.close(), writer.ingested()) for n, writer in writers.items()]
     settle()
-    if made:
+    if seen:
+        made.append((SEEN, partition, "", seen, b""))
         columns = [pa.array(column) for column in zip(*made, strict=True)]
         types = [pa.int32(), pa.int32(), pa.string(), pa.int64(), pa.binary()]
         arrays = [column.cast(kind) for column, kind in zip(columns, types, strict=True)]

@@ -171,25 +171,32 @@ Bad = list[tuple[int, Exception]] | None
 def _over_rows(
     function: Function, keywords: Mapping[str, Any], batch: pa.RecordBatch, schema: pa.Schema, bad: Bad
 ) -> list[pa.RecordBatch]:
+    if bad is None:
+        found: list[Any] = []
+        for row in batch.to_pylist():
+            result = function(row, **keywords)
+            if type(result) is dict:  # by far the most, and quicker to tell than any mapping
+                found.append(result)
+            else:
+                found += _rows_of(result)
+        return [pa.RecordBatch.from_pylist(found, schema=schema)]
     made: list[tuple[int, list[Any]]] = []
     for place, row in enumerate(batch.to_pylist()):
         try:
-            result = function(row, **keywords)
-            rows = [] if result is None else [result] if isinstance(result, Mapping) else list(result)
+            made.append((place, _rows_of(function(row, **keywords))))
         except Exception as error:
-            if bad is None:
-                raise
             bad.append((place, error))
-            continue
-        made.append((place, rows))
 
     def as_batch(items: Sequence[tuple[int, list[Any]]]) -> pa.RecordBatch:
         return pa.RecordBatch.from_pylist([row for _, rows in items for row in rows], schema=schema)
 
-    if bad is None:
-        return [as_batch(made)]
     # What the function returned may not fit the columns: that is an error of its row too.
     return _halved(made, as_batch, lambda first, error: bad.append((made[first][0], error)))
+
+
+def _rows_of(result: Any) -> list[Any]:
+    """The rows that a function made of one: none, one, or several."""
+    return [] if result is None else [result] if isinstance(result, Mapping) else list(result)
 
 
 def _over_pandas(

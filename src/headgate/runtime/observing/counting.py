@@ -1,7 +1,7 @@
 """Counting the rows that go into tasks and come out of them, in every epoch, by Spark's ``observe``.
 
-What need not be counted is not: a task without a test passes as many rows as it gets, and the rows of an output are
-counted by whoever writes it.
+What need not be counted is not: a task without a test passes as many rows as it gets, the rows of an output are
+counted by whoever writes it, and so are all rows of a frame whose outputs are all there is to write.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
@@ -30,12 +30,13 @@ class Observed:
     """A count that Spark makes while the epoch's job runs."""
 
     observation: Observation
-    name: str
+    place: int
+    """Which of the observation's aggregates it is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """A count of the rows of an output."""
+    """A count of the rows of an output, or of all that the stager sees."""
 
     output: int
 
@@ -57,7 +58,7 @@ def _expression(text: str, name: str) -> Column:
 
 def values(counts: Iterable[Count], staged: Mapping[int, int]) -> dict[Count, int]:
     """What counts have come to, those aside that the job had no need to make."""
-    rows: dict[int, Mapping[str, int]] = {}
+    rows: dict[int, Any] = {}
     found: dict[Count, int] = {}
     for count in counts:
         if isinstance(count, Staged):
@@ -67,7 +68,7 @@ def values(counts: Iterable[Count], staged: Mapping[int, int]) -> dict[Count, in
         if key not in rows:
             # Asked for before the job has come to it, an observation would wait for ever.
             java = count.observation._jo
-            rows[key] = count.observation.get if java is not None and java.future().isCompleted() else {}
-        if count.name in rows[key]:
-            found[count] = int(rows[key][count.name])
+            rows[key] = java.getRow() if java is not None and java.future().isCompleted() else None
+        if rows[key] is not None:
+            found[count] = rows[key].getLong(count.place)
     return found
