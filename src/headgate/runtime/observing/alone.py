@@ -15,7 +15,7 @@ from headgate.model.names import Signature
 from headgate.model.task_type import State
 from headgate.runtime.exchange import INGEST, SNAPSHOT
 from headgate.runtime.fusion import Fusion
-from headgate.runtime.host import ERRORS, RESULTS, Hosted, by_key, stepped
+from headgate.runtime.host import ERRORS, RESULTS, TEXTS, Hosted, by_key, stepped
 from headgate.runtime.isolation.guard import Guards
 from headgate.runtime.plan import Fragment, Kind, Plan, RunningTask
 from headgate.tasks.frames import run_frames
@@ -157,7 +157,7 @@ def alone(rows: DataFrame, plan: Plan, fragment: Fragment, task: RunningTask) ->
     if SNAPSHOT in rows.columns:
         rows = rows.where(f"{SNAPSHOT} = {plan.number}")
     if task.state is State.KEYED:
-        return _Keyed(task, rows.drop(RESULTS, ERRORS, SNAPSHOT, INGEST))
+        return _Keyed(task, rows.drop(RESULTS, TEXTS, ERRORS, SNAPSHOT, INGEST))
     fusion = Fusion(plan, fragment, 0, Guards())
     if fragment.kind is Kind.KEYED:
         fusion.hosted([plan.tasks[signature] for signature in fragment.roots], rows)
