@@ -25,8 +25,8 @@ from headgate.tasks.training_steps import fit_linear, fit_tree
 
 BY_NAME = {kind.name: kind for kind in BUILT_IN}
 DRAW = np.random.default_rng(3)
-X = DRAW.normal(size=(400, 3)) * [1.0, 50.0, 0.01] + [0.0, 300.0, 5.0]
-Y = 2.5 + X @ [3.0, -0.25, 70.0] + DRAW.normal(size=400)
+X: Any = DRAW.normal(size=(400, 3)) * [1.0, 50.0, 0.01] + [0.0, 300.0, 5.0]
+Y: Any = 2.5 + X @ [3.0, -0.25, 70.0] + DRAW.normal(size=400)
 LABELS = np.where(X[:, 1] > 310, "Good", np.where(X[:, 0] > 0.3, "It's \\bad", "So-so"))
 NAMES = ["a", "b", "the c"]
 
@@ -63,12 +63,12 @@ def step_through(name: str, given: list[list[Any]], names: list[str], **options:
     step, state, found = step_of(config, names), None, []
     for row in given:
         state, result = step(state, row)
-        found.append(None if result is None else json.loads(result))
+        found.append(None if result is None else json.loads(str(result)))
     return found
 
 
 def test_training_hands_over_a_model_every_so_many_rows() -> None:
-    rows = [[*map(float, x), float(y)] for x, y in zip(X, Y, strict=True)]
+    rows: list[list[Any]] = [[*map(float, x), float(y)] for x, y in zip(X, Y, strict=True)]
     rows.insert(50, [None, 1.0, 1.0, 1.0])
     found = step_through("train_linear", rows, [*NAMES, "y"], features=NAMES, target="y", every=100)
     places = [place for place, model in enumerate(found) if model is not None]

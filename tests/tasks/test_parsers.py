@@ -164,6 +164,7 @@ def test_xml_is_what_the_dom_reads() -> None:
         keep=True,
     )
     made = parse_xml(options)(pa.record_batch({"id": [7, 8], "value": [text, "<class/>"]}))
+    document: Any = xml.dom.minidom.parseString(text)
     wanted = [
         (
             7,
@@ -171,9 +172,9 @@ def test_xml_is_what_the_dom_reads() -> None:
             student.getElementsByTagName("first")[0].firstChild.data,
             float(student.getElementsByTagName("marks")[0].firstChild.data),
         )
-        for student in xml.dom.minidom.parseString(text).getElementsByTagName("student")
+        for student in document.getElementsByTagName("student")
     ]
-    ids, _, rolls, firsts, marks, grades = (column.to_pylist() for column in made.columns)
+    ids, rolls, firsts, marks, grades = (column.to_pylist() for column in made.columns)
     assert list(zip(ids, rolls, firsts, marks, strict=True)) == wanted
     assert grades == [None, None]
     assert made.origin is not None

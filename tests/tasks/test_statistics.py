@@ -62,7 +62,12 @@ def test_interpolate_fills_with_the_mean_of_the_last(values: list[float | None],
 
 
 def test_interpolate_of_several_columns_fills_each_by_itself() -> None:
-    rows = [{"a": 1.0, "b": 10.0}, {"a": None, "b": 20.0}, {"a": None, "b": None}, {"a": 3.0, "b": 30.0}]
+    rows: list[dict[str, Any]] = [
+        {"a": 1.0, "b": 10.0},
+        {"a": None, "b": 20.0},
+        {"a": None, "b": None},
+        {"a": 3.0, "b": 30.0},
+    ]
     found = results("interpolate", rows, columns=["a", "b"], size=2)
     assert found == [None, {"a": 1.0}, {"a": 1.0, "b": 15.0}, None]
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from headgate.model.task_type import TaskType
 from headgate.tasks import (
     blobs,
+    generating,
     lookups,
     models,
+    mqtt,
     parsing,
     relational,
     sinks,
@@ -21,6 +23,8 @@ __all__ = ["BUILT_IN"]
 
 BUILT_IN: tuple[TaskType, ...] = (
     *sources.TYPES,
+    *generating.TYPES,
+    *mqtt.SOURCES,
     *parsing.TYPES,
     *relational.TYPES,
     *lookups.TYPES,
@@ -31,5 +35,6 @@ BUILT_IN: tuple[TaskType, ...] = (
     *training.TYPES,
     *user_defined.TYPES,
     *sinks.TYPES,
+    *mqtt.SINKS,
 )
 """Every built-in task type, sources first, sinks last."""

@@ -60,7 +60,7 @@ def parse_senml(options: ParseSenml) -> Work:
         if options.time is not None:
             moments = pa.array([None if t is None else t * 1_000 for t in times], pa.int64()).cast(TIMES)
             columns.insert(0, (options.time, moments))
-        return _without_bad(batch, columns, bad, options.keep)
+        return _without_bad(batch, columns, bad, options)
 
     return work
 
@@ -148,9 +148,9 @@ def _columns(
     return [(name, typed(name, values, kind, bad)) for (name, kind), values in zip(fields, by_field, strict=True)]
 
 
-def _without_bad(batch: pa.RecordBatch, columns: list[tuple[str, pa.Array]], bad: Bad, keep: bool) -> Made:
+def _without_bad(batch: pa.RecordBatch, columns: list[tuple[str, pa.Array]], bad: Bad, options: ParseSenml) -> Made:
     """The new rows of those that are not bad."""
-    arrays = replaced(batch, columns) if keep else [array for _, array in columns]
+    arrays = replaced(batch, columns, [options.column]) if options.keep else [array for _, array in columns]
     if not bad:
         return Made(arrays)
     good = np.setdiff1d(np.arange(len(batch)), np.fromiter(bad, np.int64, len(bad)))
@@ -198,7 +198,8 @@ def parse_xml(options: ParseXml) -> Work:
         new = [(name, array.take(here)) for name, array in columns]
         if not options.keep:
             return Made([array for _, array in new], from_rows, sorted(bad.items()))
-        return Made(replaced(batch.take(pa.array(from_rows)), new), from_rows, sorted(bad.items()))
+        kept_columns = replaced(batch.take(pa.array(from_rows)), new, [options.column])
+        return Made(kept_columns, from_rows, sorted(bad.items()))
 
     return work
 

@@ -35,7 +35,7 @@ class _Parsed(TaskConfig):
     )
     required: tuple[ColumnName, ...] = Field((), description="Fields that a record must have.")
     longest: PositiveInt = Field(1_000_000, description="The most bytes that a record may have.")
-    keep: bool = Field(False, description="Whether the other columns stay.")
+    keep: bool = Field(False, description="Whether the other columns stay; the text itself does not.")
 
     @model_validator(mode="after")
     def _required_are_columns(self) -> _Parsed:
@@ -52,11 +52,12 @@ class _Parsed(TaskConfig):
     def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
         inputs.check_columns("column", [self.column])
         rows = inputs.rows()
-        if not self.keep:
-            return {OUT: self.made()}
+        if not self.keep or rows is None:
+            return {OUT: None if self.keep else self.made()}
+        kept = Schema(tuple(c for c in rows.columns if c.name.casefold() != self.column.casefold()))
         for new in self.made().columns:
-            rows = rows.with_column(new) if rows else None
-        return {OUT: rows}
+            kept = kept.with_column(new)
+        return {OUT: kept}
 
 
 class ParseSenml(_Parsed):

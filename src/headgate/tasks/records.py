@@ -150,7 +150,10 @@ def as_moment(value: Any) -> datetime | None:
     if isinstance(value, str) and not _WHOLE.match(value):
         found = datetime.fromisoformat(value)
         return found if found.tzinfo else found.replace(tzinfo=UTC)
-    return datetime.fromtimestamp(float(value) / 1e3, UTC)
+    try:
+        return datetime.fromtimestamp(float(value) / 1e3, UTC)
+    except OSError:  # what the system's clock cannot count
+        raise ValueError(value) from None
 
 
 _READERS: dict[pa.DataType, Callable[[Any], Any]] = {
