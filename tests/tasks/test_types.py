@@ -86,6 +86,67 @@ SCHEMAS: list[tuple[str, dict[str, Any], str | None]] = [
         ROWS.replace("v double", "v int") + ", a int",
     ),
     ("parse_csv", {"column": "text", "columns": "a int"}, "a int"),
+    ("range_filter", {"ranges": {"V": [0, 1]}, "outside": "null"}, ROWS),
+    (
+        "unpivot",
+        {"columns": ["v"], "field": "name", "value": "value"},
+        "id string, t timestamp, text string, xs array<double>, name string, value double",
+    ),
+    ("parse_senml", {"column": "text", "columns": "a int"}, "time timestamp, a int"),
+    (
+        "parse_senml",
+        {"column": "text", "columns": "v bigint", "time": None, "keep": True},
+        "id string, t timestamp, v bigint, xs array<double>",
+    ),
+    ("parse_xml", {"column": "text", "columns": "a int"}, "a int"),
+    ("to_senml", {"values": {"v": "m"}, "texts": {"id": "string"}, "time": "t"}, "value string"),
+    ("to_senml", {"values": {"v": "m"}, "keep": True, "into": "text"}, ROWS),
+    ("bloom_filter", {"column": "id", "ids": "p"}, ROWS),
+    (
+        "annotate",
+        {"key": "id", "path": "p", "columns": "k string, text int, b string"},
+        f"{ROWS}, b string".replace("text string", "text int"),
+    ),
+    (
+        "join_table",
+        {"on": ["ID"], "path": "p", "columns": "id string, v bigint, w bigint"},
+        f"{ROWS}, right_v bigint, w bigint",
+    ),
+    (
+        "query_table",
+        {"url": "u", "query": "select 1", "columns": "a int", "keep": ["t"]},
+        "t timestamp, a int",
+    ),
+    ("predict_linear", {"model": "p"}, f"{ROWS}, predicted double"),
+    ("classify_tree", {"model": "p"}, f"{ROWS}, class string"),
+    ("error_estimate", {"observed": "v", "predicted": "v", "mean": "v"}, f"{ROWS}, error double"),
+    (
+        "upload",
+        {"folder": "f", "name": "id", "content": "text"},
+        "id string, t timestamp, v double, xs array<double>, path string",
+    ),
+    ("download", {"folder": "f", "name": "id"}, f"{ROWS}, content binary"),
+    ("zip", {"name": "id", "content": "text"}, "name string, entries int, archive binary"),
+    ("plot", {"lines": ["xs"], "title": "id"}, f"{ROWS}, chart binary"),
+    ("block_average", {"key": ["id"], "column": "v"}, f"{ROWS}, average double"),
+    ("interpolate", {"key": ["id"], "columns": ["v"]}, ROWS),
+    (
+        "join_fields",
+        {"key": ["id"], "field": "text", "value": "v", "columns": "a double"},
+        "id string, t timestamp, xs array<double>, a double",
+    ),
+    (
+        "accumulate",
+        {"key": ["id"], "columns": ["t", "v"]},
+        ROWS.replace("t timestamp", "t array<double>").replace("v double", "v array<double>"),
+    ),
+    ("distinct", {"key": ["id"], "column": "text"}, f"{ROWS}, distinct double"),
+    ("distinct_sketch", {"key": ["id"], "column": "text"}, f"{ROWS}, distinct double"),
+    ("second_moment", {"key": ["id"], "column": "text"}, f"{ROWS}, moment double"),
+    ("sliding_regression", {"key": ["id"], "column": "v"}, f"{ROWS}, predictions array<double>"),
+    ("top_k", {"key": ["id"], "column": "v"}, f"{ROWS}, rank bigint"),
+    ("train_linear", {"key": ["id"], "features": ["v"], "target": "v"}, f"{ROWS}, model string"),
+    ("train_tree", {"key": ["id"], "features": ["v"], "label": "text"}, f"{ROWS}, model string"),
     ("count", {"key": ["id"]}, f"{ROWS}, count bigint"),
     ("moving_average", {"key": ["id"], "column": "v"}, f"{ROWS}, average double"),
     ("difference", {"key": ["id"], "column": "v", "into": "v"}, ROWS),
@@ -104,8 +165,9 @@ SCHEMAS: list[tuple[str, dict[str, Any], str | None]] = [
     *(
         (name, dict(BY_NAME[name].config.example), None)
         for name in BY_NAME
-        if name.startswith("write_") and name != "write_kafka"
+        if name.startswith("write_") and name not in ("write_kafka", "write_mqtt")
     ),
+    ("write_mqtt", {"topic": "t", "column": "id"}, None),
     ("write_kafka", {"servers": "a", "topic": "b", "key": "id"}, None),
 ]
 
@@ -139,6 +201,8 @@ def test_the_columns_of_a_join() -> None:
         ("replay", {"path": "p", "columns": "a int, t timestamp", "time_column": "T"}, "a int, t timestamp"),
         ("rate", {}, "timestamp timestamp, value bigint"),
         ("read_socket", {"port": 1}, "value string"),
+        ("generate", {}, "id bigint, value string"),
+        ("read_mqtt", {"topics": ["a"]}, "topic string, value string"),
         (
             "read_kafka",
             {"servers": "a", "topics": ["b"]},
@@ -173,6 +237,31 @@ READS: list[tuple[str, dict[str, Any], set[tuple[str, str]]]] = [
         {("time", "a"), ("key", "b"), ("columns", "c")},
     ),
     ("write_kafka", {"servers": "s", "topic": "t", "key": "a"}, {("key", "a")}),
+    ("unpivot", {"columns": ["a", "v"]}, {("columns", "a")}),
+    ("parse_senml", {"column": "a", "columns": "x int"}, {("column", "a")}),
+    ("parse_xml", {"column": "a", "columns": "x int"}, {("column", "a")}),
+    ("to_senml", {"time": "a", "texts": {"b": "m"}, "values": {"v": "m"}}, {("time", "a"), ("texts", "b")}),
+    ("bloom_filter", {"column": "a", "ids": "p", "nulls": ["b"]}, {("column", "a"), ("nulls", "b")}),
+    ("annotate", {"key": "a", "path": "p", "columns": "k string, x string"}, {("key", "a")}),
+    ("join_table", {"on": ["a"], "path": "p", "columns": "a string"}, {("on", "a")}),
+    ("query_table", {"url": "u", "query": "select 1", "columns": "x int", "keep": ["a"]}, {("keep", "a")}),
+    ("error_estimate", {"observed": "a", "predicted": "v", "mean": "b"}, {("observed", "a"), ("mean", "b")}),
+    ("upload", {"folder": "f", "name": "a", "content": "b"}, {("name", "a"), ("content", "b")}),
+    ("download", {"folder": "f", "name": "a"}, {("name", "a")}),
+    ("zip", {"name": "a", "content": "b"}, {("name", "a"), ("content", "b")}),
+    ("plot", {"lines": ["a"], "title": "b"}, {("lines", "a"), ("title", "b")}),
+    ("interpolate", {"key": ["a"], "columns": ["b"]}, {("key", "a"), ("columns", "b")}),
+    (
+        "join_fields",
+        {"key": ["v"], "field": "a", "value": "b", "columns": "x bigint"},
+        {("field", "a"), ("value", "b")},
+    ),
+    ("train_tree", {"key": ["v"], "features": ["a"], "label": "b"}, {("features", "a"), ("label", "b")}),
+    *(
+        (name, {"key": ["a"], "column": "b"}, {("key", "a"), ("column", "b")})
+        for name in ("block_average", "distinct", "distinct_sketch", "second_moment", "sliding_regression", "top_k")
+    ),
+    ("write_mqtt", {"topic": "t", "column": "a"}, {("column", "a")}),
 ]
 
 
@@ -213,6 +302,16 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("sample", {"share": 2}, "config.share is 2"),
     ("cast", {"columns": {"a": "nmuber"}}, "unknown column type 'nmuber'"),
     ("read_socket", {"port": 70_000}, "config.port is 70000"),
+    ("parse_senml", {"columns": "a int", "required": ["b"]}, "required names 'b', which is not among the columns"),
+    ("parse_senml", {"columns": "a int", "latest": "soon"}, "is not a date"),
+    ("parse_xml", {"columns": "a int", "paths": {"b": "c"}}, "paths names 'b', which is not among the columns"),
+    ("to_senml", {}, "neither texts nor values"),
+    ("annotate", {"key": "a", "path": "p", "columns": "a string"}, "name the attributes too"),
+    ("join_table", {"on": ["a"], "path": "p", "columns": "b int"}, "on names 'a', which is not among the columns"),
+    ("join_fields", {"key": ["a"], "columns": "x array<int>"}, "a field is double, string, bigint or boolean"),
+    ("train_tree", {"key": ["k"], "features": ["a"], "label": "a"}, "the tree would look it up"),
+    ("plot", {"lines": [f"l{n}" for n in range(21)]}, "21 lines in one chart"),
+    ("query_table", {"url": "u", "query": "drop table x", "columns": "a int"}, "not a SQL query"),
 ]
 
 

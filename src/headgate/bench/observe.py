@@ -190,7 +190,7 @@ def _by_micro_benchmark(spark: Any, folder: Path, progress: Progress) -> dict[st
         for turn in range(MICRO_ROUNDS):
             progress(f"micro-benchmark of the {what} task, round {turn + 1} of {MICRO_ROUNDS}")
             pairs.append((spent(with_task()), spent(without())))
-        return min(one for one, _ in pairs) - min(other for _, other in pairs)
+        return statistics.median(one for one, _ in pairs) - statistics.median(other for _, other in pairs)
 
     def derived(columns: Mapping[str, str]) -> Any:
         return rows.selectExpr("*", *(f"{text} as {name}" for name, text in columns.items()))

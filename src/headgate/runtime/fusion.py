@@ -23,17 +23,16 @@ from headgate.model.on_error import OnError
 from headgate.model.task_type import Role
 from headgate.runtime.exchange import INGEST
 from headgate.runtime.fused_frame import FusedFrame, Output, Place
-from headgate.runtime.host import ERRORS, RESULTS
+from headgate.runtime.host import ERRORS, RESULTS, TEXTS
 from headgate.runtime.isolation.guard import Guards
 from headgate.runtime.observing.counting import RowCounts, Side, values
 from headgate.runtime.plan import Feed, Fragment, Plan, RunningTask
 from headgate.runtime.staging import SEEN, pack
-from headgate.tasks.frames import run_frames
+from headgate.tasks.frames import names_bad_rows, run_frames
 from headgate.tasks.guard import LETTER, Guard
-from headgate.tasks.keyed import added_column
+from headgate.tasks.keyed import row_with_result
 from headgate.tasks.rowwise import ROW_WISE, RowWise, quoted
 from headgate.tasks.stateful import KeyedConfig
-from headgate.tasks.user_defined import Python
 
 __all__ = ["Fusion", "Output", "starts_frame", "union"]
 
@@ -180,7 +179,7 @@ class Fusion:
                 self._count(task.signature, "in", gathered.frame)
                 frames[name] = gathered.frame.rows("r0")
             budget_s = self.guards.budget_s if task.time_budget_s is None else task.time_budget_s
-            letters = isinstance(task.options, Python) and task.on_error is not OnError.FAIL
+            letters = names_bad_rows(task.options) and task.on_error is not OnError.FAIL
             made = run_frames(task.options, frames, Guard(task.signature, letters, budget_s))
             found = self._without_letters(task, made) if letters else self._new(made, _visible(made))
         self._count(task.signature, "out", found.frame, found.column)
@@ -300,11 +299,5 @@ def _branching(plan: Plan, fragment: Fragment) -> tuple[set[tuple[str, str]], se
 
 def _with_result(task: RunningTask, slot: int, names: Sequence[str]) -> RowWise:
     assert isinstance(task.options, KeyedConfig)
-    added = added_column(task.options)
-    result = f"{RESULTS}[{slot}]"
-    columns = {name.casefold(): (name, quoted(name)) for name in names}
-    if added is not None:
-        columns[added[0].casefold()] = (added[0], f"cast({result} as {added[1]})")
-    failed = f"({ERRORS} is null or {ERRORS}[{slot}] is null)"
-    passes = f"{result} is not null" if added is None else failed
-    return RowWise(tuple(name for name, _ in columns.values()), passes, tuple(columns.values()))
+    raised = f"{ERRORS}[{slot}] is not null"
+    return row_with_result(task.options, names, f"{RESULTS}[{slot}]", f"{TEXTS}[{slot}]", raised)

@@ -31,10 +31,11 @@ from headgate.tasks.guard import told_of
 from headgate.tasks.keyed import Step, step_of
 from headgate.tasks.rowwise import quoted
 
-__all__ = ["ERRORS", "RESULTS", "Hosted", "by_key", "groups_for", "host", "stepped"]
+__all__ = ["ERRORS", "RESULTS", "TEXTS", "Hosted", "by_key", "groups_for", "host", "stepped"]
 
-RESULTS, ERRORS, GROUP = "__results", "__errors", "__group"
-"""Columns that a host adds: the results of its tasks, and what those that raised did raise, null if none did."""
+RESULTS, TEXTS, ERRORS, GROUP = "__results", "__texts", "__errors", "__group"
+"""Columns that a host adds: the results of its tasks that are numbers, those that are texts, and what those that raised
+did raise; the latter two are null if there are none."""
 
 KEYS = 1_000
 """Keys whose state is fetched and put back together."""
@@ -54,9 +55,8 @@ def host(rows: DataFrame, key: tuple[str, ...], host_id: str, plans: Path, group
     names = [name for name in rows.columns if name != ORDER]
     group = f"pmod(xxhash64({', '.join(map(quoted, key))}), {groups})"
     rows = rows.selectExpr(*map(quoted, names), ORDER, f"{group} as {GROUP}")
-    schema = (
-        StructType(rows.schema.fields[:-2]).add(RESULTS, ArrayType(DoubleType())).add(ERRORS, ArrayType(StringType()))
-    )
+    schema = StructType(rows.schema.fields[:-2]).add(RESULTS, ArrayType(DoubleType()))
+    schema = schema.add(TEXTS, ArrayType(StringType())).add(ERRORS, ArrayType(StringType()))
     processor = _Host(host_id, str(plans), rows.columns, key)
     return rows.groupBy(GROUP).transformWithState(processor, schema, "append", "none")
 
@@ -161,8 +161,9 @@ def stepped(
             last, hosted = number, hosted_by(number)
             # What tasks remembered that are gone is forgotten; an alternate that rests keeps what it knows.
             lives = {task.life: lives.get(task.life, {}) for task in hosted}
-        made: list[float | None] = []
+        made: list[float | str | None] = []
         errors: list[str | None] | None = None
+        texts: list[str | None] | None = None
         for task in hosted:
             entries = lives[task.life]
             try:
@@ -170,9 +171,12 @@ def stepped(
             except Exception as error:
                 errors = errors or [None] * len(hosted)
                 errors[len(made)], result = told_of(error), None
+            if result.__class__ is str:
+                texts = texts or [None] * len(hosted)
+                texts[len(made)], result = result, None
             made.append(result)
         out = _Result(zip(visible, row, strict=False))
-        out[RESULTS], out[ERRORS] = made, errors
+        out[RESULTS], out[TEXTS], out[ERRORS] = made, texts, errors
         results.append(out)
     return pickle.dumps(lives, 5), results
 

@@ -19,7 +19,7 @@ from headgate.runtime.plan import Plan, RunningTask
 from headgate.runtime.sinks import check_sink
 from headgate.runtime.sources import source_schema
 from headgate.tasks.frames import FRAMES, parsed_schema
-from headgate.tasks.keyed import added_column
+from headgate.tasks.keyed import check_keyed
 from headgate.tasks.rowwise import ROW_WISE, quoted
 from headgate.tasks.stateful import KeyedConfig
 
@@ -61,7 +61,7 @@ class Schemas:
                 check_sink(task.options, self._spark)
                 return StructType()
             if task.state is State.KEYED:
-                return _with_added(task, next(iter(sides.values())).schema)
+                return _with_result(task, next(iter(sides.values())).schema)
             if task.state is State.NATIVE:
                 return native(task.options, list(sides.values())).schema
             row_wise = ROW_WISE.get(type(task.options))
@@ -101,12 +101,12 @@ class Schemas:
         return sides
 
 
-def _with_added(task: RunningTask, schema: StructType) -> StructType:
+def _with_result(task: RunningTask, schema: StructType) -> StructType:
+    """The columns of a hosted task: those that come in, without some, and those that its result becomes."""
     assert isinstance(task.options, KeyedConfig)
-    added = added_column(task.options)
-    if added is None:
-        return schema
-    name, kind = added
-    new = parsed_schema(f"{quoted(name)} {kind}").fields[0]
-    fields = [new if field.name.casefold() == name.casefold() else field for field in schema.fields]
-    return StructType(fields if new in fields else [*fields, new])
+    check_keyed(task.options)
+    gone = {name.casefold() for name in task.options.dropped()}
+    fields = {field.name.casefold(): field for field in schema.fields if field.name.casefold() not in gone}
+    for name, kind in task.options.added().items():
+        fields[name.casefold()] = parsed_schema(f"{quoted(name)} {kind}").fields[0]
+    return StructType(list(fields.values()))

@@ -20,6 +20,8 @@ from headgate.model.task_type import TaskConfig
 from headgate.runtime.plan import RunningTask
 from headgate.runtime.sources import check_kafka
 from headgate.tasks.frames import load_function
+from headgate.tasks.mqtt import WriteMqtt
+from headgate.tasks.mqtt_client import check_mqtt, publish
 from headgate.tasks.sinks import WriteCall, WriteConsole, WriteFiles, WriteKafka, WriteMemory, WriteTable
 
 __all__ = ["Delivery", "Memory", "check_sink", "deliver", "form_of"]
@@ -78,6 +80,8 @@ def check_sink(options: TaskConfig, spark: SparkSession) -> None:
         load_function(options.function)
     elif isinstance(options, WriteKafka):
         check_kafka(spark)
+    elif isinstance(options, WriteMqtt):
+        check_mqtt(options)
     elif isinstance(options, WriteTable):
         try:
             _database(options.url)
@@ -108,6 +112,8 @@ def deliver(task: RunningTask, delivery: Delivery, spark: SparkSession, memory: 
         load_function(options.function)(delivery.table().to_pylist(), delivery.epoch)
     elif isinstance(options, WriteKafka):
         _to_kafka(options, delivery, spark)
+    elif isinstance(options, WriteMqtt):
+        publish(options, delivery.table().to_pylist())
 
 
 def _to_files(options: WriteFiles, delivery: Delivery) -> None:

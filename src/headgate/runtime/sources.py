@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import glob
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
@@ -17,6 +18,10 @@ from headgate.runtime.exchange import INGEST
 from headgate.runtime.plan import RunningTask
 from headgate.runtime.replay import replayed
 from headgate.tasks.frames import parsed_schema
+from headgate.tasks.generated import records
+from headgate.tasks.generating import Generate
+from headgate.tasks.mqtt import ReadMqtt
+from headgate.tasks.mqtt_client import MqttSource, check_mqtt
 from headgate.tasks.rowwise import quoted
 from headgate.tasks.sources import Rate, ReadFiles, ReadKafka, ReadSocket, Replay
 
@@ -48,7 +53,7 @@ def _ingested(options: TaskConfig) -> str | None:
         return f"greatest(unix_micros(_metadata.file_modification_time), {time.time_ns() // 1_000}L)"
     if isinstance(options, (Rate, ReadKafka)):
         return "unix_micros(timestamp)"
-    return INGEST if isinstance(options, Replay) else None
+    return INGEST if isinstance(options, (Generate, Replay)) else None
 
 
 def source_schema(options: TaskConfig) -> StructType:
@@ -60,7 +65,7 @@ def source_schema(options: TaskConfig) -> StructType:
 
 def hot_limit(options: TaskConfig) -> bool:
     """Whether a source heeds a new limit at its next micro-batch; raises where it can have none."""
-    if isinstance(options, (Rate, ReadSocket)):
+    if isinstance(options, (Generate, Rate, ReadMqtt, ReadSocket)):
         told = "Spark gives this kind of source no limit: it hands over all that came since the last micro-batch"
         raise InputError("CANNOT_LIMIT", told)
     return isinstance(options, Replay)
@@ -128,7 +133,32 @@ def _replay(spark: SparkSession, options: Replay, limit: int | None, folder: Pat
     return replayed(spark, here, source_schema(options), folder)
 
 
+def _mqtt(spark: SparkSession, options: ReadMqtt, limit: int | None, folder: Path) -> DataFrame:
+    del limit, folder
+    check_mqtt(options)
+    spark.dataSource.register(MqttSource)
+    reader = spark.readStream.format(MqttSource.name()).option("task", options.model_dump_json())
+    return reader.option("columns", source_schema(options).json()).load()
+
+
+def _generate(spark: SparkSession, options: Generate, limit: int | None, folder: Path) -> DataFrame:
+    """Spark counts, and records follow from the numbers."""
+
+    def made(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            texts = pa.array(records(options, batch.column("value").to_pylist()), pa.binary())
+            # Among broken records are some that are no UTF-8, which Arrow would otherwise refuse.
+            columns = [batch.column("value"), texts.cast(pa.string(), safe=False), batch.column(INGEST)]
+            yield pa.RecordBatch.from_arrays(columns, ["id", "value", INGEST])
+
+    counted = _rate(spark, Rate(rows_per_s=options.rows_per_s), limit, folder)
+    counted = counted.selectExpr("value", f"unix_micros(timestamp) as {INGEST}")
+    return counted.mapInArrow(made, f"id bigint, value string, {INGEST} bigint")
+
+
 _READERS: dict[type[TaskConfig], Callable[..., DataFrame]] = {
+    Generate: _generate,
+    ReadMqtt: _mqtt,
     ReadFiles: _files,
     Rate: _rate,
     ReadSocket: _socket,

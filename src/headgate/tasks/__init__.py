@@ -3,15 +3,38 @@
 from __future__ import annotations
 
 from headgate.model.task_type import TaskType
-from headgate.tasks import relational, sinks, sources, stateful, user_defined
+from headgate.tasks import (
+    blobs,
+    generating,
+    lookups,
+    models,
+    mqtt,
+    parsing,
+    relational,
+    sinks,
+    sources,
+    stateful,
+    statistics,
+    training,
+    user_defined,
+)
 
 __all__ = ["BUILT_IN"]
 
 BUILT_IN: tuple[TaskType, ...] = (
     *sources.TYPES,
+    *generating.TYPES,
+    *mqtt.SOURCES,
+    *parsing.TYPES,
     *relational.TYPES,
+    *lookups.TYPES,
+    *models.TYPES,
+    *blobs.TYPES,
     *stateful.TYPES,
+    *statistics.TYPES,
+    *training.TYPES,
     *user_defined.TYPES,
     *sinks.TYPES,
+    *mqtt.SINKS,
 )
 """Every built-in task type, sources first, sinks last."""

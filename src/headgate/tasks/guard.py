@@ -18,7 +18,21 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["CARRIED", "LETTER", "Guard", "TaskRaised", "guarded"]
+__all__ = [
+    "CARRIED",
+    "LETTER",
+    "Budget",
+    "Guard",
+    "TaskRaised",
+    "TimeIsUp",
+    "guarded",
+    "letters_of",
+    "over_budget",
+    "parted",
+    "told_of",
+    "with_letters",
+    "without_times",
+]
 
 LETTER = "__letter"
 """The column of letters: null for rows that the function made, and the only one that is not null in a letter."""
@@ -53,11 +67,17 @@ class TaskRaised(Exception):
         super().__init__(f"[task {task}] {told}")
 
 
-class _TimeIsUp(BaseException):
+def over_budget(guard: Guard) -> TaskRaised:
+    """What is raised for a task that has had its time."""
+    told = f"TimeoutError: over its time budget of {guard.budget_s:g} s for a micro-batch"
+    return TaskRaised(guard.task, told)
+
+
+class TimeIsUp(BaseException):
     """Raised in the midst of a function; not an Exception, which it might catch."""
 
 
-class _Budget:
+class Budget:
     """How much of its time a function has left in this partition."""
 
     def __init__(self, budget_s: float | None) -> None:
@@ -81,7 +101,7 @@ class _Budget:
                 signal.signal(signal.SIGALRM, before)
             self.left_s -= time.monotonic() - began
         if self.left_s <= 0:
-            raise _TimeIsUp
+            raise TimeIsUp
 
     def _arm(self) -> Any:
         if not self._can_interrupt:
@@ -94,7 +114,7 @@ class _Budget:
     def _ring(self, number: int, frame: Any) -> None:
         del number, frame
         if self._armed:
-            raise _TimeIsUp
+            raise TimeIsUp
 
 
 def guarded(
@@ -106,29 +126,28 @@ def guarded(
     guard: Guard,
 ) -> Iterator[pa.RecordBatch]:
     """Run a function over batches of rows; with letters, what comes out has the column :data:`LETTER` too."""
-    budget = _Budget(guard.budget_s)
+    budget = Budget(guard.budget_s)
     apply = {"row": _over_rows, "pandas": _over_pandas, "arrow": _over_arrow}[over]
     for whole in batches:
-        batch, carried = _parted(whole)
+        batch, carried = parted(whole)
         letters: list[tuple[int, Exception]] | None = [] if guard.letters else None
         try:
             with budget.running():
                 made = apply(function, keywords, batch, schema, letters)
-        except _TimeIsUp:
-            told = f"TimeoutError: over its time budget of {guard.budget_s:g} s for a micro-batch"
-            raise TaskRaised(guard.task, told) from None
+        except TimeIsUp:
+            raise over_budget(guard) from None
         except Exception as error:
             raise TaskRaised(guard.task, told_of(error)) from error
         if carried is not None:
             made = _carrying(made, carried)
         for part in made:
-            yield part if letters is None else _with_letters(part)
+            yield part if letters is None else with_letters(part)
         if letters:
-            letter = _letters(batch, letters, schema)
-            yield letter if carried is None else _without_times(letter)
+            letter = letters_of(batch, [(place, told_of(error)) for place, error in letters], schema)
+            yield letter if carried is None else without_times(letter)
 
 
-def _parted(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array | None]:
+def parted(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array | None]:
     """A batch without the column that goes along with its rows, and that column, if there is one."""
     if CARRIED not in batch.schema.names:
         return batch, None
@@ -149,7 +168,7 @@ def _carrying(made: Sequence[pa.RecordBatch], carried: pa.Array) -> list[pa.Reco
     return found
 
 
-def _without_times(letters: pa.RecordBatch) -> pa.RecordBatch:
+def without_times(letters: pa.RecordBatch) -> pa.RecordBatch:
     """Letters among rows that have a column which goes along."""
     place = letters.schema.get_field_index(LETTER)
     return letters.add_column(place, pa.field(CARRIED, pa.int64()), pa.nulls(len(letters), pa.int64()))
@@ -245,18 +264,34 @@ def _halved(items: Any, apply: Callable[[Any], pa.RecordBatch], note: Callable[[
     return made
 
 
-def _with_letters(batch: pa.RecordBatch) -> pa.RecordBatch:
+def with_letters(batch: pa.RecordBatch) -> pa.RecordBatch:
     none = pa.nulls(batch.num_rows, LETTER_TYPE)
     fields = [field.with_nullable(True) for field in batch.schema]
     return pa.RecordBatch.from_arrays([*batch.columns, none], schema=pa.schema([*fields, (LETTER, LETTER_TYPE)]))
 
 
-def _letters(batch: pa.RecordBatch, bad: Sequence[tuple[int, Exception]], schema: pa.Schema) -> pa.RecordBatch:
+def letters_of(batch: pa.RecordBatch, bad: Sequence[tuple[int, str]], schema: pa.Schema) -> pa.RecordBatch:
+    """Letters for the rows at some places of a batch, with what is to be told of each."""
     letters = []
-    for place, error in sorted(bad, key=lambda found: found[0]):
-        (record,) = batch.slice(place, 1).to_pylist()
-        letters.append({"record": json.dumps(record, default=str), "error": told_of(error)})
+    for place, told in sorted(bad, key=lambda found: found[0]):
+        letters.append({"record": _record(batch.slice(place, 1)), "error": told})
     none = [pa.nulls(len(letters), field.type) for field in schema]
     fields = [field.with_nullable(True) for field in schema]
     arrays = [*none, pa.array(letters, LETTER_TYPE)]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([*fields, (LETTER, LETTER_TYPE)]))
+
+
+def _record(row: pa.RecordBatch) -> str:
+    """A row as JSON; of texts that are no UTF-8, what can be read."""
+    try:
+        (record,) = row.to_pylist()
+    except UnicodeDecodeError:
+        record = {name: _readable(column) for name, column in zip(row.schema.names, row.columns, strict=True)}
+    return json.dumps(record, default=str)
+
+
+def _readable(column: pa.Array) -> Any:
+    if not pa.types.is_string(column.type):
+        return column[0].as_py()
+    raw = column.cast(pa.binary())[0].as_py()
+    return None if raw is None else raw.decode("utf-8", errors="replace")

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from headgate.model.task_type import TaskConfig
+from headgate.tasks.rowwise import RowWise, quoted
 from headgate.tasks.stateful import Count, Dedup, Difference, Kalman, KeyedConfig, MovingAverage
+from headgate.tasks.statistic_steps import STATISTICS
+from headgate.tasks.training import TrainConfig
+from headgate.tasks.training_steps import TRAINING, check_training
 
-__all__ = ["KEYED", "Step", "added_column", "step_of"]
+__all__ = ["KEYED", "Step", "check_keyed", "row_with_result", "step_of"]
 
-Step = Callable[[Any, Sequence[Any]], tuple[Any, float | None]]
-"""From the state of a key (``None`` at first) and a row to the new state and the result."""
+Step = Callable[[Any, Sequence[Any]], tuple[Any, float | str | None]]
+"""From the state of a key (``None`` at first) and a row to the new state and the result: nothing, a number, or a text,
+which is JSON unless the result is to be a string."""
 
 
 def _count(options: Count, index: Callable[[str], int]) -> Step:
@@ -90,6 +95,8 @@ KEYED: dict[type[TaskConfig], Callable[..., Step]] = {
     Difference: _difference,
     Kalman: _kalman,
     Dedup: _dedup,
+    **STATISTICS,
+    **TRAINING,
 }
 
 
@@ -106,9 +113,50 @@ def step_of(options: KeyedConfig, names: Sequence[str]) -> Step:
     return KEYED[type(options)](options, lambda name: places[name.casefold()])
 
 
-def added_column(options: KeyedConfig) -> tuple[str, str] | None:
-    """Name and type of the column that a keyed task adds; ``None`` for one that only lets rows pass."""
-    if isinstance(options, Dedup):
-        return None
-    into: str = options.into  # type: ignore[attr-defined]
-    return into, "bigint" if isinstance(options, Count) else "double"
+def check_keyed(options: KeyedConfig) -> None:
+    """Raise :class:`~headgate.errors.InputError` for a task that lacks a package that it needs."""
+    if isinstance(options, TrainConfig):
+        check_training()
+
+
+NUMBERS = ("double", "bigint")
+"""Types of results that the host passes on as numbers; others it passes on as texts."""
+
+
+def row_with_result(options: KeyedConfig, names: Sequence[str], number: str, text: str, raised: str) -> RowWise:
+    """The row of a hosted task: which rows pass, and what becomes of the result.
+
+    ``number``, ``text`` and ``raised`` are expressions for the result as a number, as a text, and whether it raised.
+
+    >>> row = row_with_result(Count(key=("k",)), ["k"], "n", "t", "e")
+    >>> row.condition, row.columns
+    ('not (e)', (('k', '`k`'), ('count', 'cast(n as bigint)')))
+    """
+    added = options.added()
+    is_number = not added or (len(added) == 1 and next(iter(added.values())) in NUMBERS)
+    results = _results(added, number, text)
+    gone = {name.casefold() for name in options.dropped()}
+    columns = {name.casefold(): (name, quoted(name)) for name in names if name.casefold() not in gone}
+    for name, kind in added.items():
+        own = columns.get(name.casefold())
+        value = f"coalesce({results[name]}, {own[1]})" if options.keeps and own is not None else results[name]
+        columns[name.casefold()] = (name, f"cast({value} as {kind})")
+    passes = f"{number if is_number else text} is not null" if options.sparse else f"not ({raised})"
+    return RowWise(tuple(name for name, _ in columns.values()), passes, tuple(columns.values()))
+
+
+def _results(added: Mapping[str, str], number: str, text: str) -> dict[str, str]:
+    """An expression for each column that a result becomes."""
+    if len(added) > 1:
+        fields = ", ".join(f"{quoted(name)} {kind}" for name, kind in added.items())
+        whole = f"from_json({text}, '{_literal(fields)}')"
+        return {name: f"{whole}.{quoted(name)}" for name in added}
+    found = {}
+    for name, kind in added.items():
+        plain = number if kind in NUMBERS else text
+        found[name] = plain if kind in (*NUMBERS, "string") else f"from_json({text}, '{kind}')"
+    return found
+
+
+def _literal(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("'", "\\'")

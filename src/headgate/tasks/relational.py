@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -26,6 +26,7 @@ __all__ = [
     "Select",
     "Tokenise",
     "Union",
+    "Unpivot",
 ]
 
 TypeName = Annotated[str, AfterValidator(sql_type)]
@@ -44,12 +45,15 @@ class Filter(TaskConfig):
 
 
 class RangeFilter(TaskConfig):
-    """Pass the rows whose values all lie in given ranges, both ends included."""
+    """Pass the rows whose values all lie in given ranges, both ends included; or blank the values that do not."""
 
     example: ClassVar[Mapping[str, Any]] = {"ranges": {"temperature": [-12.5, 43.1], "humidity": [10.7, 95.2]}}
 
     ranges: dict[ColumnName, tuple[float, float]] = Field(
         min_length=1, description="Lowest and highest value by column."
+    )
+    outside: Literal["drop", "null"] = Field(
+        "drop", description="Whether a value out of range drops its row, or becomes null and the row passes."
     )
 
     def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
@@ -191,21 +195,43 @@ class Union(TaskConfig):
         return {OUT: inputs.rows(IN)}
 
 
+class Unpivot(TaskConfig):
+    """Make one row of each of some columns: the column's name and its value, with the other columns beside."""
+
+    example: ClassVar[Mapping[str, Any]] = {"columns": ["temperature", "humidity"]}
+
+    columns: tuple[ColumnName, ...] = Field(min_length=1, description="The columns, all of one type.")
+    field: ColumnName = Field("field", description="The name of the column for a column's name.")
+    value: ColumnName = Field("value", description="The name of the column for its value.")
+
+    def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
+        inputs.check_columns("columns", self.columns)
+        rows = inputs.rows()
+        if rows is None:
+            return {OUT: None}
+        gone = {name.casefold() for name in self.columns}
+        kept = Schema(tuple(column for column in rows.columns if column.name.casefold() not in gone))
+        first = rows.find(self.columns[0])
+        made = Column(self.value, None if first is None else first.type)
+        return {OUT: kept.with_column(Column(self.field, "string")).with_column(made)}
+
+
 class ParseJson(TaskConfig):
-    """Parse a JSON text into columns; what is not JSON becomes nulls."""
+    """Parse a JSON text into columns; what is not JSON becomes nulls, or an error of its row."""
 
     example: ClassVar[Mapping[str, Any]] = {"columns": "sensor string, temperature double"}
 
     column: ColumnName = Field("value", description="The column that holds the text.")
     columns: SchemaText = Field(description="The fields to take out, as columns.")
     keep: bool = Field(False, description="Whether the other columns stay.")
+    strict: bool = Field(False, description="Whether a text that does not fit is an error, which on_error deals with.")
 
     def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
         return {OUT: _parsed(inputs, self.column, self.columns, self.keep)}
 
 
 class ParseCsv(TaskConfig):
-    """Parse a line of comma-separated values into columns; what does not fit becomes nulls."""
+    """Parse a line of comma-separated values into columns; what does not fit becomes nulls, or an error of its row."""
 
     example: ClassVar[Mapping[str, Any]] = {"columns": "sensor string, temperature double"}
 
@@ -213,6 +239,7 @@ class ParseCsv(TaskConfig):
     columns: SchemaText = Field(description="The columns, in order.")
     separator: str = Field(",", min_length=1, max_length=1, description="What stands between values.")
     keep: bool = Field(False, description="Whether the other columns stay.")
+    strict: bool = Field(False, description="Whether a text that does not fit is an error, which on_error deals with.")
 
     def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
         return {OUT: _parsed(inputs, self.column, self.columns, self.keep)}
@@ -238,6 +265,7 @@ TYPES = (
     TaskType("rename", Rename),
     TaskType("cast", Cast),
     TaskType("explode", Explode),
+    TaskType("unpivot", Unpivot),
     TaskType("tokenise", Tokenise),
     TaskType("sample", Sample),
     TaskType("union", Union),

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 
 from headgate.model.schema import Schema
 from headgate.model.task_type import TaskConfig
+from headgate.tasks.model_files import linear_sql, load_model, tree_sql
+from headgate.tasks.models import ClassifyTree, ErrorEstimate, PredictLinear
+from headgate.tasks.parsing import ToSenml
 from headgate.tasks.relational import (
     Cast,
     Derive,
@@ -60,8 +63,12 @@ def _filter(options: Filter, names: Sequence[str]) -> RowWise:
 
 
 def _range_filter(options: RangeFilter, names: Sequence[str]) -> RowWise:
-    tests = [f"{quoted(name)} between {low!r} and {high!r}" for name, (low, high) in options.ranges.items()]
-    return RowWise(tuple(names), condition=" and ".join(tests))
+    tests = {name: f"{quoted(name)} between {low!r} and {high!r}" for name, (low, high) in options.ranges.items()}
+    if options.outside == "drop":
+        return RowWise(tuple(names), condition=" and ".join(tests.values()))
+    folded = _folded(names)
+    blanked = {folded.get(n.casefold(), n): f"case when {test} then {quoted(n)} end" for n, test in tests.items()}
+    return _replaced(names, blanked)
 
 
 def _sample(options: Sample, names: Sequence[str]) -> RowWise:
@@ -107,12 +114,14 @@ def _rename(options: Rename, names: Sequence[str]) -> RowWise:
 
 
 def _parse_json(options: ParseJson, names: Sequence[str]) -> RowWise:
-    return _parsed(names, options.columns, options.keep, f"from_json({quoted(options.column)}, {{ddl}})")
+    mode = ", map('mode', 'FAILFAST')" if options.strict else ""
+    return _parsed(names, options.columns, options.keep, f"from_json({quoted(options.column)}, {{ddl}}{mode})")
 
 
 def _parse_csv(options: ParseCsv, names: Sequence[str]) -> RowWise:
     separator = options.separator.replace("\\", "\\\\").replace("'", "\\'")
-    call = f"from_csv({quoted(options.column)}, {{ddl}}, map('sep', '{separator}'))"
+    mode = ", 'mode', 'FAILFAST'" if options.strict else ""
+    call = f"from_csv({quoted(options.column)}, {{ddl}}, map('sep', '{separator}'{mode}))"
     return _parsed(names, options.columns, options.keep, call)
 
 
@@ -126,6 +135,37 @@ def _parsed(names: Sequence[str], columns: str, keep: bool, call: str) -> RowWis
     if not keep:
         return RowWise(tuple(field.name for field in fields), row=row)
     return _replaced(names, {field.name: f"{row}.{quoted(field.name)}" for field in fields})
+
+
+def _to_senml(options: ToSenml, names: Sequence[str]) -> RowWise:
+    entries = [_entry(n, u, "cast(null as double)", f"cast({quoted(n)} as string)") for n, u in options.texts.items()]
+    entries += [_entry(n, u, f"cast({quoted(n)} as double)", "cast(null as string)") for n, u in options.values.items()]
+    time = "" if options.time is None else f", 'bt', unix_millis({quoted(options.time)})"
+    record = f"to_json(named_struct('e', array_compact(array({', '.join(entries)})){time}))"
+    if options.keep:
+        return _replaced(names, {options.into: record})
+    return RowWise((options.into,), columns=((options.into, record),))
+
+
+def _entry(name: str, unit: str, number: str, text: str) -> str:
+    entry = f"named_struct('n', '{_literal(name)}', 'u', '{_literal(unit)}', 'v', {number}, 'sv', {text})"
+    return f"case when {quoted(name)} is not null then {entry} end"
+
+
+def _predict_linear(options: PredictLinear, names: Sequence[str]) -> RowWise:
+    model = load_model(options.model, "linear")
+    return _replaced(names, {options.into: "cast(null as double)" if model is None else linear_sql(model)})
+
+
+def _classify_tree(options: ClassifyTree, names: Sequence[str]) -> RowWise:
+    model = load_model(options.model, "tree")
+    return _replaced(names, {options.into: "cast(null as string)" if model is None else tree_sql(model)})
+
+
+def _error_estimate(options: ErrorEstimate, names: Sequence[str]) -> RowWise:
+    observed, predicted, mean = map(quoted, (options.observed, options.predicted, options.mean))
+    error = f"(cast({observed} as double) - cast({predicted} as double)) / nullif(cast({mean} as double), 0)"
+    return _replaced(names, {options.into: error})
 
 
 def _replaced(names: Sequence[str], new: dict[str, str]) -> RowWise:
@@ -152,5 +192,9 @@ ROW_WISE: dict[type[TaskConfig], Callable[..., RowWise]] = {
     Union: _union,
     ParseJson: _parse_json,
     ParseCsv: _parse_csv,
+    ToSenml: _to_senml,
+    PredictLinear: _predict_linear,
+    ClassifyTree: _classify_tree,
+    ErrorEstimate: _error_estimate,
 }
 """From a task type's options and the names of its input's columns to what it does."""

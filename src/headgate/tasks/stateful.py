@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
@@ -28,15 +28,54 @@ Span = Annotated[str, AfterValidator(_checked_span)]
 
 
 class KeyedConfig(TaskConfig):
-    """A task that remembers something for each key and adds a column to the row."""
+    """A task that remembers something for each key, and tells something of it for a row: nothing, or a result.
+
+    The result becomes columns of the row. Of one column it is the column's value, of several an object that has them.
+    """
+
+    keeps: ClassVar[bool] = False
+    """Whether columns keep the value that they have where there is no result."""
 
     key: tuple[ColumnName, ...] = Field(min_length=1, description="The columns whose values make the key.")
 
-    def _added(self, inputs: Inputs, reads: tuple[str, ...], into: str, kind: str) -> Mapping[str, Schema | None]:
+    @property
+    def sparse(self) -> bool:
+        """Whether rows for which there is no result do not pass."""
+        return False
+
+    def reads(self) -> Mapping[str, Sequence[str]]:
+        """The columns that it reads beside the key, by the option that names them."""
+        return {}
+
+    def added(self) -> Mapping[str, str]:
+        """The columns that its result becomes, and their SQL types."""
+        return {}
+
+    def dropped(self) -> Sequence[str]:
+        """Columns of the row that are not passed on."""
+        return ()
+
+    def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
         inputs.check_columns("key", self.key)
-        inputs.check_columns("column", reads)
+        for option, columns in self.reads().items():
+            inputs.check_columns(option, columns)
         rows = inputs.rows()
-        return {OUT: rows.with_column(Column(into, kind)) if rows else None}
+        if rows is None:
+            return {OUT: None}
+        gone = {name.casefold() for name in self.dropped()}
+        made = Schema(tuple(column for column in rows.columns if column.name.casefold() not in gone))
+        for name, kind in self.added().items():
+            made = made.with_column(Column(name, kind))
+        return {OUT: made}
+
+
+class KeyedColumn(KeyedConfig):
+    """A keyed task that reads one column."""
+
+    column: ColumnName = Field(description="The column to look at.")
+
+    def reads(self) -> Mapping[str, Sequence[str]]:
+        return {"column": [self.column]}
 
 
 class Count(KeyedConfig):
@@ -46,11 +85,11 @@ class Count(KeyedConfig):
 
     into: ColumnName = Field("count", description="The name of the new column.")
 
-    def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
-        return self._added(inputs, (), self.into, "bigint")
+    def added(self) -> Mapping[str, str]:
+        return {self.into: "bigint"}
 
 
-class MovingAverage(KeyedConfig):
+class MovingAverage(KeyedColumn):
     """Average the last values of each key."""
 
     example: ClassVar[Mapping[str, Any]] = {"key": ["sensor"], "column": "temperature", "size": 5}
@@ -59,11 +98,11 @@ class MovingAverage(KeyedConfig):
     size: PositiveInt = Field(10, le=100_000, description="How many values to average over.")
     into: ColumnName = Field("average", description="The name of the new column.")
 
-    def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
-        return self._added(inputs, (self.column,), self.into, "double")
+    def added(self) -> Mapping[str, str]:
+        return {self.into: "double"}
 
 
-class Difference(KeyedConfig):
+class Difference(KeyedColumn):
     """Subtract from each value the one that came some rows before it for the same key."""
 
     example: ClassVar[Mapping[str, Any]] = {"key": ["sensor"], "column": "temperature"}
@@ -72,11 +111,11 @@ class Difference(KeyedConfig):
     lag: PositiveInt = Field(1, le=100_000, description="How many rows before.")
     into: ColumnName = Field("difference", description="The name of the new column; null until enough rows came.")
 
-    def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
-        return self._added(inputs, (self.column,), self.into, "double")
+    def added(self) -> Mapping[str, str]:
+        return {self.into: "double"}
 
 
-class Kalman(KeyedConfig):
+class Kalman(KeyedColumn):
     """Smooth the values of each key by a one-dimensional Kalman filter.
 
     The defaults are RIoTBench's.
@@ -90,8 +129,8 @@ class Kalman(KeyedConfig):
     first_error: NonNegativeFloat = Field(30.0, description="Variance of the first estimate.")
     into: ColumnName = Field("smoothed", description="The name of the new column.")
 
-    def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
-        return self._added(inputs, (self.column,), self.into, "double")
+    def added(self) -> Mapping[str, str]:
+        return {self.into: "double"}
 
 
 class Dedup(KeyedConfig):
@@ -99,9 +138,9 @@ class Dedup(KeyedConfig):
 
     example: ClassVar[Mapping[str, Any]] = {"key": ["message_id"]}
 
-    def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
-        inputs.check_columns("key", self.key)
-        return {OUT: inputs.rows()}
+    @property
+    def sparse(self) -> bool:
+        return True
 
 
 class Window(TaskConfig):

@@ -15,7 +15,7 @@ from headgate.model.names import Signature
 from headgate.model.task_type import State
 from headgate.runtime.exchange import INGEST, SNAPSHOT
 from headgate.runtime.fusion import Fusion
-from headgate.runtime.host import ERRORS, RESULTS, Hosted, by_key, stepped
+from headgate.runtime.host import ERRORS, RESULTS, TEXTS, Hosted, by_key, stepped
 from headgate.runtime.isolation.guard import Guards
 from headgate.runtime.plan import Fragment, Kind, Plan, RunningTask
 from headgate.tasks.frames import run_frames
@@ -145,11 +145,16 @@ class _Keyed(Alone):
             for batch in batches:
                 columns = [*(column.to_pylist() for column in batch.columns), range(len(batch))]
                 rows: list[Any] = list(zip(*columns, strict=True))
+                made: list[Any] = []
                 for text, some in by_key(rows, key).items():
-                    kept[text], _ = stepped(kept.get(text), some, len(names), lambda _: hosted, None, names)
-            yield from ()
+                    kept[text], results = stepped(kept.get(text), some, len(names), lambda _: hosted, None, names)
+                    made += results
+                # The host hands results on with the rows, and that is part of what a task takes.
+                found = pa.array([row[RESULTS] for row in made], pa.list_(pa.float64()))
+                texts = pa.array([row[TEXTS] for row in made], pa.list_(pa.string()))
+                yield pa.RecordBatch.from_arrays([found, texts], ["results", "texts"])
 
-        return frame.mapInArrow(metered(run), "nothing int")
+        return frame.mapInArrow(metered(run), "results array<double>, texts array<string>")
 
 
 def alone(rows: DataFrame, plan: Plan, fragment: Fragment, task: RunningTask) -> Alone | None:
@@ -157,7 +162,7 @@ def alone(rows: DataFrame, plan: Plan, fragment: Fragment, task: RunningTask) ->
     if SNAPSHOT in rows.columns:
         rows = rows.where(f"{SNAPSHOT} = {plan.number}")
     if task.state is State.KEYED:
-        return _Keyed(task, rows.drop(RESULTS, ERRORS, SNAPSHOT, INGEST))
+        return _Keyed(task, rows.drop(RESULTS, TEXTS, ERRORS, SNAPSHOT, INGEST))
     fusion = Fusion(plan, fragment, 0, Guards())
     if fragment.kind is Kind.KEYED:
         fusion.hosted([plan.tasks[signature] for signature in fragment.roots], rows)

@@ -1,0 +1,228 @@
+"""What the parsing task types do to a batch of texts, by compiled parsers: orjson for SenML, expat for XML."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from headgate.tasks.arrow_task import Made, Work, replaced
+from headgate.tasks.parsing import ParseSenml, ParseXml
+from headgate.tasks.records import TIMES, Bad, arrow_kinds, typed
+
+__all__ = ["parse_senml", "parse_xml"]
+
+VALUES = ("v", "sv", "vs", "bv", "vb")
+"""Where a SenML entry keeps its value: a number, a text, a truth; as the draft and as RFC 8428 call them."""
+
+
+def parse_senml(options: ParseSenml) -> Work:
+    """The work of a parse_senml task.
+
+    >>> work = parse_senml(ParseSenml(columns="t double", time=None))
+    >>> batch = pa.record_batch({"value": ['{"e":[{"n":"t","v":"21.5"}],"bt":0}', "oops"]})
+    >>> made = work(batch)
+    >>> made.columns[0].to_pylist(), made.bad
+    ([21.5], [(1, 'no SenML: it has no brace')])
+    """
+    fields = arrow_kinds(options.columns)
+    names = [name for name, _ in fields]
+    required = {names.index(name) for name in options.required if name in names}
+    needs_time = options.time is not None and options.time in options.required
+    limits = [_milliseconds(text) for text in (options.earliest, options.latest)]
+    units = [options.units.get(name) for name in names]
+
+    def work(batch: pa.RecordBatch) -> Made:
+        bad: Bad = {}
+        times: list[int | None] = []
+        rows: list[Sequence[Any]] = []
+        nothing: list[Any] = [None] * len(names)
+        layout = _Layout(names, units)
+        for place, text in enumerate(_texts(batch, options.column)):
+            try:
+                record = _record(text, options.longest)
+                time_ms = _time(record.get("bt"), limits, needs_time)
+                row = layout.values(record["e"])
+                for at in required:
+                    if row[at] is None or row[at] == "":
+                        raise ValueError(f"it lacks {names[at]}")
+            except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+                bad[place] = f"no SenML: {_told(error)}"
+                time_ms, row = None, nothing
+            times.append(time_ms)
+            rows.append(row)
+        columns = _columns(rows, fields, bad)
+        if options.time is not None:
+            moments = pa.array([None if t is None else t * 1_000 for t in times], pa.int64()).cast(TIMES)
+            columns.insert(0, (options.time, moments))
+        return _without_bad(batch, columns, bad, options)
+
+    return work
+
+
+class _Layout:
+    """Where fields are in a record: records of one source have theirs in the same order."""
+
+    def __init__(self, names: Sequence[str], units: Sequence[str | None]) -> None:
+        self._names = names
+        self._units = units
+        self._seen: list[Any] | None = None
+        self._at: list[tuple[int, str] | None] = []
+
+    def values(self, entries: list[dict[str, Any]]) -> list[Any]:
+        """The values of the wanted fields."""
+        named = [entry["n"] for entry in entries]
+        if named != self._seen:
+            places = {name: place for place, name in enumerate(named)}
+            self._at = [
+                None if (at := places.get(name)) is None else (at, _value_of(entries[at])) for name in self._names
+            ]
+            self._seen = named
+        for place, unit in enumerate(self._units):
+            if unit is not None and (known := self._at[place]) is not None:
+                given = entries[known[0]].get("u")
+                if given is None or given.strip() != unit:
+                    raise ValueError(f"{self._names[place]} is in {given!r}, not in {unit!r}")
+        return [None if at is None else self._value(entries[at[0]], at[1]) for at in self._at]
+
+    @staticmethod
+    def _value(entry: dict[str, Any], where: str) -> Any:
+        return entry[where] if where in entry else entry.get(_value_of(entry))
+
+
+def _value_of(entry: dict[str, Any]) -> str:
+    return next((where for where in VALUES if where in entry), "v")
+
+
+def _texts(batch: pa.RecordBatch, column: str) -> list[bytes | None]:
+    """The texts as bytes: whether they are UTF-8 at all is for the parser to say."""
+    at = [name.casefold() for name in batch.schema.names].index(column.casefold())
+    return batch.column(at).cast(pa.binary()).to_pylist()  # type: ignore[no-any-return]
+
+
+def _record(text: bytes | None, longest: int) -> dict[str, Any]:
+    if text is None:
+        raise ValueError("there is nothing")
+    if len(text) > longest:
+        raise ValueError(f"it has {len(text)} bytes, and {longest} are allowed")
+    begin = text.find(b"{")
+    if begin < 0:
+        raise ValueError("it has no brace")
+    record = orjson.loads(text[begin:] if begin else text)
+    if not isinstance(record, dict):
+        raise TypeError("it is no object")
+    return record
+
+
+def _time(given: Any, limits: Sequence[int], needed: bool) -> int | None:
+    if given is None:
+        if needed:
+            raise ValueError("it lacks its time, bt")
+        return None
+    time_ms = int(given)
+    if not limits[0] <= time_ms < limits[1]:
+        raise ValueError(f"its time {time_ms} is out of range")
+    return time_ms
+
+
+def _milliseconds(text: str) -> int:
+    found = datetime.fromisoformat(text)
+    return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1_000)
+
+
+def _told(error: Exception) -> str:
+    if isinstance(error, KeyError):
+        return f"it lacks {error.args[0]!r}"
+    return " ".join(str(error).split())[:200]
+
+
+def _columns(
+    rows: Sequence[Sequence[Any]], fields: Sequence[tuple[str, pa.DataType]], bad: Bad
+) -> list[tuple[str, pa.Array]]:
+    by_field = list(zip(*rows, strict=True)) if rows else [()] * len(fields)
+    return [(name, typed(name, values, kind, bad)) for (name, kind), values in zip(fields, by_field, strict=True)]
+
+
+def _without_bad(batch: pa.RecordBatch, columns: list[tuple[str, pa.Array]], bad: Bad, options: ParseSenml) -> Made:
+    """The new rows of those that are not bad."""
+    arrays = replaced(batch, columns, [options.column]) if options.keep else [array for _, array in columns]
+    if not bad:
+        return Made(arrays)
+    good = np.setdiff1d(np.arange(len(batch)), np.fromiter(bad, np.int64, len(bad)))
+    kept = pa.array(good)
+    return Made([array.take(kept) for array in arrays], good, sorted(bad.items()))
+
+
+def parse_xml(options: ParseXml) -> Work:
+    """The work of a parse_xml task.
+
+    >>> work = parse_xml(ParseXml(columns="id bigint, name string", each="city", paths={"id": "@id"}))
+    >>> made = work(
+    ...     pa.record_batch({"value": ['<all><city id="1"><name>Ulm</name></city><city id="2"/></all>', "<a>"]})
+    ... )
+    >>> [column.to_pylist() for column in made.columns], made.bad
+    ([[1, 2], ['Ulm', None]], [(1, 'no XML: no element found: line 1, column 3')])
+    """
+    fields = arrow_kinds(options.columns)
+    paths = [_path(options.paths.get(name, name)) for name, _ in fields]
+    required = [at for at, (name, _) in enumerate(fields) if name in options.required]
+
+    def work(batch: pa.RecordBatch) -> Made:
+        bad: Bad = {}
+        rows: list[Sequence[Any]] = []
+        origin: list[int] = []
+        for place, text in enumerate(_texts(batch, options.column)):
+            try:
+                found = [[_at(element, *path) for path in paths] for element in _elements(text, options)]
+                for row in found:
+                    lacking = next((fields[at][0] for at in required if row[at] in (None, "")), None)
+                    if lacking is not None:
+                        raise ValueError(f"it lacks {lacking}")
+            except (ValueError, ElementTree.ParseError) as error:
+                bad[place] = f"no XML: {_told(error)}"
+                continue
+            rows += found
+            origin += [place] * len(found)
+        unfit: Bad = {}
+        columns = _columns(rows, fields, unfit)
+        for at, told in unfit.items():
+            bad.setdefault(origin[at], f"no XML: {told}")
+        places = np.array(origin, np.int64)
+        kept = np.flatnonzero(~np.isin(places, np.fromiter(bad, np.int64, len(bad))))
+        here, from_rows = pa.array(kept), places[kept]
+        new = [(name, array.take(here)) for name, array in columns]
+        if not options.keep:
+            return Made([array for _, array in new], from_rows, sorted(bad.items()))
+        kept_columns = replaced(batch.take(pa.array(from_rows)), new, [options.column])
+        return Made(kept_columns, from_rows, sorted(bad.items()))
+
+    return work
+
+
+def _path(text: str) -> tuple[str, str | None]:
+    """A path as that of an element and an attribute of it."""
+    element, mark, attribute = text.rpartition("@")
+    return (element.rstrip("/") or ".", attribute) if mark else (text, None)
+
+
+def _elements(text: bytes | None, options: ParseXml) -> Iterator[ElementTree.Element]:
+    if text is None:
+        raise ValueError("there is nothing")
+    if len(text) > options.longest:
+        raise ValueError(f"it has {len(text)} bytes, and {options.longest} are allowed")
+    if b"<!DOCTYPE" in text:
+        raise ValueError("it declares a document type")
+    root = ElementTree.fromstring(text)
+    return iter([root]) if options.each is None else root.iterfind(options.each)
+
+
+def _at(element: ElementTree.Element, path: str, attribute: str | None) -> str | None:
+    found = element if path == "." else element.find(path)
+    if found is None:
+        return None
+    return found.get(attribute) if attribute is not None else (found.text or "").strip()
