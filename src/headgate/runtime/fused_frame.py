@@ -25,6 +25,8 @@ from headgate.tasks.rowwise import RowWise, quoted
 
 __all__ = ["FusedFrame", "Output", "Place", "Work"]
 
+PASSES = "__passes"
+
 LONGEST = 20_000
 """Characters of SQL up to which tasks in a row become one expression."""
 
@@ -112,30 +114,22 @@ class FusedFrame:
         while column != "r0":
             path.append(column)
             column = self.works[column].parent
-        frame = self._counted(self.base, ("r0", 0), counted)
+        rows = _Counted(self, counted)
         for column in reversed(path):
             work = self.works[column]
             if work.guard:
-                frame = frame.select(_guard_of(work, _struct(frame)).alias("row"), *self.carried)
-                frame = frame.select("row.*", *self.carried)
+                frame = rows.frame.select(_guard_of(work, _struct(rows.frame)).alias("row"), *self.carried)
+                rows.frame = frame.select("row.*", *self.carried)
                 continue
             for passed, test in enumerate(work.tests, start=1):
-                frame = self._counted(frame.where(_expression(test)), (column, passed), counted)
+                rows.only(test, (column, passed))
             if work.does.row is not None:
-                frame = frame.select(_expression(f"{work.does.row} as row"), *self.carried)
-                frame = frame.select("row.*", *self.carried)
+                frame = rows.frame.select(_expression(f"{work.does.row} as row"), *self.carried)
+                rows.frame = frame.select("row.*", *self.carried)
             elif work.does.columns is not None:
                 made = (_expression(f"{e} as {quoted(n)}") for n, e in work.does.columns)
-                frame = frame.select(*made, *self.carried)
-        return frame
-
-    def _counted(self, frame: DataFrame, place: Place, otherwise: Place | None) -> DataFrame:
-        """A frame whose rows are those of a place, counted if they are to be."""
-        if place not in self.counts or place == otherwise:
-            return frame
-        frame, observation = observed(frame, {"n": "count(1)"})
-        self.counts[place].append(Observed(observation, 0))
-        return frame
+                rows.frame = rows.frame.select(*made, *self.carried)
+        return rows.counted()
 
     def _wide(self, packed: bool) -> DataFrame:
         """All outputs, level by level; what only an output reads is computed where the outputs are put together.
@@ -218,6 +212,47 @@ class FusedFrame:
                 for place in places:
                     self.counts[place].append(Observed(observation, numbers[f"{column}_{passed}"]))
         return frame
+
+
+class _Counted:
+    """Rows on their way through tests, counted where they are to be: two counts with a test between them as one.
+
+    Every observation costs a micro-batch several milliseconds, however few rows it has.
+    """
+
+    def __init__(self, fused: FusedFrame, otherwise: Place | None) -> None:
+        self._fused, self._otherwise = fused, otherwise
+        self.frame = fused.base
+        self._open: Place | None = None
+        """A place that has as many rows as these, and is yet to be counted."""
+
+        self._reach(("r0", 0))
+
+    def counted(self) -> DataFrame:
+        """The rows, with all counted that was to be."""
+        if self._open is not None:
+            self.frame, observation = observed(self.frame, {"n": "count(1)"})
+            self._fused.counts[self._open].append(Observed(observation, 0))
+            self._open = None
+        return self.frame
+
+    def only(self, test: str, place: Place) -> None:
+        """Only the rows that pass a test go on; they are those of a place."""
+        if self._open is None or not self._is_asked(place):
+            self.frame = self.counted().where(_expression(test))
+            self._reach(place)
+            return
+        tested = self.frame.select("*", _expression(f"{test} as {PASSES}"))
+        tested, observation = observed(tested, {"before": "count(1)", "after": f"count_if({PASSES})"})
+        for number, counted in enumerate((self._open, place)):
+            self._fused.counts[counted].append(Observed(observation, number))
+        self.frame, self._open = tested.where(PASSES).drop(PASSES), None
+
+    def _reach(self, place: Place) -> None:
+        self._open = place if self._is_asked(place) else None
+
+    def _is_asked(self, place: Place) -> bool:
+        return place in self._fused.counts and place != self._otherwise
 
 
 @dataclass(frozen=True, slots=True)
