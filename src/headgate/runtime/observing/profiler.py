@@ -43,6 +43,9 @@ WORTH_S, WAITED_S = 0.05, 0.5
 
 FIRST_ROWS, MOST_ROWS, TRANSFERRED = 64, 1_000_000, 20_000
 
+FASTEST = 500.0
+"""By how much the rows of a measurement may grow at once."""
+
 KEPT = 5
 """Measurements of a task that count; the middle one is believed."""
 
@@ -131,7 +134,7 @@ class Profiler:
             return
         try:
             given = work.rows()
-            sample = self._sampled(work, given, self._rows_to_begin_with(key)) if given else None
+            sample = self._sampled(work, given, key) if given else None
         finally:
             work.close()
         if sample is not None:
@@ -147,8 +150,9 @@ class Profiler:
         waited = WAITED_S / known[-1].sojourn_s if known[-1].sojourn_s > 0 else MOST_ROWS
         return min(MOST_ROWS, max(FIRST_ROWS, math.ceil(1.1 * min(worth, waited))))
 
-    def _sampled(self, work: Alone, given: int, wanted: int) -> _Sample:
+    def _sampled(self, work: Alone, given: int, key: Key) -> _Sample:
         """Measure with more and more rows, until the task's own part is worth measuring."""
+        wanted = self._rows_to_begin_with(key)
         with work.scaled(given, FIRST_ROWS) as (entering, _), self._trials.metering():
             # What Spark compiles for this plan, and what workers import, is not the rows' fault.
             for frame in (work.without(entering), work.made(entering)):
@@ -161,12 +165,16 @@ class Profiler:
                 after = self._trials.run(partial(drain, made))
                 cpu_s, run_s = after.cpu_s - before.cpu_s, after.run_s - before.run_s
                 if cpu_s < WORTH_S and run_s < WAITED_S and count < MOST_ROWS:
-                    grown = 1.5 * min(WORTH_S / cpu_s if cpu_s > 0 else 64.0, WAITED_S / run_s if run_s > 0 else 64.0)
-                    wanted = min(MOST_ROWS, math.ceil(count * min(max(grown, 2.0), 64.0)))
+                    grown = 1.5 * min(
+                        WORTH_S / cpu_s if cpu_s > 0 else FASTEST, WAITED_S / run_s if run_s > 0 else FASTEST
+                    )
+                    wanted = min(MOST_ROWS, math.ceil(count * min(max(grown, 2.0), FASTEST)))
                     continue
                 cpu_s = max(cpu_s, 0.0) / count
                 sample = _Sample(count, cpu_s, max(run_s / count, cpu_s), 0.0, after.memory_bytes)
-            transfer_s = self._transfer(work, given, min(count, TRANSFERRED))
+            # What rows take to be handed on depends on their columns, and those stay: it is measured once.
+            known = self._samples.get(key)
+            transfer_s = known[-1].transfer_s if known else self._transfer(work, given, min(count, TRANSFERRED))
             return replace(sample, transfer_s=transfer_s)
 
     def _transfer(self, work: Alone, given: int, wanted: int) -> float:
