@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from headgate.errors import HeadgateError
 from headgate.runtime.exchange import ExchangeSource
-from headgate.runtime.masters import check_master, settings_for
+from headgate.runtime.masters import check_master, is_local, settings_for
 
 __all__ = ["DEFAULTS", "open_session"]
 
@@ -59,7 +59,9 @@ def open_session(
     if found_by_setup.exists():
         os.environ.setdefault("JAVA_HOME", found_by_setup.read_text(encoding="utf-8").strip())
     check_master(master, settings or {})
-    wanted = {"spark.master": master, **DEFAULTS, **settings_for(master), **(settings or {})}
+    # On other machines it is still to be seen whether they have this package.
+    here = {"spark.python.daemon.module": "headgate.runtime.daemon"} if is_local(master) else {}
+    wanted = {"spark.master": master, **DEFAULTS, **here, **settings_for(master), **(settings or {})}
     if log is not None:
         _start_process(SparkConf().setAll(list(wanted.items())), log)
     builder = SparkSession.builder
