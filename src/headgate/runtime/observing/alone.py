@@ -42,24 +42,19 @@ class Alone(ABC):
 
     @contextmanager
     def scaled(self, given: int, wanted: int) -> Iterator[tuple[Frames, int]]:
-        """About so many rows, materialised: some of those given, or all of them several times."""
+        """About so many rows: some of those given, materialised, or all of them several times, as they are read."""
         times = max(1, round(wanted / given))
-        share = min(1.0, wanted / given)
-        frames = {}
-        for port, frame in self.entering.items():
-            names = frame.columns
-            if share < 1.0:
-                frames[port] = frame.limit(max(1, round(share * given / len(self.entering)))).persist()
-            elif times > 1:
-                repeated = frame.withColumn("__again", F.explode(F.sequence(F.lit(1), F.lit(times))))
-                frames[port] = repeated.select(*map(quoted, names)).persist()
-            else:
-                frames[port] = frame
-        try:
-            yield frames, sum(frame.count() for frame in frames.values())
-        finally:
-            for frame in frames.values():
-                if frame not in self.entering.values():
+        if times > 1:
+            yield {port: _repeated(frame, times) for port, frame in self.entering.items()}, times * given
+        elif wanted >= given:
+            yield self.entering, given
+        else:
+            some = max(1, round(wanted / len(self.entering)))
+            frames = {port: frame.limit(some).persist() for port, frame in self.entering.items()}
+            try:
+                yield frames, sum(frame.count() for frame in frames.values())
+            finally:
+                for frame in frames.values():
                     frame.unpersist()
 
     @abstractmethod
@@ -79,6 +74,11 @@ class Alone(ABC):
         """Let go of the rows."""
         for frame in self.entering.values():
             frame.unpersist()
+
+
+def _repeated(frame: DataFrame, times: int) -> DataFrame:
+    again = frame.withColumn("__again", F.explode(F.sequence(F.lit(1), F.lit(times))))
+    return again.select(*map(quoted, frame.columns))
 
 
 class _Stateless(Alone):
