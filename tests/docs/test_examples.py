@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import subprocess
 import sys
@@ -17,7 +18,10 @@ from headgate.service.size import load_asked, size
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SIZING = sorted((EXAMPLES / "sizing").iterdir())
 EXPERIMENT = EXAMPLES / "simulation" / "variability.yaml"
-NOT_DATAFLOWS = {EXAMPLES / "demo.py", EXAMPLES / "city_data.py", EXPERIMENT, *SIZING}
+RIOTBENCH = EXAMPLES / "riotbench"
+TABLES = set((RIOTBENCH / "tables").iterdir())
+SCRIPTS = {EXAMPLES / "demo.py", EXAMPLES / "city_data.py", RIOTBENCH / "make.py", RIOTBENCH / "alternates.py"}
+NOT_DATAFLOWS = {EXPERIMENT, *SCRIPTS, *SIZING, *TABLES}
 DATAFLOWS = sorted(
     path
     for path in EXAMPLES.rglob("*")
@@ -40,6 +44,15 @@ def test_the_experiment_is_valid() -> None:
     from headgate.service.experiment import load_experiment
 
     assert len(load_experiment(EXPERIMENT).cells) == 36
+
+
+def test_riotbench_is_as_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables, dataflows, and what their alternates are worth, which is measured anew."""
+    monkeypatch.syspath_prepend(RIOTBENCH)
+    made = importlib.import_module("make").files()
+    there = {str(p.relative_to(RIOTBENCH)): p.read_text() for p in RIOTBENCH.rglob("*.yaml")}
+    there |= {str(path.relative_to(RIOTBENCH)): path.read_text() for path in TABLES}
+    assert made == there
 
 
 def test_the_four_word_counts_are_one_value() -> None:
