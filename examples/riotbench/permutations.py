@@ -2,8 +2,8 @@
 
     .venv/bin/python examples/riotbench/permutations.py [FOLDER] [--seed 1]
 
-What follows what is as in Headgate's own collection like SHARE's (21 dataflows, 138 tasks, about 75 when merged); here the
-steps do real work, and each source is followed by a parser. FOLDER is out/riotbench/permutations if none is given.
+What follows what is as in Headgate's own collection like SHARE's: 21 dataflows, 138 tasks, about 75 when merged. Here
+the steps do real work, and each source is followed by a parser. FOLDER is out/riotbench/permutations if none is given.
 Run some or all of them: ``headgate plan`` and ``headgate run`` take any number of files.
 """
 
