@@ -11,6 +11,7 @@ import random
 from pathlib import Path
 
 import yaml
+from alternates import measured
 
 from headgate.tasks.generated import FIELDS, sensors
 from headgate.tasks.generating import Generate
@@ -71,11 +72,8 @@ WORKS = {
 }
 """What MLT and DTT learn, and a rule of thumb that stands in for the tree where it must be cheap."""
 
-VALUES = {  # of the cheaper alternates, as examples/riotbench/alternates.py measures them
-    "moving_average": 0.71,
-    "distinct_sketch": 0.98,
-    "threshold": {"city": 0.74, "taxi": 0.77, "fitness": 0.69},
-}
+VALUES = measured(RANGES, {data: work["features"] for data, work in WORKS.items()})
+"""What the alternates are worth, measured."""
 
 
 def key(data):
@@ -204,11 +202,11 @@ def stats(data):
         {
             "id": "smooth",
             "alternates": [
-                {"type": "kalman", "config": {"key": each, "column": "value"}, "value": 1.0},
+                {"type": "kalman", "config": {"key": each, "column": "value"}, "value": VALUES[data]["kalman"]},
                 {
                     "type": "moving_average",
                     "config": {"key": each, "column": "value", "size": 5, "into": "smoothed"},
-                    "value": VALUES["moving_average"],
+                    "value": VALUES[data]["moving_average"],
                 },
             ],
             "inputs": ["fields"],
@@ -225,8 +223,8 @@ def stats(data):
                 {"type": "distinct", "config": {"key": ["field"], "column": name}, "value": 1.0},
                 {
                     "type": "distinct_sketch",
-                    "config": {"key": ["field"], "column": name, "bits": 10},
-                    "value": VALUES["distinct_sketch"],
+                    "config": {"key": ["field"], "column": name, "bits": 6},
+                    "value": VALUES[data]["distinct_sketch"],
                 },
             ],
             "inputs": ["fields"],
@@ -355,12 +353,16 @@ def pred(data):
         {
             "id": "classify",
             "alternates": [
-                {"type": "classify_tree", "config": {"model": f"{OUT}/models/{data}_tree.json"}, "value": 1.0},
+                {
+                    "type": "classify_tree",
+                    "config": {"model": f"{OUT}/models/{data}_tree.json"},
+                    "value": VALUES[data]["classify_tree"],
+                },
                 {
                     "name": "threshold",
                     "type": "derive",
                     "config": {"columns": {"class": work["threshold"]}},
-                    "value": VALUES["threshold"][data],
+                    "value": VALUES[data]["threshold"],
                 },
             ],
             "inputs": ["parse"],

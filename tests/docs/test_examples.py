@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import subprocess
 import sys
@@ -9,15 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from headgate import default_registry, read
+from headgate import default_registry, parse, read
 from headgate.model.schema import Schema
 from headgate.service.load import load
 from headgate.service.size import load_asked, size
+from headgate.sharing.merge import merge
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SIZING = sorted((EXAMPLES / "sizing").iterdir())
 EXPERIMENT = EXAMPLES / "simulation" / "variability.yaml"
-NOT_DATAFLOWS = {EXAMPLES / "demo.py", EXAMPLES / "demo_screen.py", EXAMPLES / "city_data.py", EXPERIMENT, *SIZING}
+RIOTBENCH = EXAMPLES / "riotbench"
+TABLES = set((RIOTBENCH / "tables").iterdir())
+SCRIPTS = {EXAMPLES / "demo.py", EXAMPLES / "demo_screen.py", EXAMPLES / "city_data.py", *RIOTBENCH.glob("*.py")}
+NOT_DATAFLOWS = {EXPERIMENT, *SCRIPTS, *SIZING, *TABLES}
 DATAFLOWS = sorted(
     path
     for path in EXAMPLES.rglob("*")
@@ -40,6 +45,27 @@ def test_the_experiment_is_valid() -> None:
     from headgate.service.experiment import load_experiment
 
     assert len(load_experiment(EXPERIMENT).cells) == 36
+
+
+def test_riotbench_is_as_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables, dataflows, and what their alternates are worth, which is measured anew."""
+    monkeypatch.syspath_prepend(RIOTBENCH)
+    made = importlib.import_module("make").files()
+    there = {str(p.relative_to(RIOTBENCH)): p.read_text() for p in RIOTBENCH.rglob("*.yaml")}
+    there |= {str(path.relative_to(RIOTBENCH)): path.read_text() for path in TABLES}
+    assert made == there
+
+
+def test_the_permutations_of_riotbench_share_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(RIOTBENCH)
+    documents = importlib.import_module("permutations").dataflows()
+    checked = [parse(json.dumps(document), "json") for document in documents]
+    assert not any(found.notices for found in checked)
+    flows = [found.dataflow for found in checked]
+    kinds = {task.type for flow in flows for task in flow.tasks}
+    assert len(flows) == 21
+    assert {"parse_senml", "kalman", "interpolate", "distinct_sketch", "second_moment", "error_estimate"} <= kinds
+    assert len(merge(flows).graph.tasks) < 0.6 * sum(len(flow.tasks) for flow in flows)
 
 
 def test_the_four_word_counts_are_one_value() -> None:

@@ -30,6 +30,7 @@ STATELESS: list[dict[str, Any]] = [
     {"type": "filter", "config": {"where": "v > 0"}},
     {"type": "filter", "config": {"where": "g % 2 = 0 or v is null"}},
     {"type": "range_filter", "config": {"ranges": {"v": [-5, 20], "g": [0, 6]}}},
+    {"type": "range_filter", "config": {"ranges": {"v": [-5, 20]}, "outside": "null"}},
     {"type": "derive", "config": {"columns": {"v": "v * 2", "w": "concat(k, '-', v)"}}},
     {"type": "derive", "config": {"columns": {"n": "case when g > 3 then g end"}}},
     {"type": "cast", "config": {"columns": {"g": "string"}}},
@@ -48,6 +49,7 @@ KEYED: list[dict[str, Any]] = [
     {"type": "moving_average", "config": {"key": ["k"], "column": "v", "size": 3, "into": "s"}},
     {"type": "difference", "config": {"key": ["k"], "column": "v", "lag": 2, "into": "s"}},
     {"type": "dedup", "config": {"key": ["k", "g"]}},
+    {"type": "interpolate", "config": {"key": ["k"], "columns": ["v"], "size": 3}},
 ]
 
 
@@ -154,17 +156,23 @@ class Expected:
             if way.type == "dedup":
                 if result:
                     made.append(row.asDict())
+            elif way.type == "interpolate":
+                made.append({**row.asDict(), "v": result})
             else:
                 into = config.get("into", {"count": "count"}.get(way.type, "s"))
                 made.append({**row.asDict(), into: result})
         schema = StructType(list(rows.schema.fields))
-        if way.type != "dedup":
+        if way.type not in ("dedup", "interpolate"):
             schema = schema.add(config.get("into", "count"), "long" if way.type == "count" else "double")
         return self.spark.createDataFrame(made, schema)
 
 
 def _range(rows: DataFrame, config: dict[str, Any]) -> DataFrame:
     for name, (low, high) in config["ranges"].items():
+        if config.get("outside") == "null":
+            inside = (F.col(name) >= low) & (F.col(name) <= high)
+            rows = rows.withColumn(name, F.when(inside, F.col(name)))
+            continue
         rows = rows.where((F.col(name) >= low) & (F.col(name) <= high))
     return rows
 
@@ -237,12 +245,22 @@ def _dedup(states: dict[Any, Any], key: Any, row: Any, config: dict[str, Any]) -
     return key not in states and states.setdefault(key, True)
 
 
+def _interpolate(states: dict[Any, Any], key: Any, row: Any, config: dict[str, Any]) -> Any:
+    values = states.setdefault(key, [])
+    if row["v"] is not None:
+        values.append(row["v"])
+        return row["v"]
+    last = values[-config["size"] :]
+    return sum(last) / len(last) if last else None
+
+
 KEYED_REFERENCE: dict[str, Callable[[dict[Any, Any], Any, Any, dict[str, Any]], Any]] = {
     "count": _count,
     "moving_average": _average,
     "difference": _difference,
     "kalman": _kalman,
     "dedup": _dedup,
+    "interpolate": _interpolate,
 }
 
 

@@ -27,7 +27,7 @@ def flow(name: str, *tasks: Mapping[str, Any]) -> Dataflow:
 
 
 def _is_source(task: Mapping[str, Any]) -> bool:
-    return task.get("type") in ("read_files", "replay", "rate", "read_socket", "read_kafka")
+    return task.get("type") in ("read_files", "replay", "rate", "read_socket", "read_kafka", "read_mqtt", "generate")
 
 
 def files(folder: Path, **options: Any) -> dict[str, Any]:

@@ -174,6 +174,9 @@ def _database(url: str) -> Any:
     import sqlalchemy as sa
 
     if url not in _DATABASES:
+        place = sa.engine.make_url(url)
+        if place.get_backend_name() == "sqlite" and place.database not in (None, "", ":memory:"):
+            Path(str(place.database)).parent.mkdir(parents=True, exist_ok=True)  # as files get their folder
         # Arrays and structs are stored as JSON; a time or a decimal within one becomes a text.
         _DATABASES[url] = sa.create_engine(url, json_serializer=partial(json.dumps, default=str))
     return _DATABASES[url]

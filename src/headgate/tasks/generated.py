@@ -17,7 +17,7 @@ import numpy as np
 
 from headgate.tasks.generating import Generate
 
-__all__ = ["BAD", "FIELDS", "Field", "bad_kinds", "records", "sensors"]
+__all__ = ["BAD", "FIELDS", "Field", "bad_kinds", "records", "sensors", "values_of"]
 
 BLOCK = 1_024
 BEGIN_MS = int(datetime(2026, 7, 1, 6, tzinfo=UTC).timestamp() * 1_000)
@@ -256,6 +256,20 @@ def records(options: Generate, numbers: Iterable[int]) -> list[bytes]:
     """
     chosen = options.model_dump_json()
     return [_block(chosen, number // BLOCK)[0][number % BLOCK] for number in numbers]
+
+
+def values_of(options: Generate, count: int, noisy: bool = True) -> dict[str, Numbers]:
+    """The numbers behind the first records, before any is missing or far off, and ``key``: the number of the sender.
+
+    Without noise, they are what a perfect sensor would tell of a world that follows its trends.
+    """
+    parts: list[dict[str, Numbers]] = []
+    for block in range(-(-count // BLOCK)):
+        drawn = _Block(options, block)
+        drawn.noise = drawn.noise if noisy else np.zeros_like(drawn.noise)
+        found = {name: np.round(values, digits) for name, (values, digits) in _MAKERS[options.data](drawn).items()}
+        parts.append({"key": drawn.keys.astype(float), **found})
+    return {name: np.concatenate([part[name] for part in parts])[:count] for name in parts[0]}
 
 
 def bad_kinds(options: Generate, numbers: Iterable[int]) -> list[str | None]:

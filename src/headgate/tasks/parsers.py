@@ -21,6 +21,10 @@ VALUES = ("v", "sv", "vs", "bv", "vb")
 """Where a SenML entry keeps its value: a number, a text, a truth; as the draft and as RFC 8428 call them."""
 
 
+LAYOUTS = 1_000
+"""How many orders of fields are remembered for a batch."""
+
+
 def parse_senml(options: ParseSenml) -> Work:
     """The work of a parse_senml task.
 
@@ -71,24 +75,24 @@ class _Layout:
     def __init__(self, names: Sequence[str], units: Sequence[str | None]) -> None:
         self._names = names
         self._units = units
-        self._seen: list[Any] | None = None
-        self._at: list[tuple[int, str] | None] = []
+        self._known: dict[tuple[Any, ...], list[tuple[int, str] | None]] = {}
 
     def values(self, entries: list[dict[str, Any]]) -> list[Any]:
         """The values of the wanted fields."""
-        named = [entry["n"] for entry in entries]
-        if named != self._seen:
+        named = tuple([entry["n"] for entry in entries])
+        found = self._known.get(named)
+        if found is None:
             places = {name: place for place, name in enumerate(named)}
-            self._at = [
-                None if (at := places.get(name)) is None else (at, _value_of(entries[at])) for name in self._names
-            ]
-            self._seen = named
+            wanted = (places.get(name) for name in self._names)
+            found = [None if at is None else (at, _value_of(entries[at])) for at in wanted]
+            if len(self._known) < LAYOUTS:
+                self._known[named] = found
         for place, unit in enumerate(self._units):
-            if unit is not None and (known := self._at[place]) is not None:
-                given = entries[known[0]].get("u")
+            if unit is not None and (at := found[place]) is not None:
+                given = entries[at[0]].get("u")
                 if given is None or given.strip() != unit:
                     raise ValueError(f"{self._names[place]} is in {given!r}, not in {unit!r}")
-        return [None if at is None else self._value(entries[at[0]], at[1]) for at in self._at]
+        return [None if at is None else self._value(entries[at[0]], at[1]) for at in found]
 
     @staticmethod
     def _value(entry: dict[str, Any], where: str) -> Any:

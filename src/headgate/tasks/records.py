@@ -68,13 +68,19 @@ def typed(name: str, values: Sequence[Any], kind: pa.DataType, bad: Bad) -> pa.A
 
 
 def _floats(name: str, values: Sequence[Any], kind: pa.DataType, bad: Bad) -> pa.Array:
+    gone = None
     try:
-        found = np.fromiter(map(float, values), np.float64, len(values))  # nearly always all of them are numbers
+        try:
+            found = np.fromiter(map(float, values), np.float64, len(values))  # most often all of them are numbers
+        except (ValueError, TypeError):
+            gone = np.fromiter((value in NOTHING for value in values), np.bool_, len(values))
+            there = (0.0 if value in NOTHING else float(value) for value in values)
+            found = np.fromiter(there, np.float64, len(values))
     except (ValueError, TypeError):
         return _one_by_one(name, values, kind, bad)
     if not np.isfinite(found).all():
         return _one_by_one(name, values, kind, bad)
-    return pa.array(found, kind)
+    return pa.array(found, kind, mask=gone)
 
 
 def _one_by_one(name: str, values: Sequence[Any], kind: pa.DataType, bad: Bad) -> pa.Array:
