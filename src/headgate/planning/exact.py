@@ -85,7 +85,8 @@ _PROOF = "no plan"
 def _proof(problem: Problem, gap: float, took_s: float) -> str:
     if problem.sigma == 0:
         return f"{_PROOF} is cheaper by more than the solver's tolerance; proven in {took_s:.2g} s"
-    return f"{_PROOF} has more than {gap:.2g} more profit; proven in {took_s:.2g} s"
+    more = f"more than {gap:.2g} more profit" if gap > 1e-9 else "more profit"
+    return f"{_PROOF} has {more}; proven in {took_s:.2g} s"
 
 
 def goal_of(problem: Problem) -> Goal:

@@ -133,7 +133,7 @@ def spread_out(problem: Problem, active: Ints, layout: Layout, most: int = 2_000
     cores = problem.cloud.largest.cores
     step = 1
     added = 0
-    while not found.meets(problem) and added < most:
+    while not found.meets(problem) and added < most and not _at_limit(problem, layout, found):
         ratio = np.where(problem.shape.cost_s[np.arange(problem.tasks), active] > 0, found.relative, np.inf)
         task = int(np.argmin(ratio))
         if ratio[task] >= 1.0 - SLACK:
@@ -145,3 +145,12 @@ def spread_out(problem: Problem, active: Ints, layout: Layout, most: int = 2_000
         added += step
         found = estimate(problem, active, layout)
     return layout, found
+
+
+def _at_limit(problem: Problem, layout: Layout, found: Estimate) -> bool:
+    """Whether one more machine would be more than may be had."""
+    largest = problem.cloud.largest
+    if problem.cores_max is not None and int(layout.cores.sum()) >= problem.cores_max:
+        return True
+    price = found.cost_per_h + float(largest.price_per_h)
+    return problem.budget_per_h is not None and price > float(problem.budget_per_h) * (1 + SLACK)

@@ -7,12 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from headgate.planning.greedy import Centralised
 from headgate.planning.mixed_integer import Goal
-from headgate.planning.plan import NoPlan, Relaxation
+from headgate.planning.plan import NoPlan, Plan, Relaxation
 from headgate.planning.problem import Problem
 from headgate.planning.search import search
 
-__all__ = ["refused", "relaxations"]
+__all__ = ["network_relaxations", "refused", "relaxations"]
 
 TIME_S = 5.0
 
@@ -103,3 +104,25 @@ def _rate(problem: Problem) -> Relaxation | None:
     if low == 0:
         return None
     return Relaxation("rate", 1.0, low / 100, f"{low} % of the rates can be processed as asked within the limits")
+
+
+def network_relaxations(problem: Problem) -> tuple[Relaxation, ...]:
+    """What would do where the network is too narrow: a lower throughput, or smaller messages."""
+    found = []
+    low, high = 0, 100
+    while high - low > 1:
+        middle = (low + high) // 2
+        asked = replace(problem, throughput_min=problem.throughput_min * middle / 100)
+        low, high = (middle, high) if isinstance(Centralised().plan(asked), Plan) else (low, middle)
+    if low:
+        most = problem.throughput_min * low / 100
+        told = f"a relative throughput of {most:.3f} gets through the network"
+        found.append(Relaxation("throughput", problem.throughput_min, most, told))
+    smaller = problem.message_bytes
+    for _ in range(20):
+        smaller /= 2
+        if isinstance(Centralised().plan(replace(problem, message_bytes=smaller)), Plan):
+            told = f"messages of {smaller:,.3g} bytes instead of {problem.message_bytes:,.3g} would get through"
+            found.append(Relaxation("message_bytes", problem.message_bytes, smaller, told))
+            break
+    return tuple(sorted(found, key=lambda each: each.step))
