@@ -12,6 +12,7 @@ import typer
 from headgate import __version__
 from headgate.cli.bench import bench
 from headgate.cli.bill import bill
+from headgate.cli.capacity import capacity
 from headgate.cli.cluster import cluster
 from headgate.cli.convert import convert
 from headgate.cli.dead_letters import dead_letters
@@ -64,7 +65,7 @@ def _root(
     del version
 
 
-ABOUT_FILES = (validate, show, convert, diff, plan, schema, tasks, queue, simulate, experiment)
+ABOUT_FILES = (validate, show, convert, diff, plan, schema, tasks, queue, capacity, simulate, experiment)
 ABOUT_ENGINES = (run, submit, withdraw, status, bill, top, observations)
 for command in (*ABOUT_FILES, *ABOUT_ENGINES, bench):
     app.command()(command)

@@ -1,0 +1,219 @@
+"""DYN's genetic planner (GA), on pymoo: two strands, alternates and what runs on each machine."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from headgate.planning.estimate import estimate
+from headgate.planning.explain import planned
+from headgate.planning.growth import spread_out
+from headgate.planning.layout import Layout
+from headgate.planning.plan import Answer
+from headgate.planning.problem import Problem
+from headgate.queueing.compiled import compiled
+from headgate.simulation.dataflow.shape import Floats, Ints
+
+__all__ = ["Genetic"]
+
+
+@dataclass(frozen=True, slots=True)
+class Genetic:
+    r"""Evolves deployments. Fitness is :math:`\Theta - \alpha |\Omega - \hat\Omega| \cdot it` while short of it.
+
+    The first strand has an alternate for each task, the second a gene for each machine that could be had: its class
+    and who has its cores; machines on which nobody has any are not acquired. Parents are drawn by rank (roulette),
+    genes by a random bit mask, the best 5 % stay, and mutation switches an alternate or adds or removes an instance.
+
+    Reference: DYN, section 7. The paper gives neither size of the population nor rates of mutation; these are ours. The
+    plan is the best that met the throughput; were there none, the fittest gets the cores that it lacks.
+    """
+
+    population: int = 100
+    generations: int = 400
+    time_limit_s: float = 60.0
+    alpha: float = 1.0
+    elite: float = 0.05
+    seed: int = 1
+    name: str = "ga"
+
+    def plan(self, problem: Problem) -> Answer:
+        began = time.perf_counter()
+        from headgate.planning.genetic_operators import evolve
+
+        strands = Strands(problem)
+        best, generations = evolve(self, strands)
+        active, layout = strands.read(best)
+        found = estimate(problem, active, layout)
+        if not found.meets(problem):
+            layout, found = spread_out(problem, active, strands.with_all(active, layout))
+        told = f"the best of {self.population} after {generations} generations"
+        return planned(self.name, problem, active, layout, found, began, None, (told,))
+
+
+class Strands:
+    """How a deployment is written as numbers: the tasks' alternates, then for each machine a class and its cores."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        classes = problem.cloud.classes
+        self.cores = np.array([each.cores for each in classes], dtype=np.int64)
+        self.power = np.array([each.core_power for each in classes])
+        self.price = np.array([float(each.price_per_h) for each in classes])
+        self.width = int(self.cores.max())
+        largest = problem.cloud.largest
+        needed = np.ceil(problem.needed_power(problem.best) / largest.core_power) + 1
+        # The size is fixed by what there is to spend; half more than the best alternates need leaves room to search.
+        self.machines = int(np.ceil(1.5 * needed.sum() / largest.cores)) + 2
+        self.ways = np.array([len(names) for names in problem.shape.alternates], dtype=np.int64)
+        self.size = problem.tasks + self.machines * (1 + self.width)
+
+    def alternates(self, genes: Ints) -> Ints:
+        return genes[:, : self.problem.tasks]
+
+    def machine_genes(self, genes: Ints) -> Ints:
+        """A view: by individual, machine, and class or core."""
+        return genes[:, self.problem.tasks :].reshape(len(genes), self.machines, 1 + self.width)
+
+    def first(self, count: int, rng: np.random.Generator) -> Ints:
+        """Random individuals: any alternates, machines of any class, as many cores as the tasks may need."""
+        problem = self.problem
+        genes = np.full((count, self.size), -1, dtype=np.int64)
+        self.alternates(genes)[:] = rng.integers(0, self.ways, size=(count, problem.tasks))
+        machines = self.machine_genes(genes)
+        share = self.cores / self.cores.sum()
+        machines[:, :, 0] = rng.choice(len(self.cores), p=share, size=(count, self.machines))
+        for individual in range(count):
+            active = genes[individual, : problem.tasks]
+            wanted = problem.needed_power(active) * problem.throughput_min * rng.uniform(0.8, 1.4)
+            costly = problem.shape.cost_s[np.arange(problem.tasks), active] > 0
+            counts = np.where(costly, np.maximum(np.ceil(wanted / self.power.max()), 1), 0).astype(np.int64)
+            queue = rng.permutation(np.repeat(np.arange(problem.tasks), counts))
+            slots = np.arange(self.width) < self.cores[machines[individual, :, 0]][:, None]
+            places = np.argwhere(slots)[: len(queue)]
+            machines[individual, places[:, 0], 1 + places[:, 1]] = queue[: len(places)]
+        return genes
+
+    def score(self, genes: Ints) -> tuple[Floats, Floats]:
+        """Theta and Omega of each."""
+        problem, shape = self.problem, self.problem.shape
+        theta, omega = np.zeros(len(genes)), np.zeros(len(genes))
+        sigma = problem.sigma if problem.sigma > 0 else 1.0 / self._scale
+        constant = problem.theta(0.0, 0.0) if problem.sigma > 0 else 0.0
+        is_output = np.zeros(shape.tasks, dtype=np.bool_)
+        is_output[list(shape.outputs)] = True
+        _score(
+            np.ascontiguousarray(self.alternates(genes)),
+            np.ascontiguousarray(self.machine_genes(genes)),
+            self.cores,
+            self.power,
+            self.price,
+            shape.cost_s,
+            shape.selectivity,
+            shape.value,
+            np.searchsorted(shape.stream_source, np.arange(shape.tasks + 1)).astype(np.int64),
+            shape.stream_target,
+            shape.stream_share,
+            problem.external,
+            is_output,
+            sigma,
+            constant,
+            theta,
+            omega,
+        )
+        return theta, omega
+
+    @property
+    def _scale(self) -> float:
+        price = (self.price / (self.cores * self.power)).min()
+        return max(float(self.problem.needed_power(self.problem.best).sum() * price), float(price))
+
+    def read(self, genes: Ints) -> tuple[Ints, Layout]:
+        """Alternates and machines of one individual."""
+        tasks = self.problem.tasks
+        active = genes[:tasks].copy()
+        machines = genes[tasks:].reshape(self.machines, 1 + self.width)
+        counted: dict[tuple[int, ...], int] = {}
+        for gene in machines:
+            held = sorted(int(task) for task in gene[1 : 1 + self.cores[gene[0]]] if task >= 0)
+            if held:
+                key = (int(gene[0]), *held)
+                counted[key] = counted.get(key, 0) + 1
+        placed = np.zeros((len(counted), tasks), dtype=np.int64)
+        for row, key in enumerate(counted):
+            np.add.at(placed[row], list(key[1:]), 1)
+        kinds = np.array([key[0] for key in counted], dtype=np.int64)
+        return active, Layout(kinds, placed, np.array(list(counted.values()), dtype=np.int64))
+
+    def with_all(self, active: Ints, layout: Layout) -> Layout:
+        """The layout with an instance for each task that needs one and has none."""
+        costly = self.problem.shape.cost_s[np.arange(self.problem.tasks), active] > 0
+        missing = np.flatnonzero(costly & (layout.cores == 0))
+        placed = np.zeros((len(missing), self.problem.tasks), dtype=np.int64)
+        placed[np.arange(len(missing)), missing] = 1
+        kind = self.problem.cloud.place(self.problem.cloud.largest.name)
+        return layout.joined(Layout(np.full(len(missing), kind), placed, np.ones(len(missing), dtype=np.int64)))
+
+
+@compiled
+def _score(
+    alternates: Any,
+    machines: Any,
+    cores: Any,
+    core_power: Any,
+    price: Any,
+    cost: Any,
+    selectivity: Any,
+    value: Any,
+    first: Any,
+    target: Any,
+    share: Any,
+    external: Any,
+    is_output: Any,
+    sigma: float,
+    constant: float,
+    theta: Any,
+    omega: Any,
+) -> None:
+    """Eq. 3, 4, 6, 7 and 8 for every individual; a task that needs cores and has none spoils the whole."""
+    count, tasks = alternates.shape
+    power = np.zeros(tasks)
+    arrived = np.zeros(tasks)
+    could = np.zeros(tasks)
+    for one in range(count):
+        spent = 0.0
+        for p in range(tasks):
+            power[p] = 0.0
+            arrived[p] = external[p]
+            could[p] = external[p]
+        for m in range(machines.shape[1]):
+            kind = machines[one, m, 0]
+            used = False
+            for c in range(cores[kind]):
+                p = machines[one, m, 1 + c]
+                if p >= 0:
+                    power[p] += core_power[kind]
+                    used = True
+            if used:
+                spent += price[kind]
+        total, worth, outputs, bare = 0.0, 0.0, 0, 0
+        for p in range(tasks):
+            way = alternates[one, p]
+            worth += value[p, way]
+            finish = arrived[p]
+            if cost[p, way] > 0.0:
+                finish = min(finish, power[p] / cost[p, way])
+                if power[p] == 0.0:
+                    bare += 1
+            if is_output[p]:
+                outputs += 1
+                total += min(finish / could[p], 1.0) if could[p] > 0.0 else 1.0
+            for e in range(first[p], first[p + 1]):
+                factor = selectivity[p, way] * share[e]
+                arrived[target[e]] += finish * factor
+                could[target[e]] += could[p] * factor
+        omega[one] = total / outputs - bare
+        theta[one] = constant + worth / tasks - sigma * spent

@@ -1,0 +1,166 @@
+"""What is to be planned: a dataflow, what comes in, the machines that can be had, and what is asked of a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from math import isfinite
+
+import numpy as np
+
+from headgate.errors import BadValue, InputError, nearest
+from headgate.model.dataflow import Dataflow
+from headgate.model.vm_class import Cloud
+from headgate.planning.objective import BreakEven
+from headgate.simulation.dataflow.shape import Floats, Ints, Shape
+
+__all__ = ["SLACK", "Problem"]
+
+SLACK = 1e-9
+"""What sums of shares may be off by."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    r"""Maximise :math:`\Theta = \Gamma - \Gamma_{max} - \sigma (\mu - C_{max})`, :math:`\Omega \ge \hat\Omega`.
+
+    All of it is for an hour of steady rates on machines that perform as rated. Every task whose active alternate
+    costs anything has an instance at least; an instance has one core for itself.
+
+    >>> from headgate import parse
+    >>> from headgate.model.catalogues import catalogue
+    >>> flow = parse("tasks: [{id: a, type: opaque, cost_s: 0.5, ports: {outputs: [out]}}]", "yaml").dataflow
+    >>> problem = Problem.of(flow, catalogue("ec2-2013"), {"a": 10.0})
+    >>> problem.throughput_min, problem.needed_power(problem.best).tolist()
+    (0.8, [5.0])
+    """
+
+    dataflow: Dataflow
+    cloud: Cloud
+    rates: Mapping[str, float]
+    """Messages per second from outside, by source."""
+
+    throughput_min: float = 0.8
+    break_even: BreakEven | None = None
+    """That of one hour; needed where a task has a choice."""
+
+    budget_per_h: Decimal | None = None
+    cores_max: int | None = None
+    message_bytes: float = 100.0
+    costs: Mapping[tuple[str, str], tuple[float, float]] = field(default_factory=dict)
+    """Measured (cost_s, selectivity) by (task, alternate), before what the dataflow says."""
+
+    shares: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    """Share of the messages that pass a stream's predicate, by (source, target); 1 if not given."""
+
+    shape: Shape = field(init=False, repr=False)
+    external: Floats = field(init=False, repr=False)
+    """Messages per second from outside, by task."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.throughput_min <= 1:
+            raise BadValue(f"the least relative throughput is {self.throughput_min:g}", "above 0, at most 1")
+        if not (isfinite(self.message_bytes) and self.message_bytes > 0):
+            raise BadValue(f"message_bytes is {self.message_bytes}", "bytes above 0")
+        for name, rate in self.rates.items():
+            if not (isfinite(rate) and rate >= 0):
+                raise BadValue(f"the rate of '{name}' is {rate}", "messages per second, not below 0")
+        shape = Shape.of(self.dataflow, self.costs, self.shares)
+        if shape.stream_returns.any():
+            told = f"dataflow '{self.dataflow.name}' has a loop, and plans are made of dataflows without"
+            raise InputError("LOOP", f"{told}; size its processors with 'headgate queue'")
+        object.__setattr__(self, "shape", shape)
+        object.__setattr__(self, "external", self._external(shape))
+        if self.break_even is None and any(len(ways) > 1 for ways in shape.alternates):
+            told = f"dataflow '{self.dataflow.name}' has alternates, but says not what better ones may cost"
+            raise InputError(
+                "NO_BREAK_EVEN",
+                f"{told}; add break_even_at_best_per_h and break_even_at_worst_per_h to its service_level",
+            )
+
+    def _external(self, shape: Shape) -> Floats:
+        names = [str(shape.names[place]) for place in shape.sources]
+        for name in self.rates:
+            if name not in names:
+                near = nearest(name, names)
+                hint = f"did you mean '{near}'?" if near else f"there is {', '.join(names[:12])}"
+                raise InputError("UNKNOWN_SOURCE", f"a rate is given for '{name[:60]}', which is no source; {hint}")
+        missing = [name for name in names if name not in self.rates]
+        if missing:
+            told = f"no rate is given for source {', '.join(map(repr, missing[:12]))}"
+            raise InputError("NO_RATE", f"{told}; give one such as --rate {missing[0]}=50")
+        return np.array([float(self.rates.get(str(name), 0.0)) for name in shape.names])
+
+    @classmethod
+    def of(
+        cls,
+        dataflow: Dataflow,
+        cloud: Cloud,
+        rates: Mapping[str, float],
+        message_bytes: float = 100.0,
+        costs: Mapping[tuple[str, str], tuple[float, float]] | None = None,
+        shares: Mapping[tuple[str, str], float] | None = None,
+    ) -> Problem:
+        """The one that a dataflow's service level poses."""
+        level = dataflow.service_level
+        return cls(
+            dataflow,
+            cloud,
+            rates,
+            level.throughput_min,
+            BreakEven.of(dataflow),
+            level.budget_per_h,
+            level.processors_max,
+            message_bytes,
+            costs or {},
+            shares or {},
+        )
+
+    @property
+    def tasks(self) -> int:
+        return self.shape.tasks
+
+    @property
+    def sigma(self) -> float:
+        """What a unit of money is worth in value; 0 where no task has a choice."""
+        return 0.0 if self.break_even is None else self.break_even.sigma
+
+    @property
+    def best(self) -> Ints:
+        """The alternate of most value for each task; of several the cheapest."""
+        shape = self.shape
+        found = [
+            max(range(len(ways)), key=lambda j, i=i: (shape.value[i, j], -shape.cost_s[i, j]))  # type: ignore[misc]
+            for i, ways in enumerate(shape.alternates)
+        ]
+        return np.array(found, dtype=np.int64)
+
+    def theta(self, value: float, cost_per_h: float) -> float:
+        """Profit of an hour; 0 where nothing says what value is worth."""
+        return 0.0 if self.break_even is None else self.break_even.profit(value, cost_per_h)
+
+    def achievable(self, active: Ints) -> Floats:
+        """Messages per second into each task when nothing holds them up."""
+        shape = self.shape
+        rates = self.external.copy()
+        out = shape.selectivity[np.arange(shape.tasks), active]
+        for source, target, share in zip(shape.stream_source, shape.stream_target, shape.stream_share, strict=True):
+            rates[target] += rates[source] * out[source] * share
+        return rates
+
+    def needed_power(self, active: Ints) -> Floats:
+        """Reference cores with which each task keeps up with everything."""
+        found: Floats = self.achievable(active) * self.shape.cost_s[np.arange(self.tasks), active]
+        return found
+
+    def value(self, active: Ints) -> float:
+        """Gamma (Eq. 3)."""
+        return float(self.shape.value[np.arange(self.tasks), active].mean())
+
+    def without_choice(self) -> Problem:
+        """The same with the alternates of most value alone: what DYN's Fig. 7(c) compares with."""
+        shape, best = self.shape, self.best
+        by_name = {str(name): int(best[place]) for place, name in enumerate(shape.names)}
+        tasks = tuple(replace(task, alternates=(task.alternates[by_name[task.id]],)) for task in self.dataflow.tasks)
+        return replace(self, dataflow=replace(self.dataflow, tasks=tasks))

@@ -1,0 +1,128 @@
+"""Why there is no plan, and what would have to give so that there were one."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from headgate.planning.greedy import Centralised
+from headgate.planning.mixed_integer import Goal
+from headgate.planning.plan import NoPlan, Plan, Relaxation
+from headgate.planning.problem import Problem
+from headgate.planning.search import search
+
+__all__ = ["network_relaxations", "refused", "relaxations"]
+
+TIME_S = 5.0
+
+
+def refused(problem: Problem) -> NoPlan:
+    """The answer where limits and demands exclude each other."""
+    found = relaxations(problem)
+    currency = problem.cloud.currency
+    by_demand = {each.demand: each for each in found}
+    asked = f"relative throughput of {problem.throughput_min:g}"
+    if problem.budget_per_h is not None and "budget" in by_demand:
+        told = f"{asked} costs {by_demand['budget'].possible:,.2f} {currency} an hour at least"
+        return NoPlan("", "NO_BUDGET", f"{told}, and the budget is {problem.budget_per_h} {currency}", found)
+    if problem.cores_max is not None and "cores" in by_demand:
+        told = f"{asked} needs {by_demand['cores'].possible:,.0f} cores at least"
+        return NoPlan("", "NO_CORES", f"{told}, and {problem.cores_max:,} may be had", found)
+    return NoPlan("", "NO_THROUGHPUT", f"{asked} cannot be reached with these machines", found)
+
+
+def relaxations(problem: Problem) -> tuple[Relaxation, ...]:
+    """What would do instead, one demand at a time, the nearest first."""
+    made = (_budget(problem), _cores(problem), _throughput(problem), _rate(problem))
+    found = [each for each in made if each is not None]
+    return tuple(sorted(found, key=lambda each: each.step))
+
+
+def _least(problem: Problem, per_money: float, per_core: float) -> float | None:
+    goal = Goal(
+        0.0,
+        per_money,
+        throughput_min=problem.throughput_min - 5e-7,
+        budget_per_h=None if problem.budget_per_h is None else float(problem.budget_per_h),
+        cores_max=problem.cores_max,
+        per_core=per_core,
+    )
+    solution = search(problem, goal, time.perf_counter() + TIME_S, 1e-6).solution
+    return None if solution is None or solution.objective is None else -solution.objective
+
+
+def _budget(problem: Problem) -> Relaxation | None:
+    if problem.budget_per_h is None:
+        return None
+    least = _least(replace(problem, budget_per_h=None), 1.0, 0.0)
+    if least is None:
+        return None
+    asked = float(problem.budget_per_h)
+    return Relaxation("budget", asked, least, f"a budget of {least:,.2f} {problem.cloud.currency} an hour would do")
+
+
+def _cores(problem: Problem) -> Relaxation | None:
+    if problem.cores_max is None:
+        return None
+    least = _least(replace(problem, cores_max=None), 0.0, 1.0)
+    if least is None:
+        return None
+    least = float(round(least))
+    return Relaxation("cores", float(problem.cores_max), least, f"{least:,.0f} cores would do")
+
+
+def _most_throughput(problem: Problem) -> float | None:
+    budget = None if problem.budget_per_h is None else float(problem.budget_per_h)
+    goal = Goal(0.0, 0.0, 1.0, budget_per_h=budget, cores_max=problem.cores_max)
+    solution = search(problem, goal, time.perf_counter() + TIME_S, 1e-6).solution
+    return None if solution is None else float(solution.omega)
+
+
+def _throughput(problem: Problem) -> Relaxation | None:
+    most = _most_throughput(problem)
+    if most is None or most <= 0:
+        return None
+    most = float(np.floor(most * 1_000) / 1_000)
+    return Relaxation(
+        "throughput", problem.throughput_min, most, f"a relative throughput of {most:.3f} is possible within the limits"
+    )
+
+
+def _rate(problem: Problem) -> Relaxation | None:
+    """The largest share of the rates with which the throughput is met, to a hundredth."""
+    low, high = 0, 100
+    while high - low > 1:
+        middle = (low + high) // 2
+        rates = {name: rate * middle / 100 for name, rate in problem.rates.items()}
+        most = _most_throughput(replace(problem, rates=rates))
+        if most is not None and most >= problem.throughput_min - 1e-6:
+            low = middle
+        else:
+            high = middle
+    if low == 0:
+        return None
+    return Relaxation("rate", 1.0, low / 100, f"{low} % of the rates can be processed as asked within the limits")
+
+
+def network_relaxations(problem: Problem) -> tuple[Relaxation, ...]:
+    """What would do where the network is too narrow: a lower throughput, or smaller messages."""
+    found = []
+    low, high = 0, 100
+    while high - low > 1:
+        middle = (low + high) // 2
+        asked = replace(problem, throughput_min=problem.throughput_min * middle / 100)
+        low, high = (middle, high) if isinstance(Centralised().plan(asked), Plan) else (low, middle)
+    if low:
+        most = problem.throughput_min * low / 100
+        told = f"a relative throughput of {most:.3f} gets through the network"
+        found.append(Relaxation("throughput", problem.throughput_min, most, told))
+    smaller = problem.message_bytes
+    for _ in range(20):
+        smaller /= 2
+        if isinstance(Centralised().plan(replace(problem, message_bytes=smaller)), Plan):
+            told = f"messages of {smaller:,.3g} bytes instead of {problem.message_bytes:,.3g} would get through"
+            found.append(Relaxation("message_bytes", problem.message_bytes, smaller, told))
+            break
+    return tuple(sorted(found, key=lambda each: each.step))
