@@ -46,6 +46,9 @@ FIRST_ROWS, MOST_ROWS, TRANSFERRED = 64, 400_000, 20_000
 FASTEST = 500.0
 """By how much the rows of a measurement may grow at once."""
 
+FIRST_S = 2.0
+"""What measuring a task is taken to cost before any has been measured."""
+
 KEPT = 5
 """Measurements of a task that count; the middle one is believed."""
 
@@ -82,7 +85,7 @@ class Profiler:
             return False
         with self._lock:
             measured = sum(self._asked.values())
-            return self._allowance_s() >= (self._spent_s / measured if measured else 0.0)
+            return self._allowance_s() >= (self._spent_s / measured if measured else FIRST_S)
 
     def took(self, seconds: float) -> None:
         """Tell how long an epoch took."""
