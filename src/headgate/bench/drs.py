@@ -44,9 +44,10 @@ THREADS, K_MAX = 64, 22
 TRIGGER_S = 0.2
 CHAIN_RATE, LOOP_RATE, PROFILING_RATE = 9.0, 6.0, 4.0
 STEPS, STEP_S, WINDOW_S = (6.0, 12.0, 6.0, 18.0), 24.0, 6.0
-SETTLE, BATCHES, MOST_S = 2, 4, 20.0
-WORSE = (1.0, 1.1, 1.25, 1.45, 1.7, 2.0)
-"""How much worse than the recommended allocation the six are to be, by the model."""
+SETTLE, BATCHES, MOST_S = 2, 5, 20.0
+WORSE = (1.0, 1.2, 1.4, 1.7, 2.1, 2.6)
+"""How much worse than the recommended allocation the six are to be, by the model: apart by more than two turns of one
+allocation differ by."""
 
 PROFILING = Measuring(sample_every=1, share=2.0)
 NOT_PROFILING = Measuring(sample_every=None)
