@@ -48,6 +48,15 @@ def test_a_flood_is_cut_to_about_a_trigger(fixed: float, trigger_s: float, times
     assert rows_per_s >= 0.3 * capacity_per_s, "held back, and not brought to a stop"
 
 
+@given(st.floats(1.2, 10.0), st.sampled_from([0.5, 1.0]), st.floats(0, 0.2))
+def test_few_rows_that_take_long_are_cut_too(times: float, trigger_s: float, noise: float) -> None:
+    """A service that answers 300 times a second: a first limit made for rows of microseconds would never be full."""
+    done, admission = played(300.0 * times, 0.1, 1 / 300, trigger_s, 80, noise)
+    assert admission.limit is not None
+    last = [seconds for _, seconds in done[-20:]]
+    assert sum(last) / len(last) <= 1.5 * trigger_s
+
+
 @given(st.floats(1.0, 10.0), st.floats(200, 20_000))
 def test_where_rows_are_not_what_takes_long_they_are_admitted(fixed_s: float, rate_per_s: float) -> None:
     done, _ = played(rate_per_s, fixed_s, 1e-6, 0.5, 80)
