@@ -154,9 +154,10 @@ def test_offered_again_after_it_was_taken_from_the_pending(tmp_path: Path) -> No
     with pa.ipc.new_file(str(staged), rows.schema) as writer:
         writer.write_table(rows)
     delivery = Delivery("source-1", 0, 1, [(str(staged), 2)])
+    (tmp_path / "no").touch()  # where the database wants its folder
     box(1, Signature(sink), delivery)
     assert "refuses rows" in box.refusals[sink]
-    (tmp_path / "no").mkdir()
+    (tmp_path / "no").unlink()
     box.retry()
     # The engine was killed before it noted that the epoch is delivered: it comes again, its files are gone.
     box(1, Signature(sink), delivery)

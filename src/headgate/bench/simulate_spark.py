@@ -1,8 +1,8 @@
 """``headgate bench simulate --only spark``: a live run on Spark, and the same run simulated.
 
-Rows come at 120, 500 and 80 a second, 40, 40 and 100 seconds long, to a task that waits for each of them, may take 150 a
-trigger and so serves about 250 a second; behind it a filter with a state for each sensor, in a fragment of its own. So
-rows pile up, and the pile is worked off again. What was observed every two seconds, from when Spark has started, is
+Rows come at 120, 500 and 80 a second, 40, 40 and 100 seconds long, to a task that waits for each of them, may take 150
+a trigger and so serves about 250 a second; behind it a filter with a state for each sensor, in a fragment of its own.
+So rows pile up, and the pile is worked off again. What was observed every two seconds, from when Spark has started, is
 replayed fragment by fragment: ``throughput_gap`` is the relative difference of rows that were processed,
 ``backlog_gap`` that of the rows that waited, moment by moment, and ``spark_gap`` the larger of the two.
 """

@@ -13,10 +13,11 @@ from __future__ import annotations
 import gc
 import os
 
-__all__: list[str] = []
+__all__ = ["run"]
 
 
-def _run() -> None:
+def run() -> None:
+    """Import, and fork workers as Spark asks for them."""
     # A worker has one core of a machine that others use too; and NumPy reads this when it is imported.
     os.environ.update(dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
     import pandas  # noqa: F401
@@ -35,4 +36,4 @@ def _run() -> None:
 
 
 if __name__ == "__main__":
-    _run()
+    run()
