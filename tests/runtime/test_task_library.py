@@ -167,10 +167,11 @@ CHART = [*KEYED["some"], step("plot", lines=["v"], x="t", title="k")]
 
 def test_the_task_library(engine: Engine, prepared: Path) -> None:
     source = {"type": "read_files", "config": {"path": str(prepared / "in"), "columns": COLUMNS}}
-    put(prepared / "in", "0", ROWS)
+    (prepared / "in").mkdir()
     flows = {**stateless(prepared), **KEYED, "chart": CHART}
     for name, tasks in flows.items():
         engine.submit(flow(name, source, *tasks, memory(name)))
+    put(prepared / "in", "0", ROWS)  # all have been submitted: each gets every row
     engine.wait_until_idle()
     found = {name: engine.memory.rows(name) for name in flows}
     degraded = {status.name: status.reason for status in engine.status()[0] if status.state != "running"}
