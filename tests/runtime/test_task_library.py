@@ -180,7 +180,14 @@ def test_the_task_library(engine: Engine, prepared: Path) -> None:
     _check_lookups(found)
     _check_files(found)
     _check_keyed(found)
-    _check_models(found, prepared)
+    _check_models(found)
+    # A model that is put in the place of another counts from the next micro-batch on.
+    (prepared / "new.json").write_text(json.dumps({"kind": "linear", "intercept": -7, "coefficients": {"v": 10}}))
+    (prepared / "new.json").replace(prepared / "linear.json")
+    put(prepared / "in", "1", [{**row, "id": row["id"] + 1_000} for row in ROWS[:20]])
+    engine.wait_until_idle()
+    later = {row["id"] - 1_000: row["predicted"] for row in engine.memory.rows("models") if row["id"] >= 1_000}
+    assert later == {row["id"]: pytest.approx(10 * row["v"] - 7) for row in ROWS[:20]}
 
 
 def _check_parsers(found: dict[str, Rows], state: Path) -> None:
@@ -280,7 +287,7 @@ def _check_keyed(found: dict[str, Rows]) -> None:
     ]
 
 
-def _check_models(found: dict[str, Rows], folder: Path) -> None:
+def _check_models(found: dict[str, Rows]) -> None:
     tree = DecisionTreeClassifier(max_depth=4, max_leaf_nodes=8, random_state=0)
     v = np.array([[row["v"]] for row in ROWS])
     tree.fit(v, ["high" if x > 61.7 else "low" for x in v[:, 0]])
