@@ -310,6 +310,30 @@ def _check_models(found: dict[str, Rows]) -> None:
     assert all(json.loads(row["model"])["kind"] == "tree" for row in found["tree"])
 
 
+def test_what_cannot_be_looked_up_is_no_fault_of_others(engine: Engine, prepared: Path) -> None:
+    """A model that is broken while it is in use, and a table that goes away, degrade the dataflows that need them."""
+    source = {"type": "read_files", "config": {"path": str(prepared / "in"), "columns": COLUMNS}}
+    (prepared / "in").mkdir()
+    annotate = step("annotate", key="k", path=str(prepared / "places.txt"), columns="k string, place string")
+    bloom = step("bloom_filter", column="k", ids=str(prepared / "ids.txt"))
+    model = step("predict_linear", model=str(prepared / "linear.json"))
+    for name, task in {"table": annotate, "ids": bloom, "model": model, "other": step("union")}.items():
+        engine.submit(flow(name, source, task, memory(name)))
+    put(prepared / "in", "0", ROWS[:10])
+    engine.wait_until_idle()
+    assert {len(engine.memory.rows(name)) for name in ("table", "model", "other")} == {10}
+    (prepared / "places.txt").unlink()
+    (prepared / "ids.txt").unlink()
+    (prepared / "linear.json").write_text("{")
+    put(prepared / "in", "1", ROWS[10:20])
+    wait_for(lambda: len(engine.memory.rows("other")) == 20, "rows of the other dataflow")
+    reasons = {status.name: status.reason for status in engine.status()[0] if status.state != "running"}
+    assert set(reasons) == {"table", "ids", "model"}
+    assert "no file at" in reasons["table"]
+    assert "no file at" in reasons["ids"]
+    assert "cannot use the model at" in reasons["model"]
+
+
 @needs_broker
 def test_rows_by_way_of_a_broker(engine: Engine, tmp_path: Path) -> None:
     with broker(tmp_path) as port, listening(port, "loud") as heard:
