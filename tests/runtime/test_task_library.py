@@ -167,10 +167,11 @@ CHART = [*KEYED["some"], step("plot", lines=["v"], x="t", title="k")]
 
 def test_the_task_library(engine: Engine, prepared: Path) -> None:
     source = {"type": "read_files", "config": {"path": str(prepared / "in"), "columns": COLUMNS}}
-    put(prepared / "in", "0", ROWS)
+    (prepared / "in").mkdir()
     flows = {**stateless(prepared), **KEYED, "chart": CHART}
     for name, tasks in flows.items():
         engine.submit(flow(name, source, *tasks, memory(name)))
+    put(prepared / "in", "0", ROWS)  # all have been submitted: each gets every row
     engine.wait_until_idle()
     found = {name: engine.memory.rows(name) for name in flows}
     degraded = {status.name: status.reason for status in engine.status()[0] if status.state != "running"}
@@ -179,7 +180,14 @@ def test_the_task_library(engine: Engine, prepared: Path) -> None:
     _check_lookups(found)
     _check_files(found)
     _check_keyed(found)
-    _check_models(found, prepared)
+    _check_models(found)
+    # A model that is put in the place of another counts from the next micro-batch on.
+    (prepared / "new.json").write_text(json.dumps({"kind": "linear", "intercept": -7, "coefficients": {"v": 10}}))
+    (prepared / "new.json").replace(prepared / "linear.json")
+    put(prepared / "in", "1", [{**row, "id": row["id"] + 1_000} for row in ROWS[:20]])
+    engine.wait_until_idle()
+    later = {row["id"] - 1_000: row["predicted"] for row in engine.memory.rows("models") if row["id"] >= 1_000}
+    assert later == {row["id"]: pytest.approx(10 * row["v"] - 7) for row in ROWS[:20]}
 
 
 def _check_parsers(found: dict[str, Rows], state: Path) -> None:
@@ -279,7 +287,7 @@ def _check_keyed(found: dict[str, Rows]) -> None:
     ]
 
 
-def _check_models(found: dict[str, Rows], folder: Path) -> None:
+def _check_models(found: dict[str, Rows]) -> None:
     tree = DecisionTreeClassifier(max_depth=4, max_leaf_nodes=8, random_state=0)
     v = np.array([[row["v"]] for row in ROWS])
     tree.fit(v, ["high" if x > 61.7 else "low" for x in v[:, 0]])
@@ -300,6 +308,30 @@ def _check_models(found: dict[str, Rows], folder: Path) -> None:
             assert model["coefficients"] == pytest.approx({"v": fitted.coef_[0]})
     assert len(found["tree"]) == sum(n // 50 for n in Counter(row["k"] for row in ROWS).values())
     assert all(json.loads(row["model"])["kind"] == "tree" for row in found["tree"])
+
+
+def test_what_cannot_be_looked_up_is_no_fault_of_others(engine: Engine, prepared: Path) -> None:
+    """A model that is broken while it is in use, and a table that goes away, degrade the dataflows that need them."""
+    source = {"type": "read_files", "config": {"path": str(prepared / "in"), "columns": COLUMNS}}
+    (prepared / "in").mkdir()
+    annotate = step("annotate", key="k", path=str(prepared / "places.txt"), columns="k string, place string")
+    bloom = step("bloom_filter", column="k", ids=str(prepared / "ids.txt"))
+    model = step("predict_linear", model=str(prepared / "linear.json"))
+    for name, task in {"table": annotate, "ids": bloom, "model": model, "other": step("union")}.items():
+        engine.submit(flow(name, source, task, memory(name)))
+    put(prepared / "in", "0", ROWS[:10])
+    engine.wait_until_idle()
+    assert {len(engine.memory.rows(name)) for name in ("table", "model", "other")} == {10}
+    (prepared / "places.txt").unlink()
+    (prepared / "ids.txt").unlink()
+    (prepared / "linear.json").write_text("{")
+    put(prepared / "in", "1", ROWS[10:20])
+    wait_for(lambda: len(engine.memory.rows("other")) == 20, "rows of the other dataflow")
+    reasons = {status.name: status.reason for status in engine.status()[0] if status.state != "running"}
+    assert set(reasons) == {"table", "ids", "model"}
+    assert "no file at" in reasons["table"]
+    assert "no file at" in reasons["ids"]
+    assert "cannot use the model at" in reasons["model"]
 
 
 @needs_broker

@@ -7,9 +7,12 @@ import re
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
+from headgate.tasks.guard import TaskRaised
+
 __all__ = ["JOB_FAILURES", "named_culprit", "reason_of", "workers_were_late"]
 
-JOB_FAILURES = (PySparkException, Py4JJavaError)
+JOB_FAILURES = (PySparkException, Py4JJavaError, TaskRaised)
+"""What a job raises that fails, and what a task raises that cannot even be put into one."""
 
 _WORKERS_LATE = ("Python worker failed to connect back", "CANNOT_OPEN_SOCKET")
 

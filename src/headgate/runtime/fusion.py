@@ -18,6 +18,7 @@ from functools import reduce
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
+from headgate.errors import InputError
 from headgate.model.names import Signature
 from headgate.model.on_error import OnError
 from headgate.model.task_type import Role
@@ -29,7 +30,7 @@ from headgate.runtime.observing.counting import RowCounts, Side, values
 from headgate.runtime.plan import Feed, Fragment, Plan, RunningTask
 from headgate.runtime.staging import SEEN, pack
 from headgate.tasks.frames import names_bad_rows, run_frames
-from headgate.tasks.guard import LETTER, Guard
+from headgate.tasks.guard import LETTER, Guard, TaskRaised
 from headgate.tasks.keyed import row_with_result
 from headgate.tasks.rowwise import ROW_WISE, RowWise, quoted
 from headgate.tasks.stateful import KeyedConfig
@@ -156,6 +157,12 @@ class Fusion:
         return pack(joined) if packed else joined
 
     def _run(self, task: RunningTask, entering: Mapping[str, list[tuple[_Rows, str | None]]]) -> None:
+        try:
+            self._built(task, entering)
+        except InputError as error:  # a table that is gone, a model that is none: that task's fault, and no other's
+            raise TaskRaised(task.signature, error.message) from None
+
+    def _built(self, task: RunningTask, entering: Mapping[str, list[tuple[_Rows, str | None]]]) -> None:
         row_wise = ROW_WISE.get(type(task.options))
         is_guarded = task.on_error is not OnError.FAIL and task.signature in self.guards.up
         only = next(iter(entering.values()))

@@ -27,7 +27,15 @@ EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def upload(options: Upload) -> Work:
-    """The work of an upload task."""
+    """The work of an upload task.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     work = upload(Upload(folder=folder, name="n", content="c", ending=".txt"))
+    ...     names, paths = work(pa.record_batch({"n": ["a"], "c": ["hello"]})).columns
+    ...     names.to_pylist(), Path(paths[0].as_py()).read_text()
+    (['a'], 'hello')
+    """
 
     def work(batch: pa.RecordBatch) -> Made:
         store, root = _opened(options.folder)
@@ -54,7 +62,15 @@ def upload(options: Upload) -> Work:
 
 
 def download(options: Download) -> Work:
-    """The work of a download task."""
+    """The work of a download task.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "a.txt").write_text("hello")
+    ...     made = download(Download(folder=folder, name="n"))(pa.record_batch({"n": ["a.txt", "b.txt"]}))
+    ...     made.columns[1].to_pylist(), len(made.bad)
+    ([b'hello'], 1)
+    """
 
     def work(batch: pa.RecordBatch) -> Made:
         store, root = _opened(options.folder)
@@ -116,7 +132,12 @@ def _kept(batch: pa.RecordBatch, into: str, made: pa.Array, bad: Bad, dropped: s
 
 
 def zipped(options: Zip) -> Work:
-    """The work of a zip task."""
+    """The work of a zip task.
+
+    >>> made = zipped(Zip(name="n", content="c", size=2))(pa.record_batch({"n": ["a", "b", "c"], "c": ["1", "2", "3"]}))
+    >>> made.columns[1].to_pylist(), zipfile.ZipFile(io.BytesIO(made.columns[2][0].as_py())).namelist()
+    ([2, 1], ['a', 'b'])
+    """
 
     def work(batch: pa.RecordBatch) -> Made:
         names, contents = _column(batch, options.name), _column(batch, options.content)
@@ -162,7 +183,12 @@ def check_plots() -> None:
 
 
 def plot(options: Plot) -> Work:
-    """The work of a plot task."""
+    """The work of a plot task.
+
+    >>> made = plot(Plot(lines=("v",)))(pa.record_batch({"v": [[1.0, 3.0, 2.0]]}))
+    >>> b"<svg" in made.columns[1][0].as_py()
+    True
+    """
 
     def work(batch: pa.RecordBatch) -> Made:
         lines = [_column(batch, name) for name in options.lines]

@@ -252,7 +252,7 @@ def records(options: Generate, numbers: Iterable[int]) -> list[bytes]:
     """The records of some numbers.
 
     >>> records(Generate(data="fitness", form="csv", missing=0, keys=2), [0])[0][:45]
-    b'2026-07-01T06:00:00+00:00,subject1,-9.37205,-'
+    b'2026-07-01T06:00:00+00:00,subject1,-9.21492,0'
     """
     chosen = options.model_dump_json()
     return [_block(chosen, number // BLOCK)[0][number % BLOCK] for number in numbers]

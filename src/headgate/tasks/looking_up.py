@@ -29,7 +29,15 @@ def version_of(path: str) -> tuple[str, int, int]:
 
 
 def annotate(options: Annotate) -> Work:
-    """The work of an annotate task."""
+    """The work of an annotate task.
+
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile("w+") as table:
+    ...     _ = table.write("s1:harbour,4"), table.flush()
+    ...     options = Annotate(key="id", path=table.name, columns="id string, place string, level bigint")
+    ...     [column.to_pylist() for column in annotate(options)(pa.record_batch({"id": ["s1", "s2"]})).columns]
+    [['s1', 's2'], ['harbour', None], [4, None]]
+    """
     columns = [column.name for column in options.added().columns]
 
     def work(batch: pa.RecordBatch) -> Made:
@@ -65,7 +73,14 @@ def _table(version: tuple[str, int, int], columns: str, separator: str) -> tuple
 
 
 def query_table(options: QueryTable) -> Work:
-    """The work of a query_table task."""
+    """The work of a query_table task.
+
+    >>> options = QueryTable(
+    ...     url="sqlite://", query="select :n * 2 union select :n * 3", columns="m bigint", keep=("n",)
+    ... )
+    >>> [column.to_pylist() for column in query_table(options)(pa.record_batch({"n": [1, 5]})).columns]
+    [[1, 1, 5, 5], [2, 3, 10, 15]]
+    """
     import sqlalchemy as sa
 
     fields = arrow_kinds(options.columns)

@@ -63,6 +63,13 @@ def _filter(options: Filter, names: Sequence[str]) -> RowWise:
 
 
 def _range_filter(options: RangeFilter, names: Sequence[str]) -> RowWise:
+    """Pass rows in range, or blank what is not.
+
+    >>> _range_filter(RangeFilter(ranges={"v": (0, 1)}), ["v"]).condition
+    '`v` between 0.0 and 1.0'
+    >>> _range_filter(RangeFilter(ranges={"v": (0, 1)}, outside="null"), ["v"]).columns
+    (('v', 'case when `v` between 0.0 and 1.0 then `v` end'),)
+    """
     tests = {name: f"{quoted(name)} between {low!r} and {high!r}" for name, (low, high) in options.ranges.items()}
     if options.outside == "drop":
         return RowWise(tuple(names), condition=" and ".join(tests.values()))
@@ -138,6 +145,11 @@ def _parsed(names: Sequence[str], columns: str, keep: bool, call: str) -> RowWis
 
 
 def _to_senml(options: ToSenml, names: Sequence[str]) -> RowWise:
+    """Put a record together.
+
+    >>> _to_senml(ToSenml(values={"t": "far"}), ["t"]).columns[0][1][:45]
+    "to_json(named_struct('e', array_compact(array"
+    """
     entries = [_entry(n, u, "cast(null as double)", f"cast({quoted(n)} as string)") for n, u in options.texts.items()]
     entries += [_entry(n, u, f"cast({quoted(n)} as double)", "cast(null as string)") for n, u in options.values.items()]
     time = "" if options.time is None else f", 'bt', unix_millis({quoted(options.time)})"
@@ -163,6 +175,11 @@ def _classify_tree(options: ClassifyTree, names: Sequence[str]) -> RowWise:
 
 
 def _error_estimate(options: ErrorEstimate, names: Sequence[str]) -> RowWise:
+    """Tell how far off a prediction is.
+
+    >>> _error_estimate(ErrorEstimate(observed="o", predicted="p", mean="m"), ["o", "p", "m"]).columns[-1]
+    ('error', '(cast(`o` as double) - cast(`p` as double)) / nullif(cast(`m` as double), 0)')
+    """
     observed, predicted, mean = map(quoted, (options.observed, options.predicted, options.mean))
     error = f"(cast({observed} as double) - cast({predicted} as double)) / nullif(cast({mean} as double), 0)"
     return _replaced(names, {options.into: error})

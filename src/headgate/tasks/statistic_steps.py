@@ -37,7 +37,14 @@ def as_json(value: Any) -> str:
 
 
 def block_average(options: BlockAverage, index: Index) -> Step:
-    """The step of a block_average task; it remembers the sum and the count of the block, and the mean of the last."""
+    """The step of a block_average task; it remembers the sum and the count of the block, and the mean of the last.
+
+    >>> step = block_average(BlockAverage(key=("k",), column="v", size=2), ["v"].index)
+    >>> state, nothing = step(None, [1.0])
+    >>> state, mean = step(state, [4.0])
+    >>> nothing, mean
+    (None, 2.5)
+    """
     column, size, every = index(options.column), options.size, options.every
 
     def step(state: Any, row: Row) -> Stepped:
@@ -55,7 +62,13 @@ def block_average(options: BlockAverage, index: Index) -> Step:
 
 
 def interpolate(options: Interpolate, index: Index) -> Step:
-    """The step of an interpolate task; it has a result only for rows in which it fills something."""
+    """The step of an interpolate task; it has a result only for rows in which it fills something.
+
+    >>> step = interpolate(Interpolate(key=("k",), columns=("v",)), ["v"].index)
+    >>> state, nothing = step(None, [3.0])
+    >>> nothing, step(state, [None])[1]
+    (None, 3.0)
+    """
     places = [index(name) for name in options.columns]
     names, size = options.columns, options.size
 
@@ -77,7 +90,13 @@ def interpolate(options: Interpolate, index: Index) -> Step:
 
 
 def join_fields(options: JoinFields, index: Index) -> Step:
-    """The step of a join_fields task; it remembers what has come of a message."""
+    """The step of a join_fields task; it remembers what has come of a message.
+
+    >>> step = join_fields(JoinFields(key=("id",), columns="a double, b double"), ["field", "value"].index)
+    >>> state, nothing = step(None, ["a", 1])
+    >>> step(state, ["b", 2])
+    (None, '{"a":1.0,"b":2.0}')
+    """
     kinds = options.added()
     field, value = index(options.field), index(options.value)
 
@@ -98,7 +117,12 @@ def _as(kind: str, value: Any) -> Any:
 
 
 def accumulate(options: Accumulate, index: Index) -> Step:
-    """The step of an accumulate task; it remembers the rows of the batch."""
+    """The step of an accumulate task; it remembers the rows of the batch.
+
+    >>> step = accumulate(Accumulate(key=("k",), columns=("v",), size=2), ["v"].index)
+    >>> step(step(None, [1])[0], [2])[1]
+    '[1.0,2.0]'
+    """
     places = [index(name) for name in options.columns]
     names, size = options.columns, options.size
 
@@ -120,7 +144,13 @@ def _number(value: Any) -> float | None:
 
 
 def distinct(options: Distinct, index: Index) -> Step:
-    """The step of a distinct task; it remembers all values."""
+    """The step of a distinct task; it remembers all values.
+
+    >>> step = distinct(Distinct(key=("k",), column="v"), ["v"].index)
+    >>> state, one = step(None, ["a"])
+    >>> one, step(state, ["a"])[1], step(state, ["b"])[1]
+    (1.0, 1.0, 2.0)
+    """
     column = index(options.column)
 
     def step(state: Any, row: Row) -> Stepped:
@@ -139,6 +169,12 @@ def distinct_sketch(options: DistinctSketch, index: Index) -> Step:
     count m ln(m / V) is better. The sum and V are kept beside the registers, so that a row costs the same whatever m
     is. (Flajolet, Fusy, Gandouet, Meunier, "HyperLogLog", 2007, figure 3. Hashes have 64 bits, so its correction for
     hashes that run out is not needed.)
+
+    >>> step, state = distinct_sketch(DistinctSketch(key=("k",), column="v"), ["v"].index), None
+    >>> for n in range(5_000):
+    ...     state, estimate = step(state, [n])
+    >>> abs(estimate / 5_000 - 1) < 0.1
+    True
     """
     column, bits = index(options.column), options.bits
     m = 1 << bits
@@ -165,7 +201,14 @@ def distinct_sketch(options: DistinctSketch, index: Index) -> Step:
 
 
 def second_moment(options: SecondMoment, index: Index) -> Step:
-    """The step of a second_moment task; the places are a reservoir sample (Alon, Matias, Szegedy 1996, section 2.2)."""
+    """The step of a second_moment task; the places are a reservoir sample (Alon, Matias, Szegedy 1996, section 2.2).
+
+    >>> step, state = second_moment(SecondMoment(key=("k",), column="v"), ["v"].index), None
+    >>> for letter in "abbccc":
+    ...     state, estimate = step(state, [letter])
+    >>> estimate  # 1 + 4 + 9: there are places enough to track all
+    14.0
+    """
     column, most, seed = index(options.column), options.places, options.seed
 
     def step(state: Any, row: Row) -> Stepped:
@@ -197,7 +240,14 @@ def _mixed(seed: int, number: int) -> int:
 
 
 def sliding_regression(options: SlidingRegression, index: Index) -> Step:
-    """The step of a sliding_regression task: least squares over the places 0, 1, ..., in closed form."""
+    """The step of a sliding_regression task: least squares over the places 0, 1, ..., in closed form.
+
+    >>> step, state = sliding_regression(SlidingRegression(key=("k",), column="v", train=3, ahead=2), ["v"].index), None
+    >>> for value in (1.0, 2.0, 3.0):
+    ...     state, predicted = step(state, [value])
+    >>> predicted
+    '[4.0,5.0]'
+    """
     column, train, ahead = index(options.column), options.train, options.ahead
     mean_x = (train - 1) / 2
     spread = sum((x - mean_x) ** 2 for x in range(train))
@@ -217,7 +267,14 @@ def sliding_regression(options: SlidingRegression, index: Index) -> Step:
 
 
 def top_k(options: TopK, index: Index) -> Step:
-    """The step of a top_k task; it remembers the highest values, the least of them first."""
+    """The step of a top_k task; it remembers the highest values, the least of them first.
+
+    >>> step = top_k(TopK(key=("k",), column="v", size=2), ["v"].index)
+    >>> state, first = step(None, [5])
+    >>> state, second = step(state, [7])
+    >>> first, second, step(state, [4])[1], step(state, [6])[1]
+    (1.0, 1.0, None, 2.0)
+    """
     column, size = index(options.column), options.size
 
     def step(state: Any, row: Row) -> Stepped:
