@@ -34,7 +34,10 @@ _COLUMNS = {
 def simulate(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A dataflow whose tasks have costs.")],
     policy: Annotated[
-        list[str] | None, typer.Option(help="static, static-peak or threshold; several are compared in one world.")
+        list[str] | None,
+        typer.Option(
+            help="static, static-peak, threshold, ce, sh, ga, exact, ds2, flink or cpu; several are compared."
+        ),
     ] = None,
     rate: Annotated[
         list[str] | None,

@@ -38,13 +38,19 @@ class Genetic:
     alpha: float = 1.0
     elite: float = 0.05
     seed: int = 1
+    near: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+    """Alternates and cores by task as they are now, if a change from them is to be penalised."""
+
+    alpha_changes: float = 0.02
+    """What it costs in value to change everything."""
+
     name: str = "ga"
 
     def plan(self, problem: Problem) -> Answer:
         began = time.perf_counter()
         from headgate.planning.genetic_operators import evolve
 
-        strands = Strands(problem)
+        strands = Strands(problem, self.near, self.alpha_changes)
         best, generations = evolve(self, strands)
         active, layout = strands.read(best)
         found = estimate(problem, active, layout)
@@ -57,8 +63,13 @@ class Genetic:
 class Strands:
     """How a deployment is written as numbers: the tasks' alternates, then for each machine a class and its cores."""
 
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
+    def __init__(
+        self,
+        problem: Problem,
+        near: tuple[tuple[int, ...], tuple[int, ...]] | None = None,
+        alpha_changes: float = 0.0,
+    ) -> None:
+        self.problem, self.near, self.alpha_changes = problem, near, alpha_changes
         classes = problem.cloud.classes
         self.cores = np.array([each.cores for each in classes], dtype=np.int64)
         self.power = np.array([each.core_power for each in classes])
@@ -124,7 +135,21 @@ class Strands:
             theta,
             omega,
         )
+        if self.near is not None:
+            theta -= self.alpha_changes * self._changes(genes, *self.near)
         return theta, omega
+
+    def _changes(self, genes: Ints, active: tuple[int, ...], cores: tuple[int, ...]) -> Floats:
+        """How much is different from what runs now: share of alternates switched and of cores that come or go."""
+        tasks = self.problem.tasks
+        machines = self.machine_genes(genes)
+        real = np.arange(self.width) < self.cores[machines[:, :, 0]][:, :, None]
+        held = np.where(real, machines[:, :, 1:], -1).reshape(len(genes), -1)
+        counts = np.stack([(held == task).sum(axis=1) for task in range(tasks)], axis=1)
+        moved = np.abs(counts - np.array(cores)).sum(axis=1) / max(sum(cores), 1)
+        switched = (self.alternates(genes) != np.array(active)).mean(axis=1)
+        found: Floats = moved + switched
+        return found
 
     @property
     def _scale(self) -> float:

@@ -80,6 +80,9 @@ class Program:
     whole: bool = True
     """Whether counts are whole numbers; otherwise the optimum is an upper bound, quickly found."""
 
+    most: Sequence[float] | None = None
+    """How many machines of each class can be had, if not any number."""
+
     either: bool = True
     """Whether an alternate is active or not; otherwise it may be so in part, and the program is linear."""
 
@@ -130,9 +133,9 @@ class Program:
                     self._z[task, way] = self._column(0.0, 0.0, 1.0)
             for group in range(len(self.powers)):
                 self._n[task, group] = self._column(-self.goal.per_core, 0.0, np.inf, self.whole)
-        for each in problem.cloud.classes:
+        for kind, each in enumerate(problem.cloud.classes):
             worth = -self.goal.per_money * float(each.price_per_h)
-            self._m.append(self._column(worth, 0.0, np.inf, self.whole))
+            self._m.append(self._column(worth, 0.0, np.inf if self.most is None else self.most[kind], self.whole))
         self._omega = self._column(self.goal.per_throughput, 0.0, 1.0)
 
     def _row(self, lower: float, upper: float, terms: Terms) -> None:

@@ -54,6 +54,9 @@ class Problem:
     shares: Mapping[tuple[str, str], float] = field(default_factory=dict)
     """Share of the messages that pass a stream's predicate, by (source, target); 1 if not given."""
 
+    waiting: Mapping[str, float] = field(default_factory=dict)
+    """What waits for tasks and is to be worked off, in messages per second, by task: as if it came from outside."""
+
     shape: Shape = field(init=False, repr=False)
     external: Floats = field(init=False, repr=False)
     """Messages per second from outside, by task."""
@@ -90,7 +93,8 @@ class Problem:
         if missing:
             told = f"no rate is given for source {', '.join(map(repr, missing[:12]))}"
             raise InputError("NO_RATE", f"{told}; give one such as --rate {missing[0]}=50")
-        return np.array([float(self.rates.get(str(name), 0.0)) for name in shape.names])
+        came, late = self.rates, self.waiting
+        return np.array([float(came.get(name, 0.0)) + float(late.get(name, 0.0)) for name in map(str, shape.names)])
 
     @classmethod
     def of(

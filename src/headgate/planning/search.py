@@ -21,7 +21,7 @@ from headgate.planning.packing import cheapest_bins
 from headgate.planning.problem import Problem
 from headgate.simulation.dataflow.shape import Floats, Ints
 
-__all__ = ["Found", "search"]
+__all__ = ["Found", "combinations_of", "rates_with", "search"]
 
 MOST_COMBINATIONS = 64
 SMALL = 40
@@ -51,12 +51,12 @@ class Found:
 
 def search(problem: Problem, goal: Goal, deadline: float, gap: float = 1e-4, at_least: float = -np.inf) -> Found:
     """Solve until a deadline (of :func:`time.perf_counter`), for something better than ``at_least``."""
-    combinations = _combinations(problem)
+    combinations = combinations_of(problem)
     if combinations is None:
         return _relaxed_first(problem, goal, deadline, gap)
     ranked: list[tuple[float, int, Allowed, Floats]] = []
     for allowed in combinations:
-        rates = _rates(problem, allowed, min)
+        rates = rates_with(problem, allowed, min)
         # With counts that need not be whole, the bound is a matter of milliseconds: bad combinations end here.
         coarse = Program(problem, goal, allowed, rates, rates, whole=False) if len(combinations) > 1 else None
         bound = np.inf if coarse is None else coarse.solved(_left(deadline), gap).bound
@@ -110,7 +110,7 @@ def _quickly(problem: Problem, goal: Goal, allowed: Allowed, rates: Floats, dead
 def _relaxed_first(problem: Problem, goal: Goal, deadline: float, gap: float) -> Found:
     """A bound from a relaxed program, and a plan with the selectivities that it proposes; then both are worked on."""
     every: Allowed = [list(range(len(ways))) for ways in problem.shape.alternates]
-    low, high = _rates(problem, every, min), _rates(problem, every, max)
+    low, high = rates_with(problem, every, min), rates_with(problem, every, max)
     best: Solution | None = None
     bound = np.inf
     for either, share in ((False, 0.5), (True, 1.0)):
@@ -185,7 +185,7 @@ def _like(problem: Problem, active: Ints) -> Allowed:
     ]
 
 
-def _rates(problem: Problem, allowed: Allowed, pick: object) -> Floats:
+def rates_with(problem: Problem, allowed: Allowed, pick: object) -> Floats:
     """Achievable rates when every task has the least or the largest selectivity of its allowed alternates."""
     choose = min if pick is min else max
     shape = problem.shape
@@ -193,7 +193,7 @@ def _rates(problem: Problem, allowed: Allowed, pick: object) -> Floats:
     return problem.achievable(np.array(active, dtype=np.int64))
 
 
-def _combinations(problem: Problem) -> Sequence[Allowed] | None:
+def combinations_of(problem: Problem) -> Sequence[Allowed] | None:
     """The alternates allowed in each combination of selectivities; none if they are too many."""
     shape = problem.shape
     choices: list[list[list[int]]] = []

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from headgate.adaptation.baselines import CpuThresholds, Ds2, UtilisationTarget
+from headgate.adaptation.evolved import Evolved
+from headgate.adaptation.optimal import Optimal
+from headgate.adaptation.reactive import Core, Reactive
 from headgate.adaptation.threshold import Threshold
-from headgate.errors import InputError, nearest
+from headgate.errors import Infeasible, InputError, nearest
 from headgate.model.deployment import Deployment
+from headgate.planning.plan import Plan
+from headgate.planning.planners import make_planner
+from headgate.planning.problem import Problem
 from headgate.planning.steady import steady_deployment
 from headgate.simulation.dataflow.policies import Deployed, EachReplication
+from headgate.simulation.dataflow.reshaped import Reshaped
 from headgate.simulation.dataflow.setting import Setting
 from headgate.simulation.dataflow.simulator import VectorPolicy
 
@@ -38,10 +46,45 @@ def _threshold(setting: Setting) -> VectorPolicy:
     )
 
 
+def _planned(setting: Setting, planner: str) -> Deployment:
+    """What a planner deploys for the mean rates; with the first alternates where it has no plan."""
+    problem = Problem.of(
+        setting.dataflow, setting.cloud, setting.mean_rates(), setting.message_bytes, setting.costs, setting.shares
+    )
+    plan = make_planner(planner, 10.0).plan(problem)
+    if not isinstance(plan, Plan):
+        raise Infeasible(plan.condition, f"policy '{planner}' has nothing to begin with: {plan.sentence}")
+    return plan.deployment
+
+
+def _reactive(centralised: bool) -> Callable[[Setting], VectorPolicy]:
+    core = Reactive(centralised)
+    return lambda setting: Reshaped(core, _planned(setting, core.name))
+
+
+def _exact(setting: Setting) -> VectorPolicy:
+    return Reshaped(Optimal(setting.dataflow), _planned(setting, "exact"))
+
+
+def _evolved(setting: Setting) -> VectorPolicy:
+    return Reshaped(Evolved(setting.dataflow), _planned(setting, "ga"))
+
+
+def _baseline(core: Core) -> Callable[[Setting], VectorPolicy]:
+    return lambda setting: Reshaped(core, sized_for(setting, setting.mean_rates()))
+
+
 POLICIES: Mapping[str, tuple[Callable[[Setting], VectorPolicy], str]] = {
     "static": (_static, "deployed once, for the mean rates"),
     "static-peak": (_static_peak, "deployed once, for a quarter more than the peak rates"),
     "threshold": (_threshold, "cores follow the utilisation of each task"),
+    "ce": (_reactive(True), "DYN's centralised heuristic at runtime (Alg. 2)"),
+    "sh": (_reactive(False), "DYN's sharded heuristic at runtime"),
+    "ga": (_evolved, "DYN's genetic algorithm, evolved anew every half hour"),
+    "exact": (_exact, "the optimum after every interval, with what changes cost"),
+    "ds2": (_baseline(Ds2()), "DS2: the parallelism that the sources' rates ask for"),
+    "flink": (_baseline(UtilisationTarget()), "a utilisation target for each task, as Flink's autoscaler"),
+    "cpu": (_baseline(CpuThresholds()), "more of all above 70 % CPU, less below 30 %"),
 }
 
 

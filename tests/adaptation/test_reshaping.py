@@ -1,0 +1,195 @@
+"""Policies that place instances: what they may never do, what they do for whom, and what practitioners' do beside them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+import numpy as np
+import pytest
+
+from headgate.adaptation.baselines import CpuThresholds, Ds2, UtilisationTarget
+from headgate.adaptation.optimal import Optimal
+from headgate.adaptation.reactive import Core, Reactive
+from headgate.adaptation.reshaping import emptied, fewer, more, towards
+from headgate.adaptation.situation import Situation
+from headgate.bench.dynamic import linear_road, varying_setting
+from headgate.errors import BadValue
+from headgate.model.vm_class import Cloud, VmClass
+from headgate.service.policies import POLICIES, make_policy
+from headgate.simulation.dataflow.reshaped import Reshaped
+from headgate.simulation.dataflow.setting import Setting
+from headgate.simulation.dataflow.shape import Shape
+from headgate.simulation.dataflow.simulator import Simulator, simulate
+from headgate.simulation.rates import Constant, RandomWalk, Rate
+
+ROAD = linear_road(50.0)
+RATES: dict[str, Rate] = {"reports": RandomWalk(50.0), "weather": Constant(0.5)}
+ADAPTIVE = [name for name in POLICIES if name not in ("static", "static-peak", "threshold", "ga")]
+
+
+def _setting(hours: float = 3.0, counts_queues: bool = False) -> Setting:
+    return replace(varying_setting(ROAD, RATES, hours, 120.0), counts_queues=counts_queues)
+
+
+def _situation(cores: list[list[int]], left_s: list[float], omega: float = 0.9, rate: float = 50.0) -> Situation:
+    """Machines of two cores on which reports (1) and congestion (2) of Linear Road have so many."""
+    shape = Shape.of(ROAD)
+    placed = np.zeros((len(cores), shape.tasks), dtype=np.int64)
+    for row, counts in enumerate(cores):
+        placed[row, : len(counts)] = counts
+    external = np.zeros(shape.tasks)
+    external[shape.place("reports")] = rate
+    external[shape.place("weather")] = rate / 100
+    return Situation(
+        shape,
+        Cloud("two", (VmClass("two", 2, 2.0, 1000, Decimal("0.24")),)),
+        ROAD.service_level,
+        120.0,
+        omega,
+        external,
+        np.zeros(shape.tasks),
+        np.zeros(shape.tasks, dtype=np.int64),
+        np.zeros(len(cores), dtype=np.int64),
+        np.full(len(cores), 2.0),
+        placed,
+        np.array(left_s),
+    )
+
+
+@dataclass
+class _Watched:
+    """A policy whose every decision is looked at."""
+
+    policy: Reshaped
+    name: str = "watched"
+    every: int | None = 1
+
+    def begin(self, simulator: Simulator) -> None:
+        self.policy.begin(simulator)
+
+    def decide(self, simulator: Simulator) -> None:
+        held = {(int(n), k) for n, k in self._machines(simulator)}
+        decided = len(simulator.decisions)
+        self.policy.decide(simulator)
+        assert (simulator.fleet.free_cores(0) >= 0).all()
+        assert (simulator.fleet.placed >= 0).all()
+        gone = held - {(int(n), k) for n, k in self._machines(simulator)}
+        for number, _ in gone:
+            acquired = next(b.acquired_s for b in simulator.fleet.booked(simulator.now_s) if b.number == number)
+            held_s = simulator.now_s - acquired
+            assert simulator.setting.cloud.billing.paid_until_s(held_s) - held_s < simulator.setting.interval_s
+        costly = simulator.shape.cost_s[np.arange(simulator.shape.tasks), simulator.active[0]] > 0
+        cores = simulator.fleet.placed[0].sum(axis=0)
+        assert (cores[costly] > 0).all()
+        kinds = {type(each.what).__name__ for each in simulator.decisions[decided:]}
+        if isinstance(self.policy.core, Reactive) and "SwitchAlternate" in kinds:
+            assert kinds <= {"SwitchAlternate", "ReleaseMachine"}
+
+    @staticmethod
+    def _machines(simulator: Simulator) -> list[tuple[int, int]]:
+        slots = simulator.fleet.working(0, simulator.now_s)
+        return [(int(simulator.fleet.number[0, s]), int(simulator.fleet.kind[0, s])) for s in slots]
+
+
+@pytest.mark.parametrize("name", ADAPTIVE)
+def test_cores_are_never_given_twice_and_paid_hours_never_thrown_away(name: str) -> None:
+    setting = _setting(0.5 if name == "exact" else 1.5)
+    policy = make_policy(name, setting)
+    assert isinstance(policy, Reshaped)
+    run = simulate(setting, _Watched(policy))
+    assert run.summary().omega > 0.7
+    assert float(run.bill()) == pytest.approx(run.mu[-1, 0])
+
+
+def test_replications_do_not_know_of_each_other() -> None:
+    one = _setting(1.0)
+    many = replace(one, replications=3)
+    alone, together = (simulate(each, make_policy("ce", each)) for each in (one, many))
+    assert np.array_equal(alone.omega[:, 0], together.omega[:, 0])
+    assert np.array_equal(alone.mu[:, 0], together.mu[:, 0])
+    assert not np.array_equal(together.omega[:, 0], together.omega[:, 1])
+
+
+def test_the_instance_on_the_machine_that_is_paid_least_long_goes_first() -> None:
+    rows = [[1, 1], [0, 0, 2], [0, 0, 2], [0, 0, 2], [0, 0, 0, 1, 1], [0, 0, 0, 0, 0, 1, 1], [0, 0, 0, 0, 0, 0, 0, 1]]
+    now = _situation(rows, [3000.0, 3000.0, 100.0, 3000.0, 3000.0, 3000.0, 3000.0], rate=3.0)
+    fewer(now, 0.8)
+    assert now.placed[2].sum() == 0, "the machine whose hour is nearly over"
+    assert now.to_release().tolist() == [2]
+    congestion = now.shape.place("congestion")
+    assert now.placed[:, congestion].sum() == 2, "3.6 of power at 0.8 are two cores of 2"
+
+
+def test_more_uses_free_cores_before_it_buys() -> None:
+    now = _situation([[1, 1], [0, 1], [0, 0]], [3000, 3000, 3000], rate=2.0)
+    now.placed[2] = 0
+    machines = len(now.kind)
+    more(now, 0.8)
+    assert (now.placed[:3].sum(axis=1) == 2).all()
+    assert len(now.kind) > machines
+    assert (now.placed.sum(axis=1) <= 2).all()
+
+
+def test_machines_are_emptied_into_free_cores() -> None:
+    now = _situation([[1], [0, 1], [0, 0, 1]], [60, 3000, 60])
+    emptied(now)
+    assert now.placed[:, :3].tolist() == [[0, 0, 0], [1, 1, 0], [0, 0, 1]]
+    assert now.to_release().tolist() == [0]
+
+
+def test_towards_stays_between_its_bounds() -> None:
+    now = _situation([[2], [2], [2]], [3000, 3000, 100])
+    low = np.array([4.0, 3.0, 0.5, 0, 0, 0, 0, 0])
+    towards(now, low, low + 2.0)
+    assert (now.power >= low).all()
+    assert (now.power <= low + 2.0).all()
+
+
+def test_alternates_follow_the_band() -> None:
+    for omega, wanted in ((0.5, 1), (0.8, 0), (1.0, 0)):
+        now = _situation([[1, 1], [0, 1], [2, 0]] + [[0, 0, 2]] * 12, [3000.0] * 15, omega)
+        Reactive(alternates_every=1).decide(now, 1)
+        assert now.active[now.shape.place("congestion")] == wanted
+    now = _situation([[1, 1]] + [[0, 0, 2]] * 40, [3000.0] * 41, 1.0)
+    now.active[now.shape.place("congestion")] = 1
+    Reactive(centralised=False, alternates_every=1).decide(now, 1)
+    assert now.active[now.shape.place("congestion")] in (0, 1)
+
+
+@pytest.mark.parametrize("core", [Ds2(), UtilisationTarget(), CpuThresholds()])
+def test_baselines_follow_the_rate(core: Core) -> None:
+    few = _situation([[1, 1]] + [[0, 0, 2]] * 12, [3000.0] * 13, rate=200.0)
+    before = few.power.sum()
+    core.decide(few, 1)
+    assert few.power.sum() > before
+    many = _situation([[1, 1]] + [[0, 0, 2]] * 60, [3000.0] * 61, rate=5.0)
+    before = many.power.sum()
+    core.decide(many, 1)
+    assert many.power.sum() < before
+    assert (many.power[many.cost > 0] > 0).sum() >= 3
+
+
+def test_ds2_asks_for_what_the_rates_ask_for() -> None:
+    now = _situation([[1, 1]], [3000.0])
+    Ds2().decide(now, 1)
+    wanted = now.achievable() * now.cost
+    assert (now.power >= wanted - 1e-9).all()
+    assert (now.power <= wanted + 4.0).all()
+
+
+def test_what_is_running_stays_unless_moving_pays() -> None:
+    """At a constant rate on machines as rated, the optimum changes nothing after it has begun."""
+    setting = Setting(
+        ROAD, _setting().cloud, {"reports": Constant(50.0), "weather": Constant(0.5)}, 10, counts_queues=False
+    )
+    policy = make_policy("exact", setting)
+    assert isinstance(policy, Reshaped)
+    run = simulate(setting, replace(policy, core=Optimal(ROAD, margin=0.0)))
+    assert run.summary().changes_per_day < 24 * 30
+    assert run.omega.min() >= 0.8 - 1e-6
+
+
+def test_a_band_that_cannot_be() -> None:
+    with pytest.raises(BadValue, match="a target of 0.7 with a band of 0.5"):
+        UtilisationTarget(band=0.5)
