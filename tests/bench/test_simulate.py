@@ -5,6 +5,9 @@ from __future__ import annotations
 import time
 import tracemalloc
 
+import pytest
+
+from headgate.bench import simulate_spark
 from headgate.bench.dynamic import linear_road, varying_setting
 from headgate.bench.simulate import _simulated
 from headgate.service.policies import make_policy
@@ -42,3 +45,11 @@ def test_memory_grows_no_faster_than_replications() -> None:
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] / peaks[0] < 4.4
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_live_run_and_its_replay_are_alike() -> None:
+    figures = simulate_spark.run(1, print).figures
+    assert figures["rows_behind_max"] > 1_000, "rows piled up"
+    assert figures["spark_gap"] <= 0.15, figures
