@@ -1,4 +1,4 @@
-"""Policies that place instances: what they may never do, what they do for whom, and what practitioners' do beside them."""
+"""Policies that place instances: what they may never do, what they do for whom, and the baselines beside them."""
 
 from __future__ import annotations
 
@@ -191,5 +191,5 @@ def test_what_is_running_stays_unless_moving_pays() -> None:
 
 
 def test_a_band_that_cannot_be() -> None:
-    with pytest.raises(BadValue, match="a target of 0.7 with a band of 0.5"):
+    with pytest.raises(BadValue, match=r"a target of 0\.7 with a band of 0\.5"):
         UtilisationTarget(band=0.5)
