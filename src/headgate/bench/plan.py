@@ -180,7 +180,7 @@ def _scale(seed: int, progress: Progress) -> Part:
     for rate in (5.0, 10.0, 50.0, 200.0, 1_000.0, 2_000.0, 4_000.0, 8_000.0):
         problem = _problem(rate)
         for name in ("exact", "ce", "sh", "ga", "br"):
-            if name == "br" and rate > 10.0:
+            if name == "br" and rate > 50.0:
                 continue
             progress(f"planning, {rate:g} messages/s, {name}")
             took = []

@@ -145,4 +145,6 @@ def _scale(samples: Any, path: Path) -> Path:
     right.set_title("cost saved by alternates, % (as Fig. 7c)", loc="left", fontsize=10)
     if saved:
         right.legend(frameon=False, fontsize=8)
+    for axes, there in ((left, rows), (middle, rows), (right, saved)):
+        axes.set_visible(bool(there))
     return _finish(figure, path)
