@@ -1,4 +1,4 @@
-"""Policies that place instances: what they may never do, what they do for whom, and what practitioners' do beside them."""
+"""Policies that place instances: what they may never do, what they do for whom, and the baselines beside them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from headgate.adaptation.baselines import CpuThresholds, Ds2, UtilisationTarget
 from headgate.adaptation.optimal import Optimal
+from headgate.adaptation.placing import Placing
 from headgate.adaptation.reactive import Core, Reactive
 from headgate.adaptation.reshaping import emptied, fewer, more, towards
 from headgate.adaptation.situation import Situation
@@ -17,6 +18,7 @@ from headgate.bench.dynamic import linear_road, varying_setting
 from headgate.errors import BadValue
 from headgate.model.vm_class import Cloud, VmClass
 from headgate.service.policies import POLICIES, make_policy
+from headgate.simulation.dataflow.policies import EachReplication
 from headgate.simulation.dataflow.reshaped import Reshaped
 from headgate.simulation.dataflow.setting import Setting
 from headgate.simulation.dataflow.shape import Shape
@@ -191,5 +193,22 @@ def test_what_is_running_stays_unless_moving_pays() -> None:
 
 
 def test_a_band_that_cannot_be() -> None:
-    with pytest.raises(BadValue, match="a target of 0.7 with a band of 0.5"):
+    with pytest.raises(BadValue, match=r"a target of 0\.7 with a band of 0\.5"):
         UtilisationTarget(band=0.5)
+
+
+@pytest.mark.parametrize("core", [Reactive(), Reactive(centralised=False), Ds2()])
+@pytest.mark.parametrize("counts_queues", [False, True])
+def test_both_doors_lead_to_the_same(core: Core, counts_queues: bool) -> None:
+    """A policy on observations, which has to infer what came in, does what the one on the simulator's arrays does."""
+    setting = _setting(2.0, counts_queues)
+    lean = make_policy("ce", setting)
+    assert isinstance(lean, Reshaped)
+
+    def placing() -> Placing:
+        return Placing(core, ROAD, setting.cloud, lean.deployment, setting.interval_s, counts_queues)
+
+    through_arrays = simulate(setting, Reshaped(core, lean.deployment))
+    through_actions = simulate(setting, EachReplication(placing))
+    assert through_actions.omega.mean() == pytest.approx(through_arrays.omega.mean(), abs=0.02)
+    assert through_actions.mu[-1, 0] == pytest.approx(through_arrays.mu[-1, 0], rel=0.05)

@@ -38,7 +38,7 @@ class Optimal:
     margin: float = 0.02
     switch_gain: float = 0.002
     new_costs: float = 2.0
-    time_limit_s: float = 1.0
+    time_limit_s: float = 0.3
     name: str = "exact"
 
     def decide(self, now: Situation, turn: int) -> None:
@@ -90,7 +90,7 @@ class Optimal:
         for allowed in [stay, *(combinations_of(problem) or [])]:
             rates = rates_with(problem, allowed, min)
             program = Program(problem, goal, allowed, rates, rates, whole=whole, most=most)
-            found = program.solved(self.time_limit_s, 5e-4)
+            found = program.solved(self.time_limit_s, 1e-3)
             if found.objective is None:
                 continue
             gain = 0.0 if best is None else self.switch_gain

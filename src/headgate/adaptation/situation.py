@@ -1,4 +1,4 @@
-"""What a policy that places instances knows when it decides, as arrays: machines, who has their cores, what comes in."""
+"""What a policy that places instances knows when it decides, as arrays: machines, their cores, what comes in."""
 
 from __future__ import annotations
 

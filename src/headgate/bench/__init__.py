@@ -15,6 +15,8 @@ from headgate.bench import (
     drs_plots,
     model,
     observe,
+    plan,
+    plan_plots,
     queueing,
     runtime,
     scale,
@@ -55,6 +57,13 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     ),
     "model": Benchmark("model", "Reading, checking and signing dataflows of 1,000 to 100,000 tasks.", model.run),
     "observe": Benchmark("observe", "What measuring costs while dataflows run, and how true it is.", observe.run),
+    "plan": Benchmark(
+        "plan",
+        "How good plans are, how quickly they are made, and what adapting them brings.",
+        plan.run,
+        plan_plots.plot,
+        plan.PARTS,
+    ),
     "queueing": Benchmark(
         "queueing", "How near queueing models come to simulation, and how quick both are.", queueing.run
     ),

@@ -2,7 +2,8 @@
 
 ``lrb_static_s`` is Linear Road for 12 hours in intervals of 2 minutes at 8,000 messages a second, on machines that vary
 as EC2's did, under a deployment that stays; ``lrb_threshold_s`` the same under a policy that decides after every
-interval, through the protocol that Spark answers too. ``pe_steps_per_s`` counts a task in an interval of a replication
+interval, through the protocol that Spark answers too, and ``lrb_ce_s`` under DYN's CE, which decides on arrays and
+begins with a plan. ``pe_steps_per_s`` counts a task in an interval of a replication
 as one: 1,000 replications of ten stages of three tasks, 12 hours in intervals of 5 minutes, from the setting to the
 result. Times are medians of CPU seconds (all of it is one thread's work), after a first run that compiles. How near a
 simulation comes to a live run is measured on Spark (:mod:`headgate.bench.simulate_spark`).
@@ -73,6 +74,14 @@ def _linear_road(seed: int, progress: Progress) -> tuple[dict[str, Any], dict[st
     began = time.process_time()
     adapted = once("threshold")
     slow = time.process_time() - began
+    progress("Linear Road, CE, compiling")
+    once("ce", 0.2)
+    planned_s = []
+    for turn in range(ROUNDS):
+        progress(f"Linear Road, CE, round {turn + 1} of {ROUNDS}")
+        began = time.process_time()
+        planned = once("ce")
+        planned_s.append(time.process_time() - began)
     figures = {
         "lrb_static_s": statistics.median(took),
         "lrb_static_cores": int(run.cores[0, 0]),
@@ -80,8 +89,11 @@ def _linear_road(seed: int, progress: Progress) -> tuple[dict[str, Any], dict[st
         "lrb_threshold_s": slow,
         "lrb_threshold_cores_max": int(adapted.cores.max()),
         "lrb_threshold_omega": float(adapted.omega.mean()),
+        "lrb_ce_s": statistics.median(planned_s),
+        "lrb_ce_cores_max": int(planned.cores.max()),
+        "lrb_ce_omega": float(planned.omega.mean()),
     }
-    return figures, {"lrb_static_s": took, "lrb_threshold_s": [slow]}
+    return figures, {"lrb_static_s": took, "lrb_threshold_s": [slow], "lrb_ce_s": planned_s}
 
 
 def _stages(seed: int, replications: int) -> Setting:

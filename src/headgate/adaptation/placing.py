@@ -1,0 +1,137 @@
+"""The other door: a core that decides on arrays, as a policy on observations, for clusters that can place instances."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from headgate.adaptation.cluster import AcquireMachine, Action, PlaceInstances, ReleaseMachine, SwitchAlternate
+from headgate.adaptation.reactive import Core
+from headgate.adaptation.situation import Situation
+from headgate.adaptation.static import deploying
+from headgate.model.dataflow import Dataflow
+from headgate.model.deployment import Deployment
+from headgate.model.observation import Observation, WorkerObservation
+from headgate.model.vm_class import Cloud
+from headgate.simulation.dataflow.shape import Floats, Ints, Shape
+
+__all__ = ["Placing"]
+
+
+@dataclass(slots=True)
+class Placing:
+    """Brings a deployment about, then lets a core reshape it after every observation.
+
+    What came in is what was processed and what waits more than before; relative throughput is what the outputs
+    processed over what they could have been given.
+    """
+
+    core: Core
+    dataflow: Dataflow
+    cloud: Cloud
+    deployment: Deployment
+    period_s: float = 120.0
+    """Seconds until the next decision."""
+
+    counts_queues: bool = True
+    name: str = ""
+    _shape: Shape = field(init=False, repr=False)
+    _waited: Floats | None = field(default=None, repr=False)
+    _turn: int = 0
+
+    def __post_init__(self) -> None:
+        self._shape = Shape.of(self.dataflow)
+        self.name = self.name or self.core.name
+
+    def decide(self, observed: Observation) -> Sequence[Action]:
+        if self._waited is None:
+            self._waited = np.zeros(self._shape.tasks)
+            return deploying(self.deployment, observed)
+        self._turn += 1
+        now = self._situation(observed)
+        before, active = now.placed.copy(), now.active.copy()
+        self.core.decide(now, self._turn)
+        return self._actions(observed, now, before, active)
+
+    def _situation(self, observed: Observation) -> Situation:
+        shape = self._shape
+        place = {str(name): index for index, name in enumerate(shape.names)}
+        machine = {worker.machine: row for row, worker in enumerate(observed.workers)}
+        placed = np.zeros((len(machine), shape.tasks), dtype=np.int64)
+        active = np.zeros(shape.tasks, dtype=np.int64)
+        processed, waits = np.zeros(shape.tasks), np.zeros(shape.tasks)
+        for task in observed.tasks:
+            index = place[task.name]
+            active[index] = shape.alternates[index].index(task.alternate)
+            processed[index], waits[index] = task.rows_in, task.rows_waiting or 0.0
+            for name, cores in task.placed:
+                if name in machine:
+                    placed[machine[name], index] = cores
+        waited, self._waited = self._waited, waits
+        assert waited is not None
+        seconds = max(observed.seconds, 1e-9)
+        external = np.zeros(shape.tasks)
+        sources = list(shape.sources)
+        external[sources] = np.maximum(processed + waits - waited, 0.0)[sources] / seconds
+        late = waits / seconds if self.counts_queues else np.zeros(shape.tasks)
+        situation = Situation(
+            shape,
+            self.cloud,
+            self.dataflow.service_level,
+            self.period_s,
+            1.0,
+            external,
+            late,
+            active,
+            np.array([self.cloud.place(worker.vm_class or "") for worker in observed.workers], dtype=np.int64),
+            np.array([self._speed(worker) for worker in observed.workers]),
+            placed,
+            np.array([self._left_s(worker, observed.ended) for worker in observed.workers]),
+        )
+        situation.omega = self._omega(situation, processed / seconds, waited / seconds)
+        return situation
+
+    def _omega(self, now: Situation, processed: Floats, waited: Floats) -> float:
+        late = now.waiting
+        now.waiting = waited if self.counts_queues else np.zeros_like(waited)
+        could = now.achievable()
+        now.waiting = late
+        ends = list(now.shape.outputs)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.where(could[ends] > 0, np.minimum(processed[ends] / could[ends], 1.0), 1.0)
+        return float(share.mean())
+
+    def _speed(self, worker: WorkerObservation) -> float:
+        rated = self.cloud.vm_class(worker.vm_class or "").core_power
+        return worker.speed if worker.ready and worker.speed is not None else rated
+
+    def _left_s(self, worker: WorkerObservation, now_s: float) -> float:
+        if worker.acquired is None:
+            return 0.0
+        held_s = now_s - worker.acquired
+        return self.cloud.billing.paid_until_s(held_s) - held_s
+
+    def _actions(self, observed: Observation, now: Situation, before: Ints, active: Ints) -> list[Action]:
+        signature = {task.name: task.task for task in observed.tasks}
+        tasks = [signature[str(name)] for name in now.shape.names]
+        machines = [worker.machine for worker in observed.workers]
+        actions: list[Action] = [
+            SwitchAlternate(tasks[task], now.shape.alternates[task][int(now.active[task])])
+            for task in np.flatnonzero(now.active != active).tolist()
+        ]
+        difference = now.placed[: now.held] - before
+        for changed in (np.argwhere(difference < 0), np.argwhere(difference > 0)):
+            actions += [
+                PlaceInstances(tasks[task], machines[row], int(now.placed[row, task])) for row, task in changed.tolist()
+            ]
+        actions += [ReleaseMachine(machines[row]) for row in now.to_release().tolist()]
+        for row in range(now.held, len(now.kind)):
+            name = f"new-{row}"
+            actions.append(AcquireMachine(now.cloud.classes[int(now.kind[row])].name, name))
+            actions += [
+                PlaceInstances(tasks[task], name, int(now.placed[row, task]))
+                for task in np.flatnonzero(now.placed[row]).tolist()
+            ]
+        return actions
