@@ -71,6 +71,9 @@ class Fusion:
         self._frames: list[FusedFrame] = []
         self._places: list[tuple[Signature, Side, FusedFrame, Place]] = []
         self._rows: dict[tuple[str, str], list[_Rows]] = {}
+        self._read: set[Signature] = set()
+        """The tasks whose rows leave."""
+
         self._branching, self._before_frames = _branching(plan, fragment)
 
     def source(self, signature: str, frame: DataFrame) -> None:
@@ -133,6 +136,7 @@ class Fusion:
     def put(self, feeds: Sequence[Feed], output: Output, names: Sequence[str] | None = None) -> None:
         """Let the rows of some streams leave as one output; ``names`` gives the order of columns where it matters."""
         for feed in feeds:
+            self._read.add(feed.source)
             for rows in self._rows.get((feed.source, feed.source_port), ()):
                 column = rows.column
                 reordered = names is not None and tuple(names) != rows.names
@@ -250,8 +254,22 @@ class Fusion:
         """The rows into tasks and out of them, once the job has run and has staged so many rows of each output."""
         known = values((count for frame in self._frames for some in frame.counts.values() for count in some), staged)
         found: RowCounts = Counter()
+        runs = self._leading_out()
         for task, side, frame, place in self._places:
-            found[task, side] += next((known[count] for count in frame.counts[place] if count in known), 0)
+            rows = next((known[count] for count in frame.counts[place] if count in known), 0)
+            # What leads nowhere is not run, though its rows may have been counted where they come from.
+            found[task, side] += rows if task in runs else 0
+        return found
+
+    def _leading_out(self) -> set[Signature]:
+        """The tasks whose rows leave, or reach one whose rows do; and what the fragment begins with."""
+        found: set[Signature] = set()
+        waiting = [*self._read, *self.fragment.roots]
+        while waiting:
+            task = waiting.pop()
+            if task not in found and task in self.plan.tasks:
+                found.add(task)
+                waiting += [feed.source for feed in self.plan.tasks[task].feeds]
         return found
 
     def _new(self, base: DataFrame, names: Sequence[str], store: bool = False) -> _Rows:
