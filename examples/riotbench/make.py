@@ -58,7 +58,7 @@ WORKS = {
     "taxi": {
         "features": ["trip_time_in_secs", "trip_distance"],
         "target": "fare_amount",
-        "label": "case when fare_amount / trip_distance > 4 then 'Bad' when fare_amount > 12 then 'Good' "
+        "label": "case when try_divide(fare_amount, trip_distance) > 4 then 'Bad' when fare_amount > 12 then 'Good' "
         "else 'VeryGood' end",
         "threshold": "case when trip_distance < 1.7 then 'Bad' when trip_distance > 4 then 'Good' else 'VeryGood' end",
     },
