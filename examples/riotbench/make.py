@@ -52,14 +52,15 @@ WORKS = {
     "city": {
         "features": ["temperature", "humidity", "dust"],
         "target": "airquality_raw",
-        "label": "case when airquality_raw > 60 then 'Bad' when airquality_raw > 45 then 'Good' else 'VeryGood' end",
+        "label": "case when airquality_raw > 60 then 'Bad' when airquality_raw > 45 then 'Good' "
+        "when airquality_raw is not null then 'VeryGood' end",
         "threshold": "case when dust > 1300 then 'Bad' when dust > 550 then 'Good' else 'VeryGood' end",
     },
     "taxi": {
         "features": ["trip_time_in_secs", "trip_distance"],
         "target": "fare_amount",
-        "label": "case when fare_amount / trip_distance > 4 then 'Bad' when fare_amount > 12 then 'Good' "
-        "else 'VeryGood' end",
+        "label": "case when try_divide(fare_amount, trip_distance) > 4 then 'Bad' when fare_amount > 12 then 'Good' "
+        "when fare_amount is not null then 'VeryGood' end",
         "threshold": "case when trip_distance < 1.7 then 'Bad' when trip_distance > 4 then 'Good' else 'VeryGood' end",
     },
     "fitness": {
@@ -279,7 +280,7 @@ def stats(data):
 
 
 def train(data):
-    """SOURCE_TIMER, ATR; MLT; ANN (class label), DTT; ABU. What ATR asks is filled by a source of its own."""
+    """SOURCE_TIMER, ATR; MLT; ANN (class label), DTT; ABU. The table that ATR asks is filled by a source of its own."""
     work = WORKS[data]
     url = f"sqlite:///{OUT}/train_{data}.db"
     used = dict.fromkeys([*work["features"], work["target"], *(["label"] if data == "fitness" else [])])
@@ -288,7 +289,13 @@ def train(data):
     return [
         source(data, 100, 0.01),
         parse(data),
-        {"id": "columns", "type": "select", "config": {"columns": table}, "inputs": ["parse"]},
+        {
+            "id": "in_range",  # what is far off would pull every line to itself
+            "type": "range_filter",
+            "config": {"ranges": RANGES[data], "outside": "null"},
+            "inputs": ["parse"],
+        },
+        {"id": "columns", "type": "select", "config": {"columns": table}, "inputs": ["in_range"]},
         {"id": "history", "type": "write_table", "config": {"url": url, "table": "history"}, "inputs": ["columns"]},
         {"id": "timer", "type": "rate", "config": {"rows_per_s": 1}},
         {

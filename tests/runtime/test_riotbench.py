@@ -296,7 +296,10 @@ def _check_pred(classes: Table, errors: Table, city: City) -> None:
 
 def _check_train(told: list[dict[str, Any]], folder: Path, city: City) -> None:
     features, target = _trained(city)
-    whole = city.rows[city.rows["id"] < city.count // 100 * 100].dropna(subset=[*features, target]).sort_values("id")
+    clean = city.rows[city.rows["id"] < city.count // 100 * 100].sort_values("id")
+    for field, (low, high) in city.ranges.items():
+        clean = clean.assign(**{field: clean[field].where(clean[field].between(low, high))})
+    whole = clean.dropna(subset=[*features, target])
     batches = len(whole) // 300
     assert batches >= 1
     assert sum(row["path"].endswith(f"{city.data}_linear.json") for row in told) == batches

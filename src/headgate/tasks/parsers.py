@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -46,12 +47,12 @@ def parse_senml(options: ParseSenml) -> Work:
         times: list[int | None] = []
         rows: list[Sequence[Any]] = []
         nothing: list[Any] = [None] * len(names)
-        layout = _Layout(names, units)
+        layouts = _Layouts(names, units)
         for place, text in enumerate(_texts(batch, options.column)):
             try:
                 record = _record(text, options.longest)
                 time_ms = _time(record.get("bt"), limits, needs_time)
-                row = layout.values(record["e"])
+                row = layouts.values(record["e"])
                 for at in required:
                     if row[at] is None or row[at] == "":
                         raise ValueError(f"it lacks {names[at]}")
@@ -69,34 +70,60 @@ def parse_senml(options: ParseSenml) -> Work:
     return work
 
 
+@dataclass(frozen=True, slots=True)
 class _Layout:
-    """Where fields are in a record: records of one source have theirs in the same order."""
+    """Where the wanted fields are in records whose fields come in one order."""
+
+    at: list[tuple[int, str]]
+    """The entry and the key of the value, for each wanted field that is there."""
+
+    order: list[int | None] | None
+    """For each wanted field its place among those that are there; ``None`` if all are."""
+
+    units_at: list[int]
+    units: list[str]
+
+
+class _Layouts:
+    """Reads records; those of one source have their fields in few orders, and each is looked at once."""
 
     def __init__(self, names: Sequence[str], units: Sequence[str | None]) -> None:
         self._names = names
         self._units = units
-        self._known: dict[tuple[Any, ...], list[tuple[int, str] | None]] = {}
+        self._known: dict[tuple[Any, ...], _Layout] = {}
 
     def values(self, entries: list[dict[str, Any]]) -> list[Any]:
         """The values of the wanted fields."""
         named = tuple([entry["n"] for entry in entries])
-        found = self._known.get(named)
-        if found is None:
-            places = {name: place for place, name in enumerate(named)}
-            wanted = (places.get(name) for name in self._names)
-            found = [None if at is None else (at, _value_of(entries[at])) for at in wanted]
+        layout = self._known.get(named)
+        if layout is None:
+            layout = self._laid_out(named, entries)
             if len(self._known) < LAYOUTS:
-                self._known[named] = found
-        for place, unit in enumerate(self._units):
-            if unit is not None and (at := found[place]) is not None:
-                given = entries[at[0]].get("u")
-                if given is None or given.strip() != unit:
-                    raise ValueError(f"{self._names[place]} is in {given!r}, not in {unit!r}")
-        return [None if at is None else self._value(entries[at[0]], at[1]) for at in found]
+                self._known[named] = layout
+        try:
+            if [entries[at]["u"] for at in layout.units_at] != layout.units:
+                self._check_units(entries, layout)
+            there = [entries[at][where] for at, where in layout.at]
+        except KeyError:
+            self._check_units(entries, layout)
+            there = [entries[at].get(_value_of(entries[at])) for at, _ in layout.at]
+        return there if layout.order is None else [None if at is None else there[at] for at in layout.order]
+
+    def _laid_out(self, named: Sequence[Any], entries: list[dict[str, Any]]) -> _Layout:
+        places = {name: place for place, name in enumerate(named)}
+        wanted = [places.get(name) for name in self._names]
+        at = [(place, _value_of(entries[place])) for place in wanted if place is not None]
+        counted = iter(range(len(at)))
+        order = None if len(at) == len(wanted) else [None if place is None else next(counted) for place in wanted]
+        united = [(p, unit) for p, unit in zip(wanted, self._units, strict=True) if p is not None and unit is not None]
+        return _Layout(at, order, [place for place, _ in united], [unit for _, unit in united])
 
     @staticmethod
-    def _value(entry: dict[str, Any], where: str) -> Any:
-        return entry[where] if where in entry else entry.get(_value_of(entry))
+    def _check_units(entries: list[dict[str, Any]], layout: _Layout) -> None:
+        for at, unit in zip(layout.units_at, layout.units, strict=True):
+            given = entries[at].get("u")
+            if given is None or given.strip() != unit:
+                raise ValueError(f"{entries[at]['n']} is in {given!r}, not in {unit!r}")
 
 
 def _value_of(entry: dict[str, Any]) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headgate.errors import InputError
 from headgate.model.schema import Schema
@@ -68,19 +69,19 @@ def typed(name: str, values: Sequence[Any], kind: pa.DataType, bad: Bad) -> pa.A
 
 
 def _floats(name: str, values: Sequence[Any], kind: pa.DataType, bad: Bad) -> pa.Array:
-    gone = None
+    """Most often they are all numbers, or all numbers written as texts, but for some that are missing."""
     try:
-        try:
-            found = np.fromiter(map(float, values), np.float64, len(values))  # most often all of them are numbers
-        except (ValueError, TypeError):
-            gone = np.fromiter((value in NOTHING for value in values), np.bool_, len(values))
-            there = (0.0 if value in NOTHING else float(value) for value in values)
-            found = np.fromiter(there, np.float64, len(values))
-    except (ValueError, TypeError):
-        return _one_by_one(name, values, kind, bad)
-    if not np.isfinite(found).all():
-        return _one_by_one(name, values, kind, bad)
-    return pa.array(found, kind, mask=gone)
+        found = pa.array(values, pa.float64() if not values or not _has_text(values) else pa.string()).cast(kind)
+        if pc.all(pc.is_finite(found)).as_py() is not False:
+            return found
+    except (pa.ArrowException, TypeError, ValueError):
+        pass
+    return _one_by_one(name, values, kind, bad)
+
+
+def _has_text(values: Sequence[Any]) -> bool:
+    """Whether the first value that is there is a text."""
+    return isinstance(next((value for value in values if value is not None), None), str)
 
 
 def _one_by_one(name: str, values: Sequence[Any], kind: pa.DataType, bad: Bad) -> pa.Array:
