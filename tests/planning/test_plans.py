@@ -126,7 +126,7 @@ def test_every_planner_plans_linear_road(name: str) -> None:
 
 def test_ten_stages_is_proven() -> None:
     problem = Problem.of(ten_stages(), catalogue("ec2-2013"), {f"s1{each}": 40.0 for each in "abc"})
-    best = Exact(time_limit_s=3.0).plan(problem)
+    best = Exact(time_limit_s=1.5).plan(problem)
     assert isinstance(best, Plan)
     check(problem, best)
     assert best.gap is not None

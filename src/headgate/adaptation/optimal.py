@@ -84,12 +84,12 @@ class Optimal:
     def _solved(self, problem: Problem, most: list[float], active: Ints) -> Solution | None:
         goal = goal_of(problem)
         # With a handful of machines, half of one matters.
-        whole = _is_small(problem, active)
+        whole, tiny = _is_small(problem, active), _is_small(problem, active, 20)
         stay = [[int(way)] for way in active]
         best: Solution | None = None
         for allowed in [stay, *(combinations_of(problem) or [])]:
             rates = rates_with(problem, allowed, min)
-            program = Program(problem, goal, allowed, rates, rates, whole=whole, most=most)
+            program = Program(problem, goal, allowed, rates, rates, whole, whole_instances=tiny, most=most)
             found = program.solved(self.time_limit_s, 1e-3)
             if found.objective is None:
                 continue
@@ -99,9 +99,9 @@ class Optimal:
         return best
 
 
-def _is_small(problem: Problem, active: Ints) -> bool:
-    """Whether it is a matter of single machines."""
-    return bool(problem.needed_power(active).sum() < 150 * max(each.core_power for each in problem.cloud.classes))
+def _is_small(problem: Problem, active: Ints, cores: int = 150) -> bool:
+    """Whether it is a matter of single machines, or even of single cores."""
+    return bool(problem.needed_power(active).sum() < cores * max(each.core_power for each in problem.cloud.classes))
 
 
 def posed(dataflow: Dataflow, now: Situation, cloud: Cloud, asked: float) -> Problem:

@@ -177,10 +177,10 @@ def _scale(seed: int, progress: Progress) -> Part:
     from headgate.planning.plan import Plan
 
     rows: list[dict[str, Any]] = []
-    for rate in (5.0, 10.0, 50.0, 200.0, 1_000.0, 2_000.0, 4_000.0, 8_000.0):
+    for rate in (5.0, 10.0, 20.0, 50.0, 200.0, 1_000.0, 2_000.0, 4_000.0, 8_000.0):
         problem = _problem(rate)
         for name in ("exact", "ce", "sh", "ga", "br"):
-            if name == "br" and rate > 50.0:
+            if name == "br" and rate > 20.0:
                 continue
             progress(f"planning, {rate:g} messages/s, {name}")
             took = []
@@ -221,7 +221,7 @@ def _random(seed: int, progress: Progress) -> Part:
     from headgate.planning.planners import make_planner
     from headgate.planning.problem import Problem
 
-    rows = []
+    rows: list[dict[str, Any]] = []
     for turn in range(2):
         flow = random_dataflow(seed + turn, 200, 3, 100_000.0)
         problem = Problem.of(flow, catalogue("ec2-2013"), random_rates(flow, 100_000.0))

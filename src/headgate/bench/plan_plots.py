@@ -64,9 +64,7 @@ def _static(samples: Any, path: Path) -> Path:
             at, ours, width * 0.9, color=COLOURS[name], label=f"{name}: Θ = {samples['static'][name]['theta']:.3f}"
         )
         late = [samples["static"][name]["omega_waiting"][case] for case in CASES]
-        axes.bar(
-            at, late, width * 0.45, color="white", alpha=0.65, label="" if place else "if what waits counts (light)"
-        )
+        axes.bar(at, late, width * 0.45, color="#e2e8f0", alpha=0.75, label="" if place else "if what waits counts")
         theirs = samples["paper_table_2"].get("br" if name == "exact" else name)
         if theirs:
             axes.plot(at, theirs[1:], "_", color="black", markersize=12, markeredgewidth=1.5)
@@ -119,32 +117,47 @@ def _adapted(rows: Sequence[dict[str, Any]], path: Path) -> Path:
 
 
 def _scale(samples: Any, path: Path) -> Path:
+    """The panels of Fig. 7 for which something was measured."""
     from matplotlib import pyplot
 
-    figure, (left, middle, right) = pyplot.subplots(1, 3, figsize=(12.5, 4.0))
     rows = samples.get("scale", [])
-    _lines(left, rows, "planner", "cpu_s")
-    left.set_yscale("log")
-    left.plot([8_000], [2.5], "*", color=COLOURS["ce"], markersize=9)
-    left.annotate("paper: CE, SH", (8_000, 2.5), ha="right", va="bottom", fontsize=8)
-    left.plot([8_000], [1_000], "*", color=COLOURS["ga"], markersize=9)
-    left.annotate("paper: GA, more than", (8_000, 1_000), ha="right", va="bottom", fontsize=8)
-    left.plot([50], [10_000], "*", color=COLOURS["br"], markersize=9)
-    left.annotate("paper: BR, more than", (50, 10_000), ha="left", va="bottom", fontsize=8)
-    left.set_title("CPU seconds to plan (as Fig. 7a)", loc="left", fontsize=10)
-    left.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(0.0, 0.86))
-    _lines(middle, rows, "planner", "cores")
-    middle.set_yscale("log")
-    middle.set_title("cores of the plan (as Fig. 7b)", loc="left", fontsize=10)
     saved = [dict(row, percent=100 * row["saved"]) for row in samples.get("alternates", [])]
-    _lines(right, saved, "policy", "percent")
-    right.axhspan(6.9, 27.5, color="#94a3b8", alpha=0.2)
-    right.annotate(
-        "the paper's range", (0.98, 26), xycoords=("axes fraction", "data"), ha="right", va="top", fontsize=8
-    )
-    right.set_title("cost saved by alternates, % (as Fig. 7c)", loc="left", fontsize=10)
-    if saved:
-        right.legend(frameon=False, fontsize=8)
-    for axes, there in ((left, rows), (middle, rows), (right, saved)):
-        axes.set_visible(bool(there))
+    panels = [panel for panel, there in ((_seconds, rows), (_cores, rows), (_saved, saved)) if there]
+    figure, axes = pyplot.subplots(1, len(panels), figsize=(4.2 * len(panels), 4.0), squeeze=False)
+    for panel, place in zip(panels, axes[0], strict=True):
+        panel(place, saved if panel is _saved else rows)
     return _finish(figure, path)
+
+
+def _seconds(axes: Any, rows: Sequence[dict[str, Any]]) -> None:
+    _lines(axes, rows, "planner", "cpu_s")
+    axes.set_yscale("log")
+    for name, told, rate, seconds in (
+        ("ce", "paper: CE, SH", 8_000, 2.5),
+        ("ga", "paper: GA, more than", 8_000, 1_000),
+        ("br", "paper: BR, more than", 50, 10_000),
+    ):
+        axes.plot([rate], [seconds], "*", color=COLOURS[name], markersize=9)
+        below = name == "ce"
+        at, va = (seconds * (0.7 if below else 1.3), "top" if below else "bottom")
+        axes.annotate(told, (rate, at), ha="left" if name == "br" else "right", va=va, fontsize=8)
+    axes.set_ylim(top=60_000)
+    axes.set_title("CPU seconds to plan (as Fig. 7a)", loc="left", fontsize=10)
+    axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(0.0, 0.84))
+
+
+def _cores(axes: Any, rows: Sequence[dict[str, Any]]) -> None:
+    _lines(axes, rows, "planner", "cores")
+    axes.set_yscale("log")
+    axes.set_title("cores of the plan (as Fig. 7b)", loc="left", fontsize=10)
+
+
+def _saved(axes: Any, rows: Sequence[dict[str, Any]]) -> None:
+    _lines(axes, rows, "policy", "percent")
+    axes.axhspan(6.9, 27.5, color="#94a3b8", alpha=0.2)
+    axes.annotate(
+        "the paper's range", (0.98, 7.5), xycoords=("axes fraction", "data"), ha="right", va="bottom", fontsize=8
+    )
+    axes.set_title("cost saved by alternates, % (as Fig. 7c)", loc="left", fontsize=10)
+    axes.set_ylim(bottom=0)
+    axes.legend(frameon=False, fontsize=8, loc="lower left")

@@ -80,6 +80,9 @@ class Program:
     whole: bool = True
     """Whether counts are whole numbers; otherwise the optimum is an upper bound, quickly found."""
 
+    whole_instances: bool = True
+    """Whether that holds for instances too, and not for machines alone."""
+
     most: Sequence[float] | None = None
     """How many machines of each class can be had, if not any number."""
 
@@ -132,7 +135,9 @@ class Program:
                 if not settled:
                     self._z[task, way] = self._column(0.0, 0.0, 1.0)
             for group in range(len(self.powers)):
-                self._n[task, group] = self._column(-self.goal.per_core, 0.0, np.inf, self.whole)
+                self._n[task, group] = self._column(
+                    -self.goal.per_core, 0.0, np.inf, self.whole and self.whole_instances
+                )
         for kind, each in enumerate(problem.cloud.classes):
             worth = -self.goal.per_money * float(each.price_per_h)
             self._m.append(self._column(worth, 0.0, np.inf if self.most is None else self.most[kind], self.whole))
