@@ -103,7 +103,8 @@ def _planetlab(folder: Path) -> list[Workload]:
     path = folder / "planetlab_cpu" / "planetlab_20110303_200vms.csv.gz"
     if not path.exists():
         raise FileNotFoundError(2, "", str(path))
-    return [Workload("planetlab", np.array([100 - each.values for each in traces_of(read_csv_columns(path), path.name)]))]
+    traces = traces_of(read_csv_columns(path), path.name)
+    return [Workload("planetlab", np.array([100 - each.values for each in traces]))]
 
 
 def _credits(folder: Path) -> list[Workload]:

@@ -39,7 +39,7 @@ class ArrayModel:
 
 
 class Recent:
-    """Which of several settings has lately forecast best: discounted absolute errors at some horizons, series × settings.
+    """Which of several settings has lately forecast best: discounted absolute errors, series × settings.
 
     Settings are chosen by what is asked of them: errors one step, half the horizon and the whole horizon ahead.
     """
@@ -59,7 +59,7 @@ class Recent:
 
     def best(self) -> npt.NDArray[np.intp]:
         """The best setting of each series; the first of equals."""
-        return np.argmin(self.sums, axis=1)
+        return np.asarray(np.argmin(self.sums, axis=1))
 
 
 def damped_sums(damping: Floats, steps: int) -> Floats:

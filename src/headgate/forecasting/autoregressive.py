@@ -2,9 +2,9 @@
 
     y_t = w₀ + w₁ y_{t−1} + ... + w_p y_{t−p} + w_s y_{t−season} + e
 
-Weights minimise discounted squares of errors plus ``ridge`` times the series' variance times squares of what they differ
-by from the naive forecast's (w₁ = 1, the others 0): with little to learn from, the forecast is the last value. Errors
-that are far off count less. What is several steps ahead is forecast from forecasts.
+Weights minimise discounted squares of errors plus ``ridge`` times the series' variance times squares of what they
+differ by from the naive forecast's (w₁ = 1, the others 0): with little to learn from, the forecast is the last value.
+Errors that are far off count less. What is several steps ahead is forecast from forecasts.
 
 Reference: A. E. Hoerl and R. W. Kennard 1970, *Ridge regression*; the discount of recursive least squares.
 """
@@ -31,15 +31,15 @@ FAR = 6.0
 class Autoregressive:
     """Autoregression on the last ``order`` values, and a season ago if there is a season."""
 
-    order: int = 8
+    order: int = 4
     season: int = 0
     ridge: float = 1.0
     memory: float = 1_000.0
 
     def __post_init__(self) -> None:
         if self.order < 1 or self.season < 0 or not self.ridge > 0 or self.memory < 2:
-            told = f"order, season, ridge and memory are {self.order}, {self.season}, {self.ridge:g} and {self.memory:g}"
-            raise BadValue(told, "at least 1 and 0, above 0, and at least 2")
+            told = f"{self.order}, {self.season}, {self.ridge:g} and {self.memory:g}"
+            raise BadValue(f"order, season, ridge and memory are {told}", "at least 1 and 0, above 0, and at least 2")
 
     @property
     def name(self) -> str:

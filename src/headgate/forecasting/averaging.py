@@ -37,7 +37,7 @@ def average(forecast: Forecast, how: Average, more_is_better: bool) -> npt.NDArr
     [[3.0], [1.0], [6.0]]
     """
     if how is Average.WPA:
-        return forecast.mean.mean(axis=1)
+        return np.asarray(forecast.mean.mean(axis=1))
     if more_is_better == (how is Average.WPO):
-        return forecast.mean.max(axis=1)
-    return forecast.mean.min(axis=1)
+        return np.asarray(forecast.mean.max(axis=1))
+    return np.asarray(forecast.mean.min(axis=1))

@@ -1,9 +1,12 @@
 """How good a forecaster would have been: forecasts from many moments of the past, beside what came.
 
 MASE is the mean absolute error over that of the seasonal naive forecast (the value a season ago; without a season, one
-step ago) on the same stretch: below 1 is better. The pinball loss of quantile q of level p against y is max(p (y − q), (p − 1) (y −
-q)), here as a mean over levels and steps in the same unit as MASE's denominator. Coverage is the share of what came that
-lay within an interval.
+step ago) on the same stretch: below 1 is better. The pinball loss of quantile q of level p against y is
+
+    max(p (y − q), (p − 1) (y − q))
+
+here as a mean over levels and steps, over the same denominator as MASE. Coverage is the share of what came that lay
+within an interval.
 
 Reference: R. J. Hyndman and A. B. Koehler 2006, *Another look at measures of forecast accuracy*.
 """
@@ -118,7 +121,8 @@ def check_length(steps: int, warm_up: int, horizon: int, season: int) -> None:
         raise BadValue(f"a horizon of {horizon} steps", "at least 1")
     needed = max(warm_up, season, 1) + horizon
     if steps < needed:
-        raise BadValue(f"the series have {steps} steps", f"at least {needed}: a warm-up of {max(warm_up, season, 1)} and {horizon}")
+        wanted = f"at least {needed}: a warm-up of {needed - horizon} and a horizon of {horizon}"
+        raise BadValue(f"the series have {steps} steps", wanted)
 
 
 def backtest(

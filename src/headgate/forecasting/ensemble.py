@@ -28,8 +28,8 @@ class Ensemble:
     """Several recipes as one."""
 
     members: tuple[Recipe, ...]
-    memory: float = 150.0
-    power: float = 4.0
+    memory: float = 300.0
+    power: float = 16.0
 
     def __post_init__(self) -> None:
         if not self.members:
@@ -67,7 +67,7 @@ class EnsembleModel(ArrayModel):
         told = np.stack([pending.told() for pending in self.pending], axis=1)
         errors = np.abs(values[:, None, None] - told)
         # All or none: a model that has said nothing yet must not look better for it.
-        known = ~np.isnan(errors).any(axis=1)
+        known = np.asarray(~np.isnan(errors).any(axis=1))
         self.count += known
         share = np.where(known, 1 / np.clip(self.count, 1, self.recipe.memory), 0.0)[:, None, :]
         self.errors += share * (np.where(known[:, None, :], errors, self.errors) - self.errors)
@@ -88,6 +88,5 @@ class EnsembleModel(ArrayModel):
         return found
 
     def restart(self, which: Bools, recent: Floats) -> None:
-        for model, pending in zip(self.models, self.pending, strict=True):
+        for model in self.models:
             model.restart(which, recent)
-            pending.forget(which)

@@ -42,7 +42,8 @@ class Forecast:
         ([[3.0]], [[2.0]])
         """
         if not self.levels[0] <= level <= self.levels[-1]:
-            raise BadValue(f"the quantile of level {level:g} was not forecast", f"{self.levels[0]} to {self.levels[-1]}")
+            wanted = f"a level from {self.levels[0]} to {self.levels[-1]}"
+            raise BadValue(f"the quantile of level {level:g} was not forecast", wanted)
         above = min(int(np.searchsorted(self.levels, level)), len(self.levels) - 1)
         below = max(above - 1, 0)
         if above == below:

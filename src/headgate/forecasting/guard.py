@@ -1,4 +1,4 @@
-"""A guard around a forecaster: what fails or is nonsense is noticed, told in a sentence, and replaced by the last value.
+"""A guard around a forecaster: what fails or is nonsense is noticed, told, and replaced by the last value.
 
 A policy that looks ahead asks :attr:`Guarded.failing` which series it had better not look ahead for.
 """
@@ -156,7 +156,7 @@ class Guarded:
         numbers = np.concatenate([found.mean[:, :, None], found.quantiles], axis=2).reshape(self.series, -1)
         finite = np.isfinite(numbers).all(axis=1)
         numbers = np.nan_to_num(numbers)
-        falls = (np.diff(np.nan_to_num(found.quantiles), axis=2) < -1e-9 * self._largest[:, None, None]).any(axis=(1, 2))
+        falls = np.diff(np.nan_to_num(found.quantiles), axis=2).min(axis=(1, 2)) < -1e-9 * self._largest
         far = np.abs(np.nan_to_num(found.mean)).max(axis=1) > ABSURD * self._largest
         return {
             Wrong.NOT_A_NUMBER: known & ~finite,

@@ -2,8 +2,8 @@
 
 With smoothing α of the level, β of the trend and damping φ, in the error-correction form:
 
-    e = y − (ℓ + φ b)        ℓ ← ℓ + φ b + α e        b ← φ b + α β e
-    forecast h steps ahead:  ℓ + (φ + φ² + ... + φʰ) b
+    e = y − (l + φ b)        l ← l + φ b + α e        b ← φ b + α β e
+    forecast h steps ahead:  l + (φ + φ² + ... + φʰ) b
 
 φ = 0 is simple exponential smoothing. Every series is smoothed by all settings of a small grid at once.
 
@@ -133,4 +133,5 @@ class HoltModel(ArrayModel):
         rows = np.arange(self.series)
         level, trend, phi = self.level[rows, best], self.trend[rows, best], self.phi[best]
         reach = np.cumsum(phi[:, None] ** np.arange(1, horizon + 1), axis=1)
-        return level[:, None] + trend[:, None] * reach
+        found: Floats = level[:, None] + trend[:, None] * reach
+        return found

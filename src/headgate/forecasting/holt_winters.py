@@ -2,8 +2,8 @@
 
 With the season's value s of this place, and γ for how quickly it follows:
 
-    e = y − (ℓ + φ b + s)    ℓ ← ℓ + φ b + α e    b ← φ b + α β e    s ← s + γ (1 − α) e
-    forecast h steps ahead:  ℓ + (φ + ... + φʰ) b + s of that place
+    e = y − (l + φ b + s)    l ← l + φ b + α e    b ← φ b + α β e    s ← s + γ (1 − α) e
+    forecast h steps ahead:  l + (φ + ... + φʰ) b + s of that place
 
 The first season is what it is learned from: until it is over, the forecasts are Holt's.
 

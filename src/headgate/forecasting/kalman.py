@@ -5,9 +5,9 @@ the trend with variance r, and the trend fades by φ:
 
     x ← F x + w,  F = [[1, φ], [0, φ]],  w ~ N(0, diag(q, r));    y = [1, 0] x + v,  v ~ N(0, 1)
 
-A measurement more than ``limit`` standard deviations off is left out, as an outlier; when the one after it and the next are
-off as well, the level is not known any more, and goes where they are. Each series is filtered under all settings of a
-small grid at once, and the one that has lately forecast best is used.
+A measurement more than a limit of standard deviations off is left out, as an outlier; when the one after it and the
+next are off as well, the level is not known any more, and goes where they are. Each series is filtered under all
+settings of a small grid at once, and the one that has lately forecast best is used.
 
 Reference: R. E. Kalman 1960; A. C. Harvey 1989, *Forecasting, structural time series models and the Kalman filter*.
 """
@@ -41,6 +41,7 @@ class Kalman:
         (0.1, 0.0),
         (1.0, 0.0),
         (10.0, 0.0),
+        (1_000.0, 0.0),
         (0.01, 0.001),
         (0.1, 0.01),
         (1.0, 0.1),
@@ -49,8 +50,8 @@ class Kalman:
     """Pairs of q and r; r = 0 is a level without a trend."""
 
     dampings: tuple[float, ...] = (0.8, 0.95)
-    limit: float = 4.5
-    """Standard deviations from which on a measurement is an outlier; infinite for none."""
+    limits: tuple[float, ...] = (4.5, float("inf"))
+    """Standard deviations from which on a measurement is an outlier; infinite where everything is believed."""
 
     run: int = 3
     """So many outliers in a row are a step."""
@@ -61,8 +62,8 @@ class Kalman:
         check_shares(dampings=self.dampings)
         if not self.wanders or any(q < 0 or r < 0 for q, r in self.wanders):
             raise BadValue(f"wanders is {self.wanders}", "pairs of variances of at least 0")
-        if not self.limit > 0 or self.run < 1 or self.memory < 2:
-            told = f"limit, run and memory are {self.limit:g}, {self.run} and {self.memory:g}"
+        if not self.limits or min(self.limits) <= 0 or self.run < 1 or self.memory < 2:
+            told = f"limits, run and memory are {self.limits}, {self.run} and {self.memory:g}"
             raise BadValue(told, "above 0, at least 1 and at least 2")
 
     @property
@@ -71,9 +72,10 @@ class Kalman:
 
     @property
     def settings(self) -> Floats:
-        """q, r and φ of each setting; without a trend, damping makes no difference."""
+        """q, r, φ and limit of each setting; without a trend, damping makes no difference."""
         flat = [(q, 0.0, 0.0) for q, r in self.wanders if r == 0]
-        return np.array(flat + [(q, r, phi) for q, r in self.wanders if r > 0 for phi in self.dampings])
+        sloped = [(q, r, phi) for q, r in self.wanders if r > 0 for phi in self.dampings]
+        return np.array([(*each, limit) for each in flat + sloped for limit in self.limits])
 
     def model(self, series: int, horizon: int) -> KalmanModel:
         return KalmanModel(self, series, horizon)
@@ -87,7 +89,9 @@ class KalmanModel(ArrayModel):
     def __init__(self, recipe: Kalman, series: int, horizon: int) -> None:
         super().__init__(series, horizon)
         self.recipe = recipe
-        self.q, self.r, self.phi = recipe.settings.T.copy()
+        self.q, self.r, self.phi, limit = recipe.settings.T.copy()
+        self.tells_outliers = np.isfinite(limit)
+        self.limit_squared = np.where(self.tells_outliers, limit, 0.0) ** 2
         shape = (series, len(self.q))
         self.level, self.trend = np.full(shape, np.nan), np.zeros(shape)
         self.p_level, self.p_both = np.full(shape, UNKNOWN), np.zeros(shape)
@@ -137,7 +141,7 @@ class KalmanModel(ArrayModel):
         surprise = np.where(known, values[:, None] - self.level, 0.0)
         square = np.square(surprise) / (self.p_level + 1)
         # What the noise is cannot be told before some measurements are in, nor what an outlier is.
-        outlier = known & (self.count >= 8) & (square > self.recipe.limit**2 * self.noise)
+        outlier = known & self.tells_outliers & (self.count >= 8) & (square > self.limit_squared * self.noise)
         self.off = np.where(known, np.where(outlier, self.off + 1, 0.0), self.off)
         step = outlier & (self.off >= self.recipe.run)
         self.off = np.where(step, 0.0, self.off)
@@ -153,7 +157,7 @@ class KalmanModel(ArrayModel):
 
     def _learn_noise(self, square: Floats, known: Bools, outlier: Bools) -> None:
         """The mean of squared surprises over their variance; an outlier counts as the largest that is none."""
-        counted = np.where(outlier, self.recipe.limit**2 * self.noise, square) if outlier.any() else square
+        counted = np.where(outlier, self.limit_squared * self.noise, square)
         self.count = self.count + known
         share = np.where(known, 1 / np.clip(self.count, 1, self.recipe.memory), 0.0)
         self.noise = self.noise + share * (counted - self.noise)
@@ -162,4 +166,5 @@ class KalmanModel(ArrayModel):
         best = self.recent.best()
         rows = np.arange(self.series)
         reach = np.cumsum(self.phi[best][:, None] ** np.arange(1, horizon + 1), axis=1)
-        return self.level[rows, best][:, None] + self.trend[rows, best][:, None] * reach
+        found: Floats = self.level[rows, best][:, None] + self.trend[rows, best][:, None] * reach
+        return found

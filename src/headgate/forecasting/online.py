@@ -18,10 +18,12 @@ __all__ = ["OnlineForecaster", "Settings", "start"]
 
 Floats = npt.NDArray[np.float64]
 KEPT = 16
-"""Steps before a change whose noise and values are remembered."""
+"""Steps before a change whose values and largest errors are remembered."""
 
-SETTLED = 20
-"""Errors from which on the noise is known well enough to tell a change from it."""
+SETTLED = 40
+"""Errors from which on the largest of them says something."""
+
+LARGEST_MEMORY = 500.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +31,11 @@ class Settings:
     """What is asked of a forecaster, whatever its recipe."""
 
     horizon: int = 12
-    """Steps ahead at which errors are watched; farther ones are forecast, with intervals that are guessed from these."""
+    """Steps ahead at which errors are watched; farther ahead, intervals are guessed from these."""
 
     levels: tuple[float, ...] = LEVELS
     non_negative: bool = True
-    window: int = 128
+    window: int = 256
     """So many recent errors make the quantiles."""
 
     change: ChangePoint | None = field(default_factory=ChangePoint)
@@ -71,7 +73,9 @@ class OnlineForecaster:
         self.pending = Pending(series, max(settings.horizon, settings.change.run if settings.change else 1))
         self.errors = RecentErrors(series, settings.horizon, settings.window)
         self.lately = np.full((series, KEPT), np.nan)
-        self.noises = np.full((series, KEPT), np.inf)
+        self.largest = np.zeros(series)
+        self.largest_lately = np.full((series, KEPT), np.inf)
+        self.since_change = np.zeros(series, dtype=np.int64)
         self.changes = np.zeros(series, dtype=np.int64)
         """How often each series has changed."""
 
@@ -89,12 +93,15 @@ class OnlineForecaster:
             self._step(np.ascontiguousarray(column))
 
     def _step(self, values: Floats) -> None:
-        self.errors.add(values, self.pending.told()[:, : self.settings.horizon])
+        told = self.pending.told()[:, : self.settings.horizon]
+        self.errors.add(values, told)
         self.model.step(values)
         self.lately = np.concatenate([self.lately[:, 1:], values[:, None]], axis=1)
         self._notice_changes()
-        settled = np.where(self.errors.count >= SETTLED, self.errors.noise, np.inf)
-        self.noises = np.concatenate([self.noises[:, 1:], settled[:, None]], axis=1)
+        off = np.nan_to_num(np.abs(values - told[:, 0]))
+        self.largest = np.maximum(self.largest * (1 - 1 / LARGEST_MEMORY), off)
+        settled = np.where(self.errors.count >= SETTLED, self.largest, np.inf)
+        self.largest_lately = np.concatenate([self.largest_lately[:, 1:], settled[:, None]], axis=1)
         self.pending.add(self._path(self.pending.horizon))
 
     def _notice_changes(self) -> None:
@@ -102,11 +109,13 @@ class OnlineForecaster:
         if change is None:
             return
         recent = self.lately[:, -change.run :]
-        # The noise as it was before the first of them: they have made it larger since.
-        changed = change.found(recent, self.pending.since(change.run), self.noises[:, -change.run])
+        self.since_change += 1
+        # The largest error as it was before the first of them: they are the largest since.
+        changed = change.found(recent, self.pending.since(change.run), self.largest_lately[:, -change.run])
+        changed &= self.since_change > change.run
         if changed.any():
             self.model.restart(changed, recent[changed])
-            self.pending.forget(changed)
+            self.since_change[changed] = 0
             self.changes += changed
 
     def _path(self, horizon: int) -> Floats:

@@ -4,9 +4,9 @@ The error bound grows linearly from 0 now to twice the mean error ê at the end 
 
     e_i = 2 ê i / n        forecast_i = truth_i · (1 + bias + N(0, variance e_i / 2))
 
-This is how the paper states it, with errors as shares of the value: ê = 0.1 gives a standard deviation of 0.32 at the end. With
-``reading="deviation"`` the standard deviation is e_i / 2 instead (0.1 at the end), which keeps 95 % of errors within the
-bound that e_i is called.
+This is how the paper states it, with errors as shares of the value: ê = 0.1 gives a standard deviation of 0.32 at the
+end. With ``reading="deviation"`` the standard deviation is e_i / 2 instead (0.1 at the end), which keeps 95 % of errors
+within the bound that e_i is called.
 
 Reference: PLAN-AHEAD, section VII-A.
 """

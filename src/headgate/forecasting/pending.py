@@ -8,7 +8,6 @@ import numpy.typing as npt
 __all__ = ["Pending"]
 
 Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 
 class Pending:
@@ -40,7 +39,3 @@ class Pending:
     def since(self, steps: int) -> Floats:
         """What was forecast so many steps ago for the steps since, series × steps."""
         return self.paths[(self.made - steps) % self.horizon, :, :steps]
-
-    def forget(self, which: Bools) -> None:
-        """Drop what was forecast of some series."""
-        self.paths[:, which] = np.nan
