@@ -33,7 +33,8 @@ def draw_forecast(table: SeriesTable, forecast: Forecast, method: str, ending: s
             axes[row].set_title(table.names[row], loc="left", fontsize=10)
         for empty in axes[shown:]:
             empty.set_visible(False)
-        axes[0].legend(frameon=False, fontsize=8, loc="upper left")
+        lines, labels = axes[0].get_legend_handles_labels()
+        figure.legend(lines, labels, frameon=False, fontsize=8, loc="outside upper right", ncols=4)
         left = f", the first {shown} of {len(table.names)} series" if shown < len(table.names) else ""
         figure.suptitle(f"{method}: {forecast.mean.shape[1]} steps ahead{left}", fontsize=11, x=0.01, ha="left")
 
@@ -53,7 +54,8 @@ def draw_backtest(table: SeriesTable, scores: Sequence[Scores], ending: str) -> 
         row = int(np.nanargmin(np.where(np.isnan(best.mase_by_series), np.inf, best.mase_by_series)))
         _series(axes, table, best.last, row, best.last_origin, came=True)
         axes.set_title(f"{best.name}: its last forecast of {table.names[row]}", loc="left", fontsize=10)
-        axes.legend(frameon=False, fontsize=8, loc="upper left", ncols=4)
+        lines, labels = axes.get_legend_handles_labels()
+        figure.legend(lines, labels, frameon=False, fontsize=8, loc="outside lower right", ncols=5)
 
     return figure_bytes(draw, ending, (11, 7.5))
 
@@ -95,7 +97,7 @@ def _series(axes: Axes, table: SeriesTable, forecast: Forecast, row: int, origin
     axes.plot(at[begin:origin], table.values[row, begin:origin], color="#475569", linewidth=1, label="observed")
     future = at[origin : origin + ahead]
     for low, high, opacity in ((0.05, 0.95, 0.15), (0.25, 0.75, 0.25)):
-        told = f"{high - low:.0%} of what is expected"
+        told = f"{100 * (high - low):.0f} % interval"
         below, above = forecast.at(low)[row], forecast.at(high)[row]
         axes.fill_between(future, below, above, color=SHADES[0], alpha=opacity, linewidth=0, label=told)
     axes.plot(future, forecast.mean[row], color=SHADES[0], linewidth=1.6, label="mean expected")

@@ -26,6 +26,8 @@ Bools = npt.NDArray[np.bool_]
 FAR = 6.0
 """Errors beyond so many times the usual one count less."""
 
+RANGE_MEMORY = 500.0
+
 
 @dataclass(frozen=True, slots=True)
 class Autoregressive:
@@ -67,6 +69,7 @@ class AutoregressiveModel(ArrayModel):
         self.past = np.full((series, self.length), np.nan)
         self.moments, self.products = np.zeros((series, size, size)), np.zeros((series, size))
         self.weight, self.scale, self.age = np.zeros(series), np.zeros(series), np.zeros(series, dtype=np.int64)
+        self.lowest, self.highest = np.full(series, np.nan), np.full(series, np.nan)
         self.naive = np.zeros(size)
         self.naive[1] = 1.0
         self.weights = np.tile(self.naive, (series, 1))
@@ -95,7 +98,8 @@ class AutoregressiveModel(ArrayModel):
     def _learn(self, values: Floats, features: Floats, expected: Floats, ready: Bools) -> None:
         off = np.where(ready, np.abs(values - expected), 0.0)
         usual = np.where(self.weight > 0, self.scale, off)
-        counts = np.where(ready, np.where(off > FAR * usual, FAR * usual / np.maximum(off, 1e-300), 1.0), 0.0)
+        counts = np.where(ready, np.minimum(FAR * usual / np.where(off > 0, off, 1.0), 1.0), 0.0)
+        counts = np.where(ready & (off == 0), 1.0, counts)
         keep = np.where(ready, 1 - 1 / self.recipe.memory, 1.0)
         self.scale = np.where(ready, usual + (off - usual) / np.minimum(self.weight + 1, 50.0), self.scale)
         self.weight = keep * self.weight + counts
@@ -123,12 +127,19 @@ class AutoregressiveModel(ArrayModel):
         self.past[begins] = values[begins, None]
         low, high = self._bounds()
         self.past[:, self.clock % self.length] = np.where(seen, values, np.clip(expected, low, high))
+        self._learn_range(values, begins)
         self.age += seen | (self.age > 0)
+
+    def _learn_range(self, values: Floats, begins: Bools) -> None:
+        """Between what values have been of late; what was long ago is forgotten little by little."""
+        leak = (self.highest - self.lowest) / RANGE_MEMORY
+        lowest, highest = np.fmin(self.lowest + leak, values), np.fmax(self.highest - leak, values)
+        self.lowest, self.highest = np.where(begins, values, lowest), np.where(begins, values, highest)
 
     def _bounds(self) -> tuple[Floats, Floats]:
         """Weights that were fitted to something else may explode: no farther than as much again as has been seen."""
-        low, high = self.past.min(axis=1), self.past.max(axis=1)
-        return low - (high - low), high + (high - low)
+        width = self.highest - self.lowest
+        return self.lowest - width, self.highest + width
 
     def path(self, horizon: int) -> Floats:
         past = self.past.copy()

@@ -21,6 +21,8 @@ __all__ = ["Ensemble", "EnsembleModel"]
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
+FIRST_SEASON = 4.0
+"""So many errors those of the first season count for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +57,12 @@ class EnsembleModel(ArrayModel):
         self.pending = [Pending(series, horizon) for _ in recipe.members]
         self.errors = np.zeros((series, len(recipe.members), horizon))
         self.count = np.zeros((series, horizon))
+        self.seasons = {int(getattr(member, "season", 0)) for member in recipe.members} - {0}
 
     def step(self, values: Floats) -> None:
+        if self.clock in self.seasons:
+            # What a member did before it had seen a season says little of what it does from now on.
+            self.count = np.minimum(self.count, FIRST_SEASON)
         self._judge(values)
         for model, pending in zip(self.models, self.pending, strict=True):
             model.step(values)

@@ -14,7 +14,7 @@ __all__ = ["Forecaster", "Model", "Recipe", "as_columns"]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 FARTHEST = 1e100
-"""Larger numbers are no measurements; their squares must stay finite."""
+"""Larger numbers are no measurements, and smaller ones than one over it are 0: squares must stay finite."""
 
 
 class Forecaster(Protocol):
@@ -75,4 +75,5 @@ def as_columns(observations: npt.ArrayLike, series: int) -> Floats:
         raise ValueError(f"observations of shape {found.shape} for {series} series; expected series × steps")
     with np.errstate(invalid="ignore"):
         found[~(np.abs(found) < FARTHEST)] = np.nan
+        found[np.abs(found) < 1 / FARTHEST] = 0.0
     return found

@@ -19,6 +19,7 @@ from headgate.forecasting.online import Settings, start
 
 __all__ = ["Complaint", "Guarded", "Wrong"]
 
+Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 FROZEN = 8
 """Forecasts in a row that say the same while the series goes on."""
@@ -90,7 +91,7 @@ class Guarded:
 
         self.steps = 0
         self._kept = np.full((series, 0), np.nan)
-        self._largest = np.zeros(series)
+        self._last, self._largest = np.full(series, np.nan), np.zeros(series)
         self._moved = np.zeros(series, dtype=np.bool_)
         self._same = np.zeros(series, dtype=np.int64)
         self._before: Forecast | None = None
@@ -105,8 +106,9 @@ class Guarded:
         columns = as_columns(observations, self.series)
         if columns.shape[1] == 0:
             return
-        joined = np.concatenate([self._kept[:, -1:], columns], axis=1)
-        self._moved |= (np.diff(joined, axis=1) != 0).any(axis=1)
+        seen = ~np.isnan(columns)
+        self._moved |= (seen & (columns != self._last[:, None])).any(axis=1)
+        self._last = _last_known(self._last, columns)
         self._largest = np.maximum(self._largest, np.nan_to_num(np.abs(columns)).max(axis=1))
         self._kept = np.concatenate([self._kept, columns], axis=1)[:, -KEPT:]
         self.steps += columns.shape[1]
@@ -184,3 +186,10 @@ class Guarded:
                 series = tuple(np.flatnonzero(begun).tolist())
                 self.complaints.append(Complaint(self.name, kind, series, self.steps, detail))
         self._wrong = wrong
+
+
+def _last_known(before: Floats, columns: Floats) -> Floats:
+    """The last value of each series that is no gap."""
+    places = columns.shape[1] - 1 - np.argmax(~np.isnan(columns[:, ::-1]), axis=1)
+    last = columns[np.arange(len(columns)), places]
+    return np.where(np.isnan(last), before, last)

@@ -26,6 +26,8 @@ __all__ = ["HoltWinters", "HoltWintersModel"]
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
+FAR, FEWEST = 5.0, 12
+"""What the season learns from an error goes up to so many times the usual one, once so many errors are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,8 @@ class HoltWintersModel(ArrayModel):
         self.first = recipe.first.model(series, horizon)
         self.first_season = np.full((series, recipe.season), np.nan)
         self.levels, self.trends = np.full((horizon, *shape), np.nan), np.zeros((horizon, *shape))
+        self.memory = recipe.memory
+        self.usual, self.count = np.zeros(shape), np.zeros(series)
         self.recent = Recent(*shape, horizon, recipe.memory)
         self.reach = damped_sums(self.phi, horizon)
 
@@ -105,7 +109,16 @@ class HoltWintersModel(ArrayModel):
         error = np.where(seen[:, None], values[:, None] - (self.level + slope + season), 0.0)
         self.level = self.level + slope + self.alpha * error
         self.trend = slope + self.beta * error
-        season += self.gamma * np.nan_to_num(error, nan=0.0)
+        season += self.gamma * self._believed(error, seen)
+
+    def _believed(self, error: Floats, seen: Bools) -> Floats:
+        """An outlier of today must not come back every day: an error counts up to some times the usual one."""
+        size = np.nan_to_num(np.abs(error))
+        self.count += seen
+        share = np.where(seen, 1 / np.clip(self.count, 1, self.memory), 0.0)[:, None]
+        most = np.where(self.count[:, None] > FEWEST, FAR * self.usual, np.inf)
+        self.usual += share * (np.minimum(size, np.maximum(most, self.usual)) - self.usual)
+        return np.nan_to_num(np.clip(error, -most, most))
 
     def _learn_first_season(self, values: Floats, young: Bools) -> None:
         if not young.any():

@@ -52,7 +52,7 @@ class RecentErrors:
         """Take in an observation of each series and what was forecast for it 1, 2, ... steps ago."""
         errors = values[:, None] - told
         units = self.units[:, (self.clock - self._ahead) % self.horizon]
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             scores = np.where(errors == 0, 0.0, errors / units)
         self.scores[:, :, self.clock % self.scores.shape[2]] = np.clip(scores, -FARTHEST, FARTHEST)
         self._learn_noise(values, errors[:, 0])

@@ -125,14 +125,15 @@ class KalmanModel(ArrayModel):
             self.recent.add(values[:, None] - told)
 
     def _predict(self) -> None:
+        """Time passes, also through a gap; what has not begun stays unknown."""
         phi = self.phi
+        begun = ~np.isnan(self.level)
         self.trend = phi * self.trend
         self.level = self.level + self.trend
         across = phi * self.p_both + phi * phi * self.p_trend
-        # Not known is not known: through a long gap variances would grow without end.
-        self.p_level = np.minimum(self.p_level + phi * self.p_both + across + self.q, UNKNOWN)
-        self.p_both = across
-        self.p_trend = np.minimum(phi * phi * self.p_trend + self.r, UNKNOWN)
+        self.p_level = np.where(begun, self.p_level + phi * self.p_both + across + self.q, self.p_level)
+        self.p_both = np.where(begun, across, self.p_both)
+        self.p_trend = np.where(begun, phi * phi * self.p_trend + self.r, self.p_trend)
 
     def _measure(self, values: Floats, seen: Bools) -> None:
         known = seen[:, None]
@@ -146,7 +147,7 @@ class KalmanModel(ArrayModel):
         step = outlier & (self.off >= self.recipe.run)
         self.off = np.where(step, 0.0, self.off)
         # After a step the level is wherever the measurements are, and the noise is what it was.
-        self.p_level = np.where(step, UNKNOWN, self.p_level)
+        self.p_level = np.where(step, self.p_level + UNKNOWN, self.p_level)
         self._learn_noise(square, known & begun, outlier)
         gain = np.where(known & (~outlier | step), 1 / (self.p_level + 1), 0.0)
         self.trend = self.trend + self.p_both * gain * surprise
