@@ -13,6 +13,7 @@ from headgate import __version__
 from headgate.bench import (
     drs,
     drs_plots,
+    forecast,
     model,
     observe,
     plan,
@@ -54,6 +55,12 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         drs.run,
         drs_plots.plot,
         drs.PARTS,
+    ),
+    "forecast": Benchmark(
+        "forecast",
+        "How good forecasters are on rates and machines, how honest their intervals, and how quick.",
+        forecast.run,
+        parts={"speed": forecast.speed, "accuracy": forecast.accuracy},
     ),
     "model": Benchmark("model", "Reading, checking and signing dataflows of 1,000 to 100,000 tasks.", model.run),
     "observe": Benchmark("observe", "What measuring costs while dataflows run, and how true it is.", observe.run),

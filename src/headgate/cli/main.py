@@ -18,6 +18,7 @@ from headgate.cli.convert import convert
 from headgate.cli.dead_letters import dead_letters
 from headgate.cli.diff import diff
 from headgate.cli.experiment import experiment
+from headgate.cli.forecast import forecast
 from headgate.cli.listing import list_dataflows
 from headgate.cli.observations import observations
 from headgate.cli.output import faults_to_stderr, sentence_to_stderr
@@ -65,7 +66,7 @@ def _root(
     del version
 
 
-ABOUT_FILES = (validate, show, convert, diff, plan, schema, tasks, queue, capacity, simulate, experiment)
+ABOUT_FILES = (validate, show, convert, diff, plan, schema, tasks, queue, capacity, simulate, experiment, forecast)
 ABOUT_ENGINES = (run, submit, withdraw, status, bill, top, observations)
 for command in (*ABOUT_FILES, *ABOUT_ENGINES, bench):
     app.command()(command)

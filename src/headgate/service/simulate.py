@@ -14,12 +14,13 @@ from headgate.model.registry import Registry
 from headgate.model.vm_class import Cloud
 from headgate.service.load import load
 from headgate.service.policies import make_policy
+from headgate.service.tables import table_columns
 from headgate.simulation.dataflow.run import Run
 from headgate.simulation.dataflow.setting import Setting
 from headgate.simulation.dataflow.simulator import simulate
 from headgate.simulation.rate_text import read_rate
 from headgate.simulation.rates import Rate
-from headgate.simulation.traces import Unit, coefficients, pool_of, read_csv_columns, trace_files, traces_of
+from headgate.simulation.traces import Unit, coefficients, pool_of, trace_files, traces_of
 from headgate.simulation.variability import GENERATORS, STEADY, TracePool
 
 __all__ = ["Asked", "cloud_of", "pool_named", "rates_of", "run_policies", "setting_of"]
@@ -118,19 +119,8 @@ def pool_named(name: str, seed: int, metric: str | None = None, unit: str = "sha
     if not path.exists():
         there = f"none, {', '.join(GENERATORS)}, or a file or folder of traces"
         raise InputError("UNKNOWN_VARIABILITY", f"unknown variability {name[:60]!r}; there is {there}")
-    traces = [each for file in trace_files(path) for each in traces_of(_columns(file), str(file), metric)]
+    traces = [each for file in trace_files(path) for each in traces_of(table_columns(file), str(file), metric)]
     return pool_of(coefficients(traces, Unit(unit), str(path)), str(path))
-
-
-def _columns(file: Path) -> Mapping[str, Sequence[object]]:
-    if not file.name.endswith(".parquet"):
-        return read_csv_columns(file)
-    try:
-        from headgate.runtime.tables import read_parquet_columns
-    except ModuleNotFoundError as error:
-        told = f"parquet needs the package '{(error.name or '').partition('.')[0]}'; install headgate[spark]"
-        raise InputError("NO_SPARK", told) from None
-    return read_parquet_columns(file)
 
 
 def run_policies(

@@ -1,0 +1,41 @@
+"""Forecasts that wait for the truth: the paths of the last steps, compared with each observation as it comes."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Pending"]
+
+Floats = npt.NDArray[np.float64]
+
+
+class Pending:
+    """The last ``horizon`` paths of so many series.
+
+    >>> pending = Pending(1, 2)
+    >>> pending.add(np.array([[5.0, 6.0]]))
+    >>> pending.add(np.array([[7.0, 8.0]]))
+    >>> pending.told().tolist()  # for now, a step ago and two steps ago
+    [[7.0, 6.0]]
+    """
+
+    def __init__(self, series: int, horizon: int) -> None:
+        self.horizon = horizon
+        self.paths = np.full((horizon, series, horizon), np.nan)
+        self.made = 0
+        self._ahead = np.arange(horizon)
+
+    def add(self, path: Floats) -> None:
+        """Keep a path, made after the last observation."""
+        self.paths[self.made % self.horizon] = path
+        self.made += 1
+
+    def told(self) -> Floats:
+        """What was forecast for this moment 1, 2, ... steps ago, series × horizons; NaN where nothing was."""
+        found: Floats = self.paths[(self.made - 1 - self._ahead) % self.horizon, :, self._ahead].T
+        return found
+
+    def since(self, steps: int) -> Floats:
+        """What was forecast so many steps ago for the steps since, series × steps."""
+        return self.paths[(self.made - steps) % self.horizon, :, :steps]

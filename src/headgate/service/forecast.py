@@ -1,0 +1,158 @@
+"""Forecasting a file of series, and telling how good the forecasters would have been on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from headgate.errors import BadValue, InputError, nearest
+from headgate.forecasting.backtest import Scores, backtest, check_length, seasonal_scale
+from headgate.forecasting.forecast import Forecast
+from headgate.forecasting.forecaster import Recipe
+from headgate.forecasting.guard import Guarded
+from headgate.forecasting.methods import SEASONAL, methods_for, recipe_of
+from headgate.forecasting.online import Settings, start
+from headgate.forecasting.table import SeriesTable, on_grid
+from headgate.service.tables import table_columns
+from headgate.simulation.traces import trace_files, traces_of
+
+__all__ = ["Asked", "Foreseen", "all_at_least_0", "foresee", "load_table", "score", "season_steps"]
+
+DAY_S, HOUR_S = 86_400.0, 3_600.0
+SEASONS_SEEN = 2
+"""So many seasons a file must hold before one is looked for."""
+
+REPEATS = 0.9
+"""A season is one if series are nearer to what they were a season ago than half a season ago, by so much."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is to be forecast, and how."""
+
+    horizon: int = 12
+    season: int = 0
+    methods: tuple[str, ...] = ()
+    """All that can be used if empty."""
+
+    non_negative: bool = True
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        return self.methods or methods_for(self.season)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Foreseen:
+    """The forecast of one forecaster, and what its guard had to say."""
+
+    method: str
+    forecast: Forecast
+    complaints: tuple[str, ...]
+
+
+def load_table(path: Path, metric: str | None, step_s: float | None, only: Sequence[str] = ()) -> SeriesTable:
+    """The series of a file or folder (CSV, parquet), on a grid of equal steps."""
+    traces = [each for file in trace_files(path) for each in traces_of(table_columns(file), str(file), metric)]
+    names = [each.vm for each in traces]
+    for name in only:
+        if name not in names:
+            near = nearest(name, names)
+            hint = f"did you mean '{near}'?" if near else f"there is {', '.join(names[:12])}"
+            raise InputError("UNKNOWN_SERIES", f"{path} has no series {name[:60]!r}; {hint}")
+    kept = [each for each in traces if not only or each.vm in only]
+    if not kept:
+        raise InputError("UNKNOWN_SERIES", f"{path} has no series" + (f" of metric {metric[:60]!r}" if metric else ""))
+    try:
+        return on_grid([(each.vm, each.t_s, each.values) for each in kept], step_s)
+    except BadValue as error:
+        raise _input_error(error, str(path)) from None
+
+
+def season_steps(table: SeriesTable, season_s: float | None) -> int:
+    """A season in steps: the one that is given, else a day or an hour if series repeat themselves so; 0 is none."""
+    if season_s is not None:
+        steps = season_s / table.step_s
+        if abs(steps - round(steps)) > 0.01 * steps or round(steps) < 2:
+            told = f"a season of {season_s:g} s is {steps:.4g} steps of {table.step_s:g} s"
+            raise InputError("BAD_FORECAST", f"{told}; expected a whole number of at least 2 of them")
+        return round(steps)
+    for length_s in (DAY_S, HOUR_S):
+        steps = length_s / table.step_s
+        whole = abs(steps - round(steps)) < 1e-6 and round(steps) >= 4
+        if whole and table.steps >= SEASONS_SEEN * steps and _repeats(table, round(steps)):
+            return round(steps)
+    return 0
+
+
+def _repeats(table: SeriesTable, season: int) -> bool:
+    whole, half = (seasonal_scale(table.values, lag, season) for lag in (season, season // 2))
+    return float(np.median(whole - REPEATS * half)) < 0
+
+
+def foresee(table: SeriesTable, asked: Asked) -> list[Foreseen]:
+    """What each forecaster expects after the end of the file."""
+    settings = Settings(horizon=asked.horizon, non_negative=asked.non_negative)
+    found = []
+    for method in asked.chosen:
+        recipe = _recipe(method, asked.season)
+        guarded = Guarded(partial(start, recipe, len(table.names), settings), settings)
+        guarded.update(table.values)
+        forecast = guarded.forecast(asked.horizon)
+        told = tuple(each.sentence(table.names) for each in guarded.complaints)
+        found.append(Foreseen(method, forecast, told))
+    return found
+
+
+def score(
+    table: SeriesTable,
+    asked: Asked,
+    warm_up: int | None = None,
+    origins: int = 500,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> list[Scores]:
+    """How each forecaster would have done; it learns from a third of the file first unless told otherwise."""
+    before = max(asked.season, table.steps // 3) if warm_up is None else warm_up
+    try:
+        check_length(table.steps, before, asked.horizon, asked.season)
+    except BadValue as error:
+        raise _input_error(error, "too short a file") from None
+    settings = Settings(horizon=asked.horizon, non_negative=asked.non_negative)
+    found = []
+    for method in asked.chosen:
+        forecaster = start(_recipe(method, asked.season), len(table.names), settings)
+        report = None if progress is None else _named(progress, method)
+        found.append(
+            backtest(forecaster, table.values, asked.horizon, asked.season, before, origins, report)
+        )  # fmt: skip
+    return found
+
+
+def _named(progress: Callable[[str, int, int], None], name: str) -> Callable[[int, int], None]:
+    return lambda done, of: progress(name, done, of)
+
+
+def _recipe(method: str, season: int) -> Recipe:
+    if method in SEASONAL and season < 2:
+        told = f"forecaster '{method}' needs a season, and the file is too short for a day or an hour to be one"
+        raise InputError("BAD_FORECAST", f"{told}; say --season, or choose another forecaster")
+    try:
+        return recipe_of(method, season)
+    except BadValue as error:
+        raise _input_error(error) from None
+
+
+def _input_error(error: BadValue, where: str = "") -> InputError:
+    told = f"{where}: {error}" if where else str(error)
+    expected = f"; expected {error.expected}" if error.expected else ""
+    near = f"; did you mean '{error.nearest}'?" if error.nearest else ""
+    return InputError("BAD_FORECAST", f"{told}{expected}{near}")
+
+
+def all_at_least_0(table: SeriesTable) -> bool:
+    """Whether nothing negative was ever measured."""
+    return not bool((np.nan_to_num(table.values) < 0).any())

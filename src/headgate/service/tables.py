@@ -1,0 +1,23 @@
+"""Tables from files: CSV, also gzipped, and parquet where it can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from headgate.errors import InputError
+from headgate.simulation.traces import read_csv_columns
+
+__all__ = ["table_columns"]
+
+
+def table_columns(file: Path) -> Mapping[str, Sequence[object]]:
+    """The columns of a file, by name."""
+    if not file.name.endswith(".parquet"):
+        return read_csv_columns(file)
+    try:
+        from headgate.runtime.tables import read_parquet_columns
+    except ModuleNotFoundError as error:
+        told = f"parquet needs the package '{(error.name or '').partition('.')[0]}'; install headgate[spark]"
+        raise InputError("NO_SPARK", told) from None
+    return read_parquet_columns(file)

@@ -1,0 +1,140 @@
+"""``headgate forecast``: tables, JSON, pictures, and one clear sentence for everything that is wrong."""
+
+from __future__ import annotations
+
+import gzip
+import math
+from pathlib import Path
+
+import pytest
+
+from tests.cli.terminal import headgate
+
+
+def _wave(at: int) -> float:
+    return 50 + 30 * math.sin(2 * math.pi * at / 24) + (at * 7_919 % 13) / 2
+
+
+@pytest.fixture
+def rates(tmp_path: Path) -> Path:
+    """Ten days of two rates by the hour, with two rows missing."""
+    path = tmp_path / "rates.csv"
+    rows = [f"{at * 3_600},{_wave(at)},{2 * _wave(at + 5)}" for at in range(240) if at not in (50, 51)]
+    path.write_text("t_s,orders,clicks\n" + "\n".join(rows) + "\n")
+    return path
+
+
+def test_a_forecast_as_a_table(rates: Path) -> None:
+    ran = headgate("forecast", rates, "--horizon", "6")
+    assert ran.status == 0, ran.err
+    assert "2 series of 240 steps of 3600 s, 4 gaps, a season of 24 steps, 6 steps ahead" in ran.out
+    assert [line.split()[0] for line in ran.out.splitlines()[2:]] == ["ensemble", "orders", "clicks"]
+    assert ran.err == ""
+
+
+def test_a_forecast_for_programs(rates: Path) -> None:
+    ran = headgate("forecast", rates, "--horizon", "4", "--method", "holt-winters", "--series", "orders", "--json")
+    found = ran.json
+    assert (found["steps"], found["season_steps"], found["horizon"]) == (240, 24, 4)
+    (one,) = found["forecasts"]
+    assert one["t_s"] == [240 * 3_600 + step * 3_600 for step in range(4)]
+    assert one["series"]["orders"]["mean"] == pytest.approx([_wave(at) for at in range(240, 244)], abs=12)
+    assert list(one["series"]["orders"]["quantiles"]) == ["0.05", "0.1", "0.25", "0.5", "0.75", "0.9", "0.95"]
+    assert one["complaints"] == []
+
+
+def test_a_backtest(rates: Path, tmp_path: Path) -> None:
+    picture = tmp_path / "backtest.svg"
+    arguments = ("forecast", rates, "--backtest", "--horizon", "3", "--origins", "20", "--method", "naive")
+    ran = headgate(*arguments, "--method", "holt-winters", "--plot", picture)
+    assert ran.status == 0, ran.err
+    names = [line.split()[0] for line in ran.out.splitlines()[3:5]]
+    assert names == ["holt-winters", "naive"]
+    assert "a season before" in ran.out
+    assert picture.read_text().startswith("<?xml")
+    again = headgate(*arguments, "--plot", picture)
+    assert again.status == 2
+    assert "--force" in again.err
+    facts = headgate(*arguments, "--json").json["backtest"][0]
+    assert facts["forecaster"] == "naive"
+    assert facts["origins"] <= 20
+    assert len(facts["mase_by_step"]) == 3
+    assert set(facts["coverage"]) == {"0.5", "0.8", "0.9"}
+
+
+def test_all_forecasters_are_compared_unless_some_are_named(rates: Path) -> None:
+    ran = headgate("forecast", rates, "--backtest", "--season", "none", "--horizon", "2", "--origins", "5", "--json")
+    names = [each["forecaster"] for each in ran.json["backtest"]]
+    assert names == ["naive", "window-mean", "holt", "kalman", "ar", "ensemble"]
+    assert ran.json["season_steps"] == 0
+
+
+def test_a_picture_of_a_forecast(rates: Path, tmp_path: Path) -> None:
+    picture = tmp_path / "next.png"
+    ran = headgate("forecast", rates, "--method", "naive", "--plot", picture)
+    assert ran.status == 0, ran.err
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_long_tables_gzipped_and_longer_steps(tmp_path: Path) -> None:
+    path = tmp_path / "machines.csv.gz"
+    rows = [f"m{vm},{at * 60},{0.5 + 0.1 * vm},{at % 5}" for vm in range(2) for at in range(100)]
+    path.write_bytes(gzip.compress(("vm,t_s,cpu,disk\n" + "\n".join(rows) + "\n").encode()))
+    ran = headgate("forecast", path, "--metric", "cpu", "--step", "5min", "--method", "naive", "--json")
+    assert (ran.json["series"], ran.json["steps"], ran.json["step_s"]) == (2, 20, 300)
+    assert ran.json["forecasts"][0]["series"]["m1"]["mean"][0] == pytest.approx(0.6)
+
+
+def test_values_below_0_may_stay_so(tmp_path: Path) -> None:
+    path = tmp_path / "cold.csv"
+    path.write_text("t_s,degrees\n" + "".join(f"{at},{-5 - at % 3}\n" for at in range(40)))
+    ran = headgate("forecast", path, "--method", "naive", "--json")
+    assert ran.json["non_negative"] is False
+    assert ran.json["forecasts"][0]["series"]["degrees"]["mean"][0] < 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--method", "hollt"), "did you mean 'holt'?"),
+        (("--series", "order"), "did you mean 'orders'?"),
+        (("--season", "none", "--method", "holt-winters"), "needs a season"),
+        (("--season", "90min"), "a whole number of at least 2"),
+        (("--step", "soon"), "is not a span of time"),
+        (("--backtest", "--warm-up", "239"), "the series have 240 steps"),
+        (("--backtest", "--horizon", "200"), "at least 280"),
+        (("--plot", "next.gif"), "expected .svg or .png"),
+    ],
+)
+def test_what_is_wrong_is_told_in_a_sentence(rates: Path, arguments: tuple[str, ...], told: str) -> None:
+    ran = headgate("forecast", rates, *arguments)
+    assert ran.status == 2
+    assert told in ran.err
+    assert "Traceback" not in ran.said
+    assert ran.out == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "has no rows"),
+        ("t_s,rate\n", "has no rows"),
+        ("time,rate\n1,2\n2,3\n", "no column t_s"),
+        ("t_s,rate\n1,2\n2,x\n", "row 3: rate is 'x'"),
+        ("t_s,rate\n1,2\n", "one measurement"),
+        ("t_s,rate\n2,2\n1,2\n", "measured at 1 s after 2 s"),
+        ("t_s\n1\n2\n", "has no series"),
+    ],
+)
+def test_files_that_cannot_be_used(tmp_path: Path, text: str, told: str) -> None:
+    path = tmp_path / "bad.csv"
+    path.write_text(text)
+    ran = headgate("forecast", path)
+    assert ran.status == 2
+    assert told in ran.err
+
+
+def test_a_file_that_is_not_there() -> None:
+    ran = headgate("forecast", "nowhere.csv")
+    assert ran.status == 2
+    assert "there is no folder or file nowhere.csv" in ran.err
