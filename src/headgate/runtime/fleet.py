@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -204,16 +205,46 @@ class Fleet:
         """Wait until all that sources have to give has been put out; fragments are started again under the lock."""
         while True:
             before = self._epochs()
+            waited = [self._wait_for_all(some, lock, despite_failures) for some in self._sources_first()]
             # One that was started again has yet to do what it failed to do.
-            restarted = [f for f in self._sources_first() if not self._wait_for(f, lock, despite_failures)]
-            going = [fragment for fragment in self._sources_first() if fragment.failure is None]
-            if not restarted and before == self._epochs() and not any(fragment.has_more() for fragment in going):
+            going = [fragment for some in self._sources_first() for fragment in some if fragment.failure is None]
+            if all(waited) and before == self._epochs() and not any(fragment.has_more() for fragment in going):
                 return
             time.sleep(0.01)
 
-    def _sources_first(self) -> list[RunningFragment]:
+    def _sources_first(self) -> list[list[RunningFragment]]:
         found = list(self.running.values())  # a copy: others may start and stop fragments meanwhile
-        return sorted(found, key=lambda fragment: fragment.fragment.kind is not Kind.SOURCE)
+        sources = [fragment for fragment in found if fragment.fragment.kind is Kind.SOURCE]
+        return [some for some in (sources, [each for each in found if each not in sources]) if some]
+
+    def _wait_for_all(
+        self, fragments: Sequence[RunningFragment], lock: AbstractContextManager[object], despite_failures: bool
+    ) -> bool:
+        """Wait until fragments have read all there is; returns whether none had to be started again instead.
+
+        All at once: each takes up to a trigger to find that there is nothing more.
+        """
+        found: list[bool | Exception] = []
+
+        def wait(fragment: RunningFragment) -> None:
+            try:
+                found.append(self._wait_for(fragment, lock, despite_failures))
+            except Exception as error:
+                found.append(error)
+
+        if len(fragments) == 1:
+            wait(fragments[0])
+        else:
+            # Threads that nobody waits for if this one is interrupted.
+            threads = [threading.Thread(target=wait, args=(each,), daemon=True) for each in fragments]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        for error in found:
+            if isinstance(error, Exception):
+                raise error
+        return all(found)
 
     def _epochs(self) -> dict[str, int]:
         return {name: fragment.last.epoch for name, fragment in list(self.running.items())}
