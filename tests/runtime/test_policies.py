@@ -131,12 +131,12 @@ def test_a_task_that_sleeps_is_stopped_at_its_budget(engine: Engine, tmp_path: P
     assert "over its time budget of 0.5 s" in status(engine, "drowsy").reason
     assert ids(engine, "drowsy") == []
     # It is tried again beside the epochs, and found wanting.
-    for number in range(1, 40):
+    for number in range(1, 12):
         put(tmp_path / "in", str(number), numbered(number * 10, 10))
         engine.wait_until_idle()
     engine.aside.wait_until_idle()
     assert engine.aside.failures == type(engine.aside.failures)()
-    assert len(ids(engine, "good")) == 400
+    assert len(ids(engine, "good")) == 120
     assert "over its time budget of 0.5 s" in status(engine, "drowsy").reason
 
 
@@ -144,7 +144,7 @@ def test_a_task_that_sleeps_is_stopped_at_its_budget(engine: Engine, tmp_path: P
 def test_an_expression_that_takes_for_ever_is_stopped(engine: Engine, tmp_path: Path) -> None:
     source = files(tmp_path / "in", files_per_batch=1)
     (tmp_path / "in").mkdir()
-    endless = "size(transform(sequence(1, if(id = 1000, 20000, 1)), x -> size(sequence(1, x * 50))))"
+    endless = "size(transform(sequence(1, if(id = 1000, 10000, 1)), x -> size(sequence(1, x * 50))))"
     slow = {"type": "derive", "config": {"columns": {"n": endless}}, "time_budget": "300ms"}
     engine.submit(flow("good", source, memory("good")), flow("slow", source, slow, memory("slow")))
     for number in range(6):
