@@ -254,8 +254,8 @@ def _with_room(now: Situation, missing: float, vm_class: VmClass | None) -> int:
 
 def throughput(now: Situation) -> float:
     """Relative throughput as the situation is, with machines that still start counted as if they had."""
-    unused = np.zeros(now.shape.tasks), np.zeros(now.shape.tasks)
-    return float(_propagate(*_flow(now), now.power, *unused))
+    arguments = (*_flow(now), now.power, np.zeros(now.shape.tasks), np.zeros(now.shape.tasks))
+    return float(_propagate(*arguments))
 
 
 def more(now: Situation, aim: float, vm_class: VmClass | None = None) -> None:
