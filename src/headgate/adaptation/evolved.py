@@ -34,7 +34,7 @@ class Evolved:
     name: str = "ga"
 
     def decide(self, now: Situation, turn: int) -> None:
-        asked = min(now.level.throughput_min + self.margin, 1.0)
+        asked = now.aim(self.margin)
         if turn % self.evolve_every:
             Reactive(alternates_every=1_000_000, margin=self.margin).decide(now, turn)
             return

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import numpy as np
 
-from headgate.adaptation.reshaping import emptied, more, towards
+from headgate.adaptation.reshaping import emptied, more, throughput, towards
 from headgate.adaptation.situation import Situation
 from headgate.model.dataflow import Dataflow
 from headgate.model.vm_class import Cloud, VmClass
@@ -21,6 +21,10 @@ __all__ = ["Optimal", "at_usual_speed", "posed"]
 
 FREE = 1e-4
 """Share of its price that a machine costs for as long as it is paid: what is not needed should still go."""
+
+
+STAY = 5e-4
+"""Profit for which nothing is changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +47,13 @@ class Optimal:
 
     def decide(self, now: Situation, turn: int) -> None:
         del turn
-        asked = min(now.level.throughput_min + self.margin, 1.0)
+        asked = now.aim(self.margin)
         problem, groups, most = self._problem(now, asked)
         found = self._solved(problem, most, now.active)
         if found is None or found.power is None or found.active is None or found.machines is None:
             more(now, asked)
+            return
+        if self._stays(now, problem, found.objective):
             return
         now.active[:] = found.active
         largest = float(now.cloud.largest.core_power)
@@ -61,6 +67,18 @@ class Optimal:
         towards(now, needed, needed + (0.0 if _is_small(problem, now.active) else largest), least)
         more(now, now.level.throughput_min, least)
         emptied(now, 0.9)
+
+    def _stays(self, now: Situation, problem: Problem, best: float | None) -> bool:
+        """Whether what runs will do: it meets the throughput, and the optimum is hardly better.
+
+        Where there are many machines a little is soon much, since some are to be paid anew at every turn.
+        """
+        if not _is_small(problem, now.active) or throughput(now) < now.level.throughput_min:
+            return False
+        price = np.array([float(each.price_per_h) for each in now.cloud.classes])[now.kind]
+        cost = float((price * np.where(now.left_s < now.period_s, 1.0, FREE)).sum())
+        goal = goal_of(problem)
+        return goal.per_value * problem.value(now.active) - goal.per_money * cost >= (best or 0.0) - STAY
 
     def _problem(self, now: Situation, asked: float) -> tuple[Problem, list[tuple[int, bool]], list[float]]:
         """The planner's problem with a class for each group of machines, what they are, and how many."""

@@ -57,8 +57,8 @@ class Reactive:
             elif now.omega >= asked + eps:
                 self._switch(now, cheaper=False)
             return
-        aim = min(asked + self.margin, 1.0)
-        if now.omega <= asked - eps + self.margin:
+        aim = now.aim(self.margin)
+        if now.omega <= aim - eps:
             more(now, aim)
         elif now.omega >= asked + eps:
             fewer(now, aim)

@@ -11,7 +11,7 @@ from headgate.model.vm_class import VmClass
 from headgate.queueing.compiled import compiled
 from headgate.simulation.dataflow.shape import Floats
 
-__all__ = ["emptied", "fewer", "more", "towards"]
+__all__ = ["emptied", "fewer", "more", "throughput", "towards"]
 
 
 @compiled
@@ -250,6 +250,12 @@ def _with_room(now: Situation, missing: float, vm_class: VmClass | None) -> int:
     used = len(now.kind)
     now.open(now.cloud.place(kind.name), count, kind.core_power)
     return used
+
+
+def throughput(now: Situation) -> float:
+    """Relative throughput as the situation is, with machines that still start counted as if they had."""
+    arguments = (*_flow(now), now.power, np.zeros(now.shape.tasks), np.zeros(now.shape.tasks))
+    return float(_propagate(*arguments))
 
 
 def more(now: Situation, aim: float, vm_class: VmClass | None = None) -> None:

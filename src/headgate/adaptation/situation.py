@@ -78,6 +78,14 @@ class Situation:
         found: Floats = self.speed @ self.placed
         return found
 
+    def aim(self, margin: float) -> float:
+        """The throughput to aim at: ``margin`` above what is asked, at the end of the band where something waits.
+
+        What waits counts against the throughput of the next interval as well, so that falling short is dearer.
+        """
+        more = max(margin, self.level.throughput_tolerance) if self.waiting.any() else margin
+        return min(self.level.throughput_min + more, 1.0)
+
     def achievable(self) -> Floats:
         """Messages per second into each task when nothing holds them up."""
         shape, out = self.shape, self.out

@@ -94,4 +94,9 @@ def make_policy(name: str, setting: Setting) -> VectorPolicy:
         near = nearest(name, POLICIES)
         hint = f"did you mean '{near}'?" if near else f"there is {', '.join(POLICIES)}"
         raise InputError("UNKNOWN_POLICY", f"unknown policy {name[:60]!r}; {hint}")
-    return POLICIES[name][0](setting)
+    try:
+        return POLICIES[name][0](setting)
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        told = f"policy '{name}' needs the package '{package}'; install headgate[planning]"
+        raise InputError("NO_PLANNING", told) from None
