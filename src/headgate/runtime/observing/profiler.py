@@ -167,7 +167,7 @@ class Profiler:
                 before = self._trials.run(partial(drain, without))
                 after = self._trials.run(partial(drain, made))
                 cpu_s, run_s = after.cpu_s - before.cpu_s, after.run_s - before.run_s
-                if cpu_s < WORTH_S and run_s < WAITED_S and count < MOST_ROWS:
+                if cpu_s < WORTH_S and run_s < WAITED_S and wanted < MOST_ROWS:
                     grown = 1.5 * min(
                         WORTH_S / cpu_s if cpu_s > 0 else FASTEST, WAITED_S / run_s if run_s > 0 else FASTEST
                     )
