@@ -121,7 +121,7 @@ def test_longer_steps_are_means() -> None:
 
 def test_too_many_steps_are_refused() -> None:
     times = np.array([0.0, 1e9])
-    with pytest.raises(BadValue, match="steps of 0.01 s"):
+    with pytest.raises(BadValue, match=r"steps of 0\.01 s"):
         on_grid([("a", times, times)], step_s=0.01)
     with pytest.raises(BadValue, match="single measurement"):
         on_grid([("a", times[:1], times[:1])])
