@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import math
+import sys
 from pathlib import Path
 
 import pytest
@@ -132,6 +133,13 @@ def test_files_that_cannot_be_used(tmp_path: Path, text: str, told: str) -> None
     ran = headgate("forecast", path)
     assert ran.status == 2
     assert told in ran.err
+
+
+def test_a_package_that_is_missing_is_named(rates: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "statsforecast", None)
+    ran = headgate("forecast", rates, "--method", "auto-ets")
+    assert ran.status == 2
+    assert "needs the package 'statsforecast'; expected headgate[statsforecast] to be installed" in ran.err
 
 
 def test_a_file_that_is_not_there() -> None:

@@ -22,7 +22,8 @@ EXPERIMENT = EXAMPLES / "simulation" / "variability.yaml"
 RIOTBENCH = EXAMPLES / "riotbench"
 TABLES = set((RIOTBENCH / "tables").iterdir())
 SCRIPTS = {EXAMPLES / "demo.py", EXAMPLES / "demo_screen.py", EXAMPLES / "city_data.py", *RIOTBENCH.glob("*.py")}
-NOT_DATAFLOWS = {EXPERIMENT, *SCRIPTS, *SIZING, *TABLES}
+SERIES = set((EXAMPLES / "forecasting").iterdir())
+NOT_DATAFLOWS = {EXPERIMENT, *SCRIPTS, *SIZING, *TABLES, *SERIES}
 DATAFLOWS = sorted(
     path
     for path in EXAMPLES.rglob("*")

@@ -80,7 +80,7 @@ def _tweets(folder: Path) -> list[Workload]:
     by_minute = _rows(folder / "arrival_rates" / "twitter_stream_per_minute.csv.gz")
     minutes = np.array([float(row["tweets"]) if row["valid"] == "1" else np.nan for row in by_minute])
     by_second = _rows(folder / "arrival_rates" / "twitter_stream_per_second_48h.csv.gz")
-    seconds = np.array([float(row["tweets"]) for row in by_second])
+    seconds = np.array([float(row["tweets"]) for row in by_second[:86_400]])
     return [
         Workload("tweets_5min", _means(minutes, 5)[None, :], DAY, warm_up=2 * DAY),
         Workload("tweets_20s", _means(seconds, 20)[None, :]),

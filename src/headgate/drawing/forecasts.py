@@ -71,7 +71,6 @@ def _errors(axes: Axes, scores: Sequence[Scores]) -> None:
     axes.set_xlabel("steps ahead")
     axes.set_ylim(bottom=0)
     axes.grid(True, alpha=0.25)
-    axes.legend(frameon=False, fontsize=8)
 
 
 def _coverage(axes: Axes, scores: Sequence[Scores]) -> None:
@@ -79,13 +78,15 @@ def _coverage(axes: Axes, scores: Sequence[Scores]) -> None:
     axes.plot([0.4, 1.0], [0.4, 1.0], color="#94a3b8", linewidth=1, linestyle=":")
     for place, each in enumerate(scores):
         shown = [each.coverage[share] for share in shares]
-        axes.plot(shares, shown, color=SHADES[place % len(SHADES)], marker="o", markersize=4, linewidth=1.2)
+        shade = SHADES[place % len(SHADES)]
+        axes.plot(shares, shown, color=shade, marker="o", markersize=4, linewidth=1.2, label=each.name)
     axes.set_title("intervals: asked for, and what lay within", loc="left", fontsize=10)
     axes.set_xlabel("share asked for")
     axes.set_ylabel("share within")
     axes.set_xlim(0.45, 0.95)
     axes.set_ylim(0, 1.02)
     axes.grid(True, alpha=0.25)
+    axes.legend(frameon=False, fontsize=8, loc="lower right", ncols=2)
 
 
 def _series(axes: Axes, table: SeriesTable, forecast: Forecast, row: int, origin: int, came: bool = False) -> None:

@@ -55,6 +55,7 @@ class EnsembleModel(ArrayModel):
         self.recipe = recipe
         self.models = [each.model(series, horizon) for each in recipe.members]
         self.pending = [Pending(series, horizon) for _ in recipe.members]
+        self.paths = self._members(horizon)
         self.errors = np.zeros((series, len(recipe.members), horizon))
         self.count = np.zeros((series, horizon))
         self.seasons = {int(getattr(member, "season", 0)) for member in recipe.members} - {0}
@@ -64,9 +65,11 @@ class EnsembleModel(ArrayModel):
             # What a member did before it had seen a season says little of what it does from now on.
             self.count = np.minimum(self.count, FIRST_SEASON)
         self._judge(values)
-        for model, pending in zip(self.models, self.pending, strict=True):
+        for model in self.models:
             model.step(values)
-            pending.add(model.path(self.horizon))
+        self.paths = self._members(self.horizon)
+        for place, pending in enumerate(self.pending):
+            pending.add(self.paths[:, place])
         self.clock += 1
 
     def _judge(self, values: Floats) -> None:
@@ -89,10 +92,15 @@ class EnsembleModel(ArrayModel):
 
     def path(self, horizon: int) -> Floats:
         weights = self.weights()[:, :, np.minimum(np.arange(horizon), self.horizon - 1)]
-        paths = np.stack([model.path(horizon) for model in self.models], axis=1)
+        paths = self.paths[:, :, :horizon] if horizon <= self.horizon else self._members(horizon)
         found: Floats = (weights * paths).sum(axis=1)
         return found
+
+    def _members(self, horizon: int) -> Floats:
+        """The members' paths, series × members × steps."""
+        return np.stack([model.path(horizon) for model in self.models], axis=1)
 
     def restart(self, which: Bools, recent: Floats) -> None:
         for model in self.models:
             model.restart(which, recent)
+        self.paths = self._members(self.horizon)

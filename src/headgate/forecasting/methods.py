@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from headgate.errors import BadValue, nearest
 from headgate.forecasting.autoregressive import Autoregressive
 from headgate.forecasting.ensemble import Ensemble
+from headgate.forecasting.fitted import FITTED, Fitted
 from headgate.forecasting.forecaster import Recipe
 from headgate.forecasting.holt import Holt
 from headgate.forecasting.holt_winters import HoltWinters
@@ -31,7 +32,7 @@ METHODS: Mapping[str, Callable[[int], Recipe]] = {
     "ar": lambda season: Autoregressive(season=season if season > 1 else 0),
     "ensemble": lambda season: _ensemble(season if season > 1 else 0),
 }
-"""Recipes from the steps of a season, 0 being none."""
+"""Recipes from the steps of a season, 0 being none; :data:`headgate.forecasting.fitted.FITTED` has slower ones."""
 
 SEASONAL = ("seasonal-naive", "holt-winters")
 """Those that cannot do without a season."""
@@ -52,8 +53,11 @@ def recipe_of(name: str, season: int = 0) -> Recipe:
     >>> recipe_of("seasonal-naive", 24)
     SeasonalNaive(season=24)
     """
+    if name in FITTED:
+        return Fitted(name, season if season > 1 else 0)
     if name not in METHODS:
-        raise BadValue(f"unknown forecaster {name[:60]!r}", f"one of {', '.join(METHODS)}", nearest(name, METHODS))
+        there = (*METHODS, *FITTED)
+        raise BadValue(f"unknown forecaster {name[:60]!r}", f"one of {', '.join(there)}", nearest(name, there))
     if name in SEASONAL and season < 2:
         raise BadValue(f"forecaster '{name}' needs a season", "a season of at least 2 steps")
     return METHODS[name](season)

@@ -44,7 +44,7 @@ def on_grid(measured: Sequence[tuple[str, Floats, Floats]], step_s: float | None
     if not measured:
         raise BadValue("no series", "at least one")
     apart = np.concatenate([np.diff(times) for _, times, _ in measured])
-    step = step_s or (float(np.median(apart)) if len(apart) else 0.0)
+    step = step_s or (float(np.quantile(apart, 0.5, method="lower")) if len(apart) else 0.0)
     if not step > 0:
         raise BadValue("a single measurement", "at least two, so that the time between them is known")
     begin = min(float(times[0]) for _, times, _ in measured)

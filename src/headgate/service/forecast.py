@@ -15,7 +15,7 @@ from headgate.forecasting.forecast import Forecast
 from headgate.forecasting.forecaster import Recipe
 from headgate.forecasting.guard import Guarded
 from headgate.forecasting.methods import SEASONAL, methods_for, recipe_of
-from headgate.forecasting.online import Settings, start
+from headgate.forecasting.online import OnlineForecaster, Settings, start
 from headgate.forecasting.table import SeriesTable, on_grid
 from headgate.service.tables import table_columns
 from headgate.simulation.traces import trace_files, traces_of
@@ -100,7 +100,7 @@ def foresee(table: SeriesTable, asked: Asked) -> list[Foreseen]:
     found = []
     for method in asked.chosen:
         recipe = _recipe(method, asked.season)
-        guarded = Guarded(partial(start, recipe, len(table.names), settings), settings)
+        guarded = Guarded(partial(_started, recipe, len(table.names), settings), settings)
         guarded.update(table.values)
         forecast = guarded.forecast(asked.horizon)
         told = tuple(each.sentence(table.names) for each in guarded.complaints)
@@ -124,7 +124,7 @@ def score(
     settings = Settings(horizon=asked.horizon, non_negative=asked.non_negative)
     found = []
     for method in asked.chosen:
-        forecaster = start(_recipe(method, asked.season), len(table.names), settings)
+        forecaster = _started(_recipe(method, asked.season), len(table.names), settings)
         report = None if progress is None else _named(progress, method)
         found.append(
             backtest(forecaster, table.values, asked.horizon, asked.season, before, origins, report)
@@ -143,6 +143,13 @@ def _recipe(method: str, season: int) -> Recipe:
     try:
         return recipe_of(method, season)
     except BadValue as error:
+        raise _input_error(error) from None
+
+
+def _started(recipe: Recipe, series: int, settings: Settings) -> OnlineForecaster:
+    try:
+        return start(recipe, series, settings)
+    except BadValue as error:  # a package that is not installed
         raise _input_error(error) from None
 
 

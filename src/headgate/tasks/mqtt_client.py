@@ -83,6 +83,16 @@ class _Some(InputPartition):
         self.messages = messages
 
 
+def _subscribe(client: Any, topics: Sequence[tuple[str, int]]) -> None:
+    """Subscribe, now and whenever the connection was lost, and wait until the broker has noted it."""
+    noted = threading.Event()
+    client.on_subscribe = lambda *_: noted.set()
+    client.on_connect = lambda *_: client.subscribe(list(topics))
+    client.subscribe(list(topics))
+    if not noted.wait(PATIENCE_S):
+        raise ConnectionError("the MQTT broker does not let us subscribe")
+
+
 class MqttReader(DataSourceStreamReader):
     """Keeps what comes until Spark has taken it. An offset is a number of messages."""
 
@@ -103,7 +113,7 @@ class MqttReader(DataSourceStreamReader):
             client.on_message = lambda _, __, message: self._come.append(
                 (message.topic, message.payload.decode("utf-8", errors="replace"))
             )
-            client.subscribe([(topic, self.options.qos) for topic in self.options.topics])
+            _subscribe(client, [(topic, self.options.qos) for topic in self.options.topics])
         return {"messages": max(start["messages"], self._taken + len(self._come))}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
