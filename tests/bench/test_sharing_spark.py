@@ -41,5 +41,6 @@ def test_every_strategy_on_few_dataflows(monkeypatch: pytest.MonkeyPatch, tmp_pa
         assert measured.figures[f"cpu_ratio_{strategy.value}"] > 0
         assert measured.figures[f"operation_s_{strategy.value}"] > 0
         assert strategy.value in measured.table
+    assert measured.figures["same_rows"] == 1.0
     assert measured.figures["queries_none"] > measured.figures["queries_hot"]
     assert [path.name for path in plot(measured, tmp_path)] == ["sharing-spark.png"]
