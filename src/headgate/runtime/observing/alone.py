@@ -42,20 +42,25 @@ class Alone(ABC):
 
     @contextmanager
     def scaled(self, given: int, wanted: int) -> Iterator[tuple[Frames, int]]:
-        """About so many rows: some of those given, materialised, or all of them several times, as they are read."""
+        """About so many rows, materialised: some of those given, or all of them several times.
+
+        Rows that were repeated only as they are read came out half as dear again: what repeats them is not the same
+        with the task and without it, once Spark has compiled both.
+        """
         times = max(1, round(wanted / given))
-        if times > 1:
-            yield {port: _repeated(frame, times) for port, frame in self.entering.items()}, times * given
-        elif wanted >= given:
+        if times == 1 and wanted >= given:
             yield self.entering, given
-        else:
-            some = max(1, round(wanted / len(self.entering)))
-            frames = {port: frame.limit(some).persist() for port, frame in self.entering.items()}
-            try:
-                yield frames, sum(frame.count() for frame in frames.values())
-            finally:
-                for frame in frames.values():
-                    frame.unpersist()
+            return
+        some = max(1, round(wanted / len(self.entering)))
+        frames = {
+            port: (_repeated(frame, times) if times > 1 else frame.limit(some)).persist()
+            for port, frame in self.entering.items()
+        }
+        try:
+            yield frames, sum(frame.count() for frame in frames.values())
+        finally:
+            for frame in frames.values():
+                frame.unpersist()
 
     @abstractmethod
     def without(self, entering: Frames) -> DataFrame:
