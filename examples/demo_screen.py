@@ -60,10 +60,6 @@ class Screen:
         if self._live is not None:
             self._live.update(self._view())
 
-    def latency_s(self, name: str):
-        """The p95 of a dataflow's latency in the last interval, if something reached its sinks."""
-        return self._latencies.get(name)
-
     def _view(self):
         at = time.monotonic() - self.began
         rush = "  [bold red]rush hour[/bold red]" if self.feeder.rush else ""

@@ -150,6 +150,37 @@ def test_parts_of_batches_and_rows_behind(engine: Engine, tmp_path: Path) -> Non
     assert 0 < fragment.rows_behind <= 2_000 * (time.monotonic() - began)
 
 
+def test_rows_are_behind_until_their_epoch_is_done(engine: Engine, tmp_path: Path) -> None:
+    """Without a limit an epoch takes all that is there: none of it waits, and all of it is behind."""
+    put(tmp_path / "in", "0", numbered(0, 500))
+    config = {"path": str(tmp_path / "in" / "0.json"), "columns": "id long, k string, v double"}
+    source = {"id": "src", "type": "replay", "config": {**config, "rate_per_s": 200.0, "repeat": True}}
+    slow = {"type": "python", "config": {"function": "headgate.bench.waiting.wait", "options": {"seconds": 0.01}}}
+    engine.submit(flow("a", source, slow, memory("a")))
+    wait_for(lambda: engine.memory.rows("a"), "rows")
+    observer = engine.observer()
+    time.sleep(2.0)  # twice as many come as it can serve
+    (fragment,) = observer.observe().fragments
+    (running,) = engine.fragments.values()
+    assert running.held_back() == 0
+    assert fragment.rows_behind > 100
+
+
+def test_workers_are_forked_from_a_process_that_has_imported(spark: SparkSession) -> None:
+    import pyarrow as pa
+
+    def told(batches: Any) -> Any:
+        import os
+        from pathlib import Path
+
+        list(batches)
+        parent = Path(f"/proc/{os.getppid()}/cmdline").read_text().split("\0")
+        yield pa.RecordBatch.from_pydict({"parent": [" ".join(parent)]})
+
+    found = {row.parent for row in spark.range(1).mapInArrow(told, "parent string").collect()}
+    assert all("headgate.runtime.daemon" in parent for parent in found), found
+
+
 def test_an_observer_starts_when_it_is_made_and_sees_every_row_once(engine: Engine, tmp_path: Path) -> None:
     put(tmp_path / "in", "0", numbered(0, 10))
     engine.submit(flow("a", files(tmp_path / "in"), memory("a")))

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headgate.errors import BadValue
-from headgate.forecasting.arrays import ArrayModel, Recent, damped_sums
+from headgate.forecasting.sloped import SlopedModel
 
 __all__ = ["Holt", "HoltModel", "check_shares"]
 
@@ -70,32 +70,23 @@ class Holt:
         return HoltModel(self, series, horizon)
 
 
-class HoltModel(ArrayModel):
+class HoltModel(SlopedModel):
     """Level and trend of each series under each setting."""
 
     ARRAYS = ("level", "trend", "count", "since", "levels", "trends", "sums")
 
     def __init__(self, recipe: Holt, series: int, horizon: int) -> None:
-        super().__init__(series, horizon)
         self.recipe = recipe
-        self.alpha, self.beta, self.phi = recipe.settings.T.copy()
-        shape = (series, len(self.alpha))
-        self.level, self.trend = np.full(shape, np.nan), np.zeros(shape)
+        self.alpha, self.beta, damping = recipe.settings.T.copy()
+        super().__init__(series, horizon, damping, recipe.memory)
         self.count, self.since = np.zeros(series, dtype=np.int64), np.ones(series)
-        self.levels, self.trends = np.full((series, horizon, shape[1]), np.nan), np.zeros((series, horizon, shape[1]))
-        self.recent = Recent(*shape, horizon, recipe.memory)
-        self.reach = damped_sums(self.phi, horizon)
-
-    @property
-    def sums(self) -> Floats:
-        return self.recent.sums
 
     def fresh(self, series: int) -> HoltModel:
         return HoltModel(self.recipe, series, self.horizon)
 
     def step(self, values: Floats) -> None:
         seen = ~np.isnan(values)
-        self._judge(values, seen)
+        self.judge(values, seen)
         ahead, slope = self.level + self.phi * self.trend, self.phi * self.trend
         error = np.where(seen, values, 0.0)[:, None] - ahead
         known = seen[:, None]
@@ -104,16 +95,7 @@ class HoltModel(ArrayModel):
         self._begin(values, seen)
         self.count += seen
         self.since = np.where(seen, 1.0, self.since + 1)
-        place = self.clock % self.horizon
-        self.levels[:, place], self.trends[:, place] = self.level, self.trend
-        self.clock += 1
-
-    def _judge(self, values: Floats, seen: npt.NDArray[np.bool_]) -> None:
-        self.recent.fade(seen)
-        for ahead in self.recent.ahead:
-            place = (self.clock - ahead) % self.horizon
-            told = self.levels[:, place] + self.trends[:, place] * self.reach[ahead - 1]
-            self.recent.add(values[:, None] - told)
+        self.keep()
 
     def _begin(self, values: Floats, seen: npt.NDArray[np.bool_]) -> None:
         """The first observation is the level, and the second gives the trend."""
@@ -127,11 +109,3 @@ class HoltModel(ArrayModel):
             sloped = self.phi > 0
             self.level[second] = np.where(sloped, values[second, None], self.level[second])
             self.trend[second] = np.where(sloped, rise, 0.0)
-
-    def path(self, horizon: int) -> Floats:
-        best = self.recent.best()
-        rows = np.arange(self.series)
-        level, trend, phi = self.level[rows, best], self.trend[rows, best], self.phi[best]
-        reach = np.cumsum(phi[:, None] ** np.arange(1, horizon + 1), axis=1)
-        found: Floats = level[:, None] + trend[:, None] * reach
-        return found

@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from headgate.errors import BadValue
-from headgate.forecasting.arrays import ArrayModel, Recent, damped_sums
 from headgate.forecasting.holt import check_shares
+from headgate.forecasting.sloped import SlopedModel
 
 __all__ = ["Kalman", "KalmanModel"]
 
@@ -81,48 +81,31 @@ class Kalman:
         return KalmanModel(self, series, horizon)
 
 
-class KalmanModel(ArrayModel):
+class KalmanModel(SlopedModel):
     """Level, trend and their covariance of each series under each setting."""
 
     ARRAYS = ("level", "trend", "p_level", "p_both", "p_trend", "noise", "count", "off", "levels", "trends", "sums")
 
     def __init__(self, recipe: Kalman, series: int, horizon: int) -> None:
-        super().__init__(series, horizon)
         self.recipe = recipe
-        self.q, self.r, self.phi, limit = recipe.settings.T.copy()
+        self.q, self.r, damping, limit = recipe.settings.T.copy()
+        super().__init__(series, horizon, damping, recipe.memory)
         self.tells_outliers = np.isfinite(limit)
         self.limit_squared = np.where(self.tells_outliers, limit, 0.0) ** 2
         shape = (series, len(self.q))
-        self.level, self.trend = np.full(shape, np.nan), np.zeros(shape)
         self.p_level, self.p_both = np.full(shape, UNKNOWN), np.zeros(shape)
         self.p_trend = np.where(self.r > 0, UNKNOWN, 0.0) * np.ones(shape)
         self.noise, self.count, self.off = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-        self.levels, self.trends = np.full((series, horizon, shape[1]), np.nan), np.zeros((series, horizon, shape[1]))
-        self.recent = Recent(*shape, horizon, recipe.memory)
-        self.reach = damped_sums(self.phi, horizon)
-
-    @property
-    def sums(self) -> Floats:
-        return self.recent.sums
 
     def fresh(self, series: int) -> KalmanModel:
         return KalmanModel(self.recipe, series, self.horizon)
 
     def step(self, values: Floats) -> None:
         seen = ~np.isnan(values)
-        self._judge(values, seen)
+        self.judge(values, seen)
         self._predict()
         self._measure(values, seen)
-        place = self.clock % self.horizon
-        self.levels[:, place], self.trends[:, place] = self.level, self.trend
-        self.clock += 1
-
-    def _judge(self, values: Floats, seen: Bools) -> None:
-        self.recent.fade(seen)
-        for ahead in self.recent.ahead:
-            place = (self.clock - ahead) % self.horizon
-            told = self.levels[:, place] + self.trends[:, place] * self.reach[ahead - 1]
-            self.recent.add(values[:, None] - told)
+        self.keep()
 
     def _predict(self) -> None:
         """Time passes, also through a gap; what has not begun stays unknown."""
@@ -162,10 +145,3 @@ class KalmanModel(ArrayModel):
         self.count = self.count + known
         share = np.where(known, 1 / np.clip(self.count, 1, self.recipe.memory), 0.0)
         self.noise = self.noise + share * (counted - self.noise)
-
-    def path(self, horizon: int) -> Floats:
-        best = self.recent.best()
-        rows = np.arange(self.series)
-        reach = np.cumsum(self.phi[best][:, None] ** np.arange(1, horizon + 1), axis=1)
-        found: Floats = self.level[rows, best][:, None] + self.trend[rows, best][:, None] * reach
-        return found

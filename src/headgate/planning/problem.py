@@ -9,7 +9,7 @@ from math import isfinite
 
 import numpy as np
 
-from headgate.errors import BadValue, InputError, nearest
+from headgate.errors import BadValue, InputError
 from headgate.model.dataflow import Dataflow
 from headgate.model.vm_class import Cloud
 from headgate.planning.objective import BreakEven
@@ -83,16 +83,7 @@ class Problem:
             )
 
     def _external(self, shape: Shape) -> Floats:
-        names = [str(shape.names[place]) for place in shape.sources]
-        for name in self.rates:
-            if name not in names:
-                near = nearest(name, names)
-                hint = f"did you mean '{near}'?" if near else f"there is {', '.join(names[:12])}"
-                raise InputError("UNKNOWN_SOURCE", f"a rate is given for '{name[:60]}', which is no source; {hint}")
-        missing = [name for name in names if name not in self.rates]
-        if missing:
-            told = f"no rate is given for source {', '.join(map(repr, missing[:12]))}"
-            raise InputError("NO_RATE", f"{told}; give one such as --rate {missing[0]}=50")
+        shape.check_rates(self.rates, "50")
         came, late = self.rates, self.waiting
         return np.array([float(came.get(name, 0.0)) + float(late.get(name, 0.0)) for name in map(str, shape.names)])
 

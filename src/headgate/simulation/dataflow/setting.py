@@ -8,7 +8,7 @@ from math import isfinite
 
 import numpy as np
 
-from headgate.errors import BadValue, InputError, nearest
+from headgate.errors import BadValue
 from headgate.model.dataflow import Dataflow
 from headgate.model.vm_class import Cloud
 from headgate.simulation.dataflow.shape import Floats, Shape
@@ -80,16 +80,8 @@ class Setting:
 
     def external(self, shape: Shape) -> Floats:
         """Messages per second from outside, by replication, interval and source."""
-        names = [shape.names[place] for place in shape.sources]
-        for name in self.rates:
-            if name not in names:
-                near = nearest(name, names)
-                hint = f"did you mean '{near}'?" if near else f"there is {', '.join(names[:12])}"
-                raise InputError("UNKNOWN_SOURCE", f"a rate is given for '{name[:60]}', which is no source; {hint}")
-        missing = [name for name in names if name not in self.rates]
-        if missing:
-            told = f"no rate is given for source {', '.join(repr(str(name)) for name in missing[:12])}"
-            raise InputError("NO_RATE", f"{told}; give one such as --rate {missing[0]}=constant:50")
+        shape.check_rates(self.rates, "constant:50")
+        names = [str(shape.names[place]) for place in shape.sources]
         found = np.empty((self.replications, self.intervals, max(len(names), 1)))
         for place, name in enumerate(names):
             rng = np.random.default_rng([self.seed, 0x726174, place])

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from headgate.errors import Fault, InvalidDataflow
+from headgate.errors import Fault, InputError, InvalidDataflow, nearest
 from headgate.model.dataflow import Dataflow
 from headgate.model.graph import Graph
 from headgate.model.names import TaskId
@@ -50,6 +50,19 @@ class Shape:
 
     def place(self, task: str) -> int:
         return self.names.index(TaskId(task))
+
+    def check_rates(self, given: Collection[str], such_as: str) -> None:
+        """Raise :class:`InputError` unless there is a rate for every source, and for nothing else."""
+        names = [str(self.names[place]) for place in self.sources]
+        for name in given:
+            if name not in names:
+                near = nearest(name, names)
+                hint = f"did you mean '{near}'?" if near else f"there is {', '.join(names[:12])}"
+                raise InputError("UNKNOWN_SOURCE", f"a rate is given for '{name[:60]}', which is no source; {hint}")
+        missing = [name for name in names if name not in given]
+        if missing:
+            told = f"no rate is given for source {', '.join(map(repr, missing[:12]))}"
+            raise InputError("NO_RATE", f"{told}; give one such as --rate {missing[0]}={such_as}")
 
     @classmethod
     def of(
