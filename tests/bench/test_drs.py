@@ -94,10 +94,11 @@ def _rows(measured: list[float], predicted: list[float]) -> list[dict[str, objec
     ]
 
 
-def _window(at: float, before: int, after: int, measured: float) -> dict[str, object]:
+def _window(number: int, before: int, after: int, measured: float) -> dict[str, object]:
+    at = number * drs.WINDOW_S
     return {
-        "at_s": at,
-        "rate_per_s": drs.STEPS[min(int(at - 1) // 24, 3)],
+        "at_s": at + 0.1,
+        "rate_per_s": drs.STEPS[min(int((at - 1) // drs.STEP_S), 3)],
         "fitted_rate_per_s": 6.0,
         "allocation": [before, 1, 1],
         "decided": [after, 1, 1],
@@ -109,13 +110,13 @@ def _window(at: float, before: int, after: int, measured: float) -> dict[str, ob
 
 
 WINDOWS = [
-    _window(6, 4, 4, 2.0),
-    _window(24, 4, 4, 2.0),
-    _window(30, 4, 9, 4.0),
-    _window(36, 9, 9, 2.0),
-    _window(54, 9, 9, 1.0),
-    _window(60, 9, 4, 1.0),
-    _window(78, 4, 14, 5.0),
+    _window(1, 4, 4, 2.0),
+    _window(4, 4, 4, 2.0),  # ends when the rate steps up
+    _window(5, 4, 9, 4.0),
+    _window(6, 9, 9, 2.0),
+    _window(9, 9, 9, 1.0),
+    _window(10, 9, 4, 1.0),
+    _window(13, 4, 14, 5.0),
 ]
 
 

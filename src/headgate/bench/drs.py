@@ -43,7 +43,9 @@ Floats = Mapping[str, float]
 THREADS, K_MAX = 64, 22
 TRIGGER_S = 0.2
 CHAIN_RATE, LOOP_RATE, PROFILING_RATE = 9.0, 6.0, 4.0
-STEPS, STEP_S, WINDOW_S = (6.0, 12.0, 6.0, 18.0), 24.0, 6.0
+STEPS, STEP_S, WINDOW_S = (6.0, 12.0, 6.0, 18.0), 60.0, 15.0
+"""A window has several batches, of seconds each, as DRS's minute has many tuples."""
+
 SETTLE, BATCHES, MOST_S = 2, 5, 20.0
 WORSE = (1.0, 1.2, 1.4, 1.7, 2.1, 2.6)
 """How much worse than the recommended allocation the six are to be, by the model: apart by more than two turns of one
@@ -172,8 +174,9 @@ def _calibrate(cluster: Cluster, tasks: Mapping[str, Signature], flow: SparkFlow
     from headgate.bench.drs_live import hold
     from headgate.queueing.fitting.batch_costs import fit_costs
 
-    hold(cluster, tasks, TRIED[0], 3, 1, MOST_S)
-    found = [hold(cluster, tasks, allocation, SETTLE, 3, MOST_S) for allocation in TRIED]
+    for allocation in TRIED:  # so that Spark has compiled, and workers have imported, what these batches need
+        hold(cluster, tasks, allocation, SETTLE, 2, MOST_S)
+    found = [hold(cluster, tasks, allocation, SETTLE, 4, MOST_S) for allocation in TRIED]
     costs = fit_costs(flow, [sample for held in found for sample in held.then.samples(held.allocation)], HOP_S)
     told = f"a batch {costs.fixed_s:.3f} s, a stage {costs.stage_s:.3f} s, a partition {costs.task_s:.4f} s"
     progress(f"calibrated: {told}")
@@ -326,7 +329,7 @@ def _steps(
         processors_max=K_MAX,
         latency_max_s=target,
         latency_min_s=round(0.8 * target, 2),
-        reallocation_interval_s=WINDOW_S,
+        reallocation_interval_s=WINDOW_S / 2,
     )
     record(folder / "recording.json", [(rate, STEP_S) for rate in (STEPS[0], *STEPS)], seed + 7)
     dataflow = chain("steps", folder / "recording.json")
@@ -339,12 +342,12 @@ def _steps(
         began = time.monotonic()
         cluster, tasks = SparkCluster(engine), _operators(engine)
         # The first step is played twice: what the start leaves behind is gone when it counts.
-        hold(cluster, tasks, min_flow(flow(STEPS[0]), target, most=K_MAX), 3, 99, STEP_S / 2)
+        hold(cluster, tasks, min_flow(flow(STEPS[0]), target, most=K_MAX), 3, 99, STEP_S / 3)
         look = _Keeping(cluster)
         number = 0
         while (at := time.monotonic() - began) < STEP_S * (1 + len(STEPS)):
+            time.sleep(max(0.0, STEP_S + number * WINDOW_S - at))
             number += 1
-            time.sleep(max(0.0, STEP_S + number * WINDOW_S - at) if number > 1 else max(0.0, STEP_S - at))
             answer = act(look, policy, time.monotonic())
             windows.append(_window(look, answer, time.monotonic() - began - STEP_S, policy))
             progress(f"steps: {windows[-1]['rate_per_s']:.0f} rows/s: {answer.because}")
@@ -389,7 +392,9 @@ def _reactions(windows: Sequence[Mapping[str, Any]], target: float) -> dict[str,
     reactions = []
     for number in range(1, len(STEPS)):
         up = STEPS[number] > STEPS[number - 1]
-        after = [w for w in windows if number * STEP_S < w["at_s"] <= (number + 1) * STEP_S + WINDOW_S / 2]
+        # The window that ends with the step has seen nothing of it.
+        first, last = number * STEP_S + WINDOW_S / 2, (number + 1) * STEP_S + WINDOW_S / 2
+        after = [w for w in windows if first < w["at_s"] <= last]
         changed = [
             place
             for place, w in enumerate(after, start=1)
