@@ -63,7 +63,12 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         parts={"speed": forecast.speed, "accuracy": forecast.accuracy},
     ),
     "model": Benchmark("model", "Reading, checking and signing dataflows of 1,000 to 100,000 tasks.", model.run),
-    "observe": Benchmark("observe", "What measuring costs while dataflows run, and how true it is.", observe.run),
+    "observe": Benchmark(
+        "observe",
+        "What measuring costs while dataflows run, and how true it is.",
+        observe.run,
+        parts=observe.PARTS,
+    ),
     "plan": Benchmark(
         "plan",
         "How good plans are, how quickly they are made, and what adapting them brings.",

@@ -92,6 +92,12 @@ class Profiler:
         with self._lock:
             self._epochs_s += seconds
 
+    @property
+    def share(self) -> float:
+        """The time spent on measuring tasks over the time that epochs have taken."""
+        with self._lock:
+            return self._spent_s / self._epochs_s if self._epochs_s else 0.0
+
     def _allowance_s(self) -> float:
         return self._share * self._epochs_s - self._spent_s
 
