@@ -21,15 +21,15 @@ KNOWN = {each.task: each.mean_s for each in SERVICE}
 
 
 def test_recordings_have_the_rates_that_are_asked_for(tmp_path: Path) -> None:
-    count = record(tmp_path / "r.json", [(6.0, 500.0), (18.0, 500.0)], seed=1, burst=10)
+    count = record(tmp_path / "r.json", [(6.0, 500.0), (18.0, 500.0)], seed=1)
     rows = [json.loads(line) for line in (tmp_path / "r.json").read_text().splitlines()]
     times = [row["t"] for row in rows]
     assert len(rows) == count
     assert times == sorted(times)
-    assert sum(t < 500 for t in times) == pytest.approx(6 * 500 + 10, rel=0.1)
+    assert sum(t < 500 for t in times) == pytest.approx(6 * 500, rel=0.1)
     assert sum(t >= 500 for t in times) == pytest.approx(18 * 500, rel=0.1)
     assert sum(row["rounds"] for row in rows) / count == pytest.approx(LOOP_SHARE / (1 - LOOP_SHARE), rel=0.1)
-    record(tmp_path / "again.json", [(6.0, 500.0), (18.0, 500.0)], seed=1, burst=10)
+    record(tmp_path / "again.json", [(6.0, 500.0), (18.0, 500.0)], seed=1)
     assert (tmp_path / "again.json").read_text() == (tmp_path / "r.json").read_text()
 
 

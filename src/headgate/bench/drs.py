@@ -42,7 +42,10 @@ Floats = Mapping[str, float]
 
 THREADS, K_MAX = 64, 22
 TRIGGER_S = 0.2
-CHAIN_RATE, LOOP_RATE, PROFILING_RATE = 9.0, 6.0, 4.0
+CHAIN_RATE, LOOP_RATE = 9.0, 6.0
+PROFILING_RATE = 20.0
+"""Dozens of rows a batch: a row takes as long whenever it is served, so that few would tell little."""
+
 STEPS, STEP_S, WINDOW_S = (6.0, 12.0, 6.0, 18.0), 60.0, 15.0
 """A window has several batches, of seconds each, as DRS's minute has many tuples."""
 
@@ -151,7 +154,7 @@ def _service(spark: Any, folder: Path, seed: int, progress: Progress) -> dict[st
     from headgate.runtime.engine import Engine
 
     recording = folder / "profiling.json"
-    record(recording, [(PROFILING_RATE, 900.0)], seed + 3, burst=20)
+    record(recording, [(PROFILING_RATE, 300.0)], seed + 3)
     with Engine(folder / "profiling", spark=spark, trigger_s=TRIGGER_S, measuring=PROFILING) as engine:
         engine.submit(chain("profiling", recording))
         cluster, tasks = SparkCluster(engine), _operators(engine)

@@ -33,14 +33,14 @@ class Service:
 SERVICE = (Service("extract", 0.12, 0.25), Service("match", 0.16, 0.25), Service("aggregate", 0.04, 0.25))
 
 
-def record(path: Path, rates: Sequence[tuple[float, float]], seed: int, burst: int = 0) -> int:
+def record(path: Path, rates: Sequence[tuple[float, float]], seed: int) -> int:
     """Write a recording in which rows come by a Poisson process with rates (1/s), each for some seconds.
 
-    ``burst`` rows come in the very first moment. How often a row has to go round a loop is drawn too: again with the
-    chance :data:`LOOP_SHARE`. Returns how many rows there are.
+    How often a row has to go round a loop is drawn too: again with the chance :data:`LOOP_SHARE`. Returns how many rows
+    there are.
     """
     draw = random.Random(seed)
-    times = [0.001 * number for number in range(burst)]
+    times: list[float] = []
     begun = 0.0
     for rate, seconds in rates:
         at = begun + draw.expovariate(rate)
