@@ -119,8 +119,12 @@ def test_without_a_measurement_nothing_is_decided() -> None:
 def test_no_more_than_can_be_had_is_given_and_it_says_so() -> None:
     settings = DrsSettings(processors_max=8, latency_max_s=1.0)
     found = decided(flow(11.0), (3, 4), settings, measured=9.0)
-    assert found.change is Change.INFEASIBLE
+    assert (found.change, sum(found.allocation)) == (Change.ADD, 8)
     assert "needs 9 processors, 8 given" in found.because
+    assert found.allocation == (3, 5)  # what keeps up with most of it: 10 tuples/s, where (2, 6) does with 8
+    assert "keep up with 91% of it" in found.because
+    assert decided(flow(11.0), (3, 5), settings, measured=9.0).change is Change.INFEASIBLE
+    assert decided(flow(11.0), (5, 3), settings, measured=9.0).change is Change.REALLOCATE
     short = decided(flow(7.5), (2, 4), DrsSettings(processors_max=7, latency_max_s=0.9), measured=3.0)
     assert (short.change, sum(short.allocation)) == (Change.ADD, 7)
     assert "though it takes" in short.because

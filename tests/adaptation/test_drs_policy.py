@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -139,6 +139,30 @@ def test_steps_of_the_rate_are_followed_within_one_window(model: Model | None) -
         assert fake.sojourn_s() <= target
     assert totals[0] < totals[1] < totals[3]
     assert totals[2] < totals[1]
+
+
+def test_what_comes_is_told_from_what_is_served_by_what_is_left_undone() -> None:
+    """The rate is that of what comes, whatever batches get done, and over windows without a batch too."""
+    fake = FakeCluster(6.0, costs=COSTS)
+    policy = policy_of(fake, DrsSettings(processors_max=22))
+
+    def fitted(rows_behind: int, batches: int = 5) -> float | None:
+        seen = fake.observe()
+        (fragment,) = seen.fragments
+        if not batches:
+            idle = tuple(replace(task, rows_in=0, rows_out=0) for task in seen.tasks)
+            seen = replace(seen, tasks=idle)
+            fragment = replace(fragment, rows_in=0)
+        fragment = replace(fragment, rows_behind=rows_behind, batches=batches)
+        estimates = policy.answer(replace(seen, fragments=(fragment,)), 0.0).estimates
+        return None if estimates is None else estimates.network.external_rate_per_s
+
+    fitted(60)
+    assert fitted(60) == pytest.approx(6.0)
+    assert fitted(120) == pytest.approx(12.0)
+    fitted(240, batches=0)
+    assert fitted(300) == pytest.approx(12.0)
+    assert fitted(270) == pytest.approx(3.0)
 
 
 def test_rows_that_go_round_a_loop_are_found_in_the_counts() -> None:

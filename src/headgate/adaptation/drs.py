@@ -21,6 +21,9 @@ from headgate.queueing.station import Model
 
 __all__ = ["Change", "Decision", "DrsSettings", "Estimates", "decide"]
 
+SHARES_TRIED = 10
+"""Halvings in looking for the share of the rate that all processors together can keep up with."""
+
 
 class Change(StrEnum):
     """What a decision does."""
@@ -195,13 +198,37 @@ class _Policy:
         assert given is not None
         takes = "more" if wanted is None else str(wanted)
         if given <= used:
-            split = self.better_split(used)
+            try:
+                split = self.better_split(used)
+            except Infeasible as error:
+                return self.overrun(given, told, error)
             missing = f"{told}: it takes {takes} processors and {given} can be had"
             return f"{missing}; {split}" if isinstance(split, str) else (*split[:2], f"{missing}; {split[2]}")
-        found = self.sizer.assign(given)
+        try:
+            found = self.sizer.assign(given)
+        except Infeasible as error:
+            return self.overrun(given, told, error)
         short = f", though it takes {takes}" if wanted is None or given < wanted else ""
         then = f"is predicted to give {self.latency_s(found):.3g} s"
         return Change.ADD, found, f"{told}: {used} -> {sum(found)} processors ({_split(found)}) {then}{short}"
+
+    def overrun(self, given: int, told: str, error: Infeasible) -> tuple[Change, tuple[int, ...], str]:
+        """All that can be had, though it does not do: split as is best for as much of the rate as it can keep up with.
+
+        Raises what was found infeasible if that is how things are already.
+        """
+        low, high, found = 0.0, 1.0, self.allocation
+        for _ in range(SHARES_TRIED):
+            share = (low + high) / 2
+            try:
+                found, low = self.sizer.with_share(share).assign(given), share
+            except Infeasible:
+                high = share
+        if found == self.allocation or low == 0.0:
+            raise error
+        change = Change.ADD if sum(found) > sum(self.allocation) else Change.REALLOCATE
+        split = f"{sum(self.allocation)} -> {sum(found)} processors ({_split(found)})"
+        return change, found, f"{told}: {error.message}; {split} keep up with {low:.0%} of it"
 
     def fewer(self, used: int) -> tuple[Change, tuple[int, ...], str] | None:
         try:

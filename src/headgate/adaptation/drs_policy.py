@@ -94,6 +94,12 @@ class DrsPolicy:
         self._interval_s: float | None = None
         """From batch to batch, in the last window that had any."""
 
+        self._behind: int | None = None
+        """How many rows had come and were not done when the last window ended; 0 where nothing is told of it."""
+
+        self._without_s = 0.0
+        """Of windows in which no batch has ended, since one has."""
+
         self._settled = 0
         """Windows since the last change that were whole: the first of them still has batches of before."""
 
@@ -155,6 +161,7 @@ class DrsPolicy:
         )
         flows = between(rows, managed.operators)
         if not any(tasks[name].rows_in for name in managed.operators):
+            self._without_s += seen.seconds
             return None
         operators = []
         for name in managed.operators:
@@ -169,16 +176,22 @@ class DrsPolicy:
     def _seconds(self, seen: Observation, tasks: Mapping[str, TaskObservation]) -> float:
         """Over how long the rows of a window's batches came in.
 
-        Rows are counted when their batch has ended, so a window has the rows of whole batches, and a batch has taken in
-        what came during the one before it: n batches, the last one of the window before and n - 1 of this one. Divided
-        by the window's length, or by its own batches' time, rows would tell what is served when batches grow, and not
-        what comes.
+        Rows are counted when their batch has ended. Where the source tells how many have come and are not done, what
+        came in the window is what was counted, and by how much that has grown; else a batch has taken in what came
+        during the one before it: n batches, the last one of the window before and n - 1 of this one. Divided by the
+        window's length, or by its own batches' time, rows would tell what is served when batches grow, and not what
+        comes.
         """
         signatures = {task.task for task in tasks.values()}
         found = [f for f in seen.fragments if f.kind == "source" and f.batches and signatures & set(f.tasks)]
         if not found:
             return seen.seconds
         busiest = max(found, key=lambda fragment: fragment.rows_in)
+        seconds, self._without_s = seen.seconds + self._without_s, 0.0
+        behind, self._behind = self._behind, busiest.rows_behind
+        came = busiest.rows_in + busiest.rows_behind - (behind or 0)
+        if behind is not None and (behind or busiest.rows_behind) and busiest.rows_in and came > 0:
+            return seconds * busiest.rows_in / came
         interval = max(self.managed.trigger_s, busiest.batch_s / busiest.batches)
         before, self._interval_s = self._interval_s or interval, interval
         return before + (busiest.batches - 1) * interval

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from headgate.queueing.network import Network
@@ -32,6 +32,9 @@ class Sizer(Protocol):
     def fewest(self, latency_s: float) -> tuple[int, ...]:
         """The fewest processors for a latency."""
 
+    def with_share(self, share: float) -> Sizer:
+        """The same, with only a share of what comes from outside."""
+
 
 @dataclass(frozen=True, slots=True)
 class NetworkSizer:
@@ -57,6 +60,9 @@ class NetworkSizer:
     def fewest(self, latency_s: float) -> tuple[int, ...]:
         return min_processors(self.network, latency_s, self.model, self.percentile).allocation
 
+    def with_share(self, share: float) -> Sizer:
+        return replace(self, network=self.network.with_share(share))
+
 
 @dataclass(frozen=True, slots=True)
 class FlowSizer:
@@ -77,3 +83,6 @@ class FlowSizer:
 
     def fewest(self, latency_s: float) -> tuple[int, ...]:
         return min_flow(self.flow, latency_s, self.percentile, self.most or MOST_ON_SPARK)
+
+    def with_share(self, share: float) -> Sizer:
+        return replace(self, flow=replace(self.flow, network=self.flow.network.with_share(share)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isfinite
 
@@ -111,6 +111,11 @@ class Network:
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(operator.name for operator in self.operators)
+
+    def with_share(self, share: float) -> Network:
+        """The same network with only a share of what comes from outside."""
+        operators = tuple(replace(each, arrival_rate_per_s=share * each.arrival_rate_per_s) for each in self.operators)
+        return Network(operators, self.routes)
 
     @property
     def external_rate_per_s(self) -> float:
