@@ -12,7 +12,7 @@ from headgate.errors import BadValue, shorten
 from headgate.model.schema import Column, Schema
 from headgate.model.task_type import IN, OUT, STEP, ColumnName, Expression, Inputs, State, TaskConfig, TaskType, joining
 
-__all__ = ["TYPES", "Count", "Dedup", "Difference", "Join", "Kalman", "MovingAverage", "Window"]
+__all__ = ["TYPES", "Count", "Dedup", "Difference", "Join", "Kalman", "MovingAverage", "Running", "Window"]
 
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|h|d)\Z")
 
@@ -100,6 +100,27 @@ class MovingAverage(KeyedColumn):
 
     def added(self) -> Mapping[str, str]:
         return {self.into: "double"}
+
+
+class Running(KeyedColumn):
+    """Tell of the values of each key so far how many there are, their sum, mean, least or greatest.
+
+    It remembers four numbers for each key. A row whose value is null passes with what there was before it.
+    """
+
+    example: ClassVar[Mapping[str, Any]] = {
+        "key": ["category"],
+        "column": "price",
+        "columns": {"average": "mean", "sold": "count"},
+    }
+
+    column: ColumnName = Field(description="The column of the values.")
+    columns: dict[ColumnName, Literal["count", "sum", "mean", "min", "max"]] = Field(
+        min_length=1, description="What each new column tells; but for a count, null until there is a value."
+    )
+
+    def added(self) -> Mapping[str, str]:
+        return {name: "bigint" if of == "count" else "double" for name, of in self.columns.items()}
 
 
 class Difference(KeyedColumn):
@@ -219,6 +240,7 @@ class Join(TaskConfig):
 TYPES = (
     TaskType("count", Count, STEP, State.KEYED),
     TaskType("moving_average", MovingAverage, STEP, State.KEYED),
+    TaskType("running", Running, STEP, State.KEYED),
     TaskType("difference", Difference, STEP, State.KEYED),
     TaskType("kalman", Kalman, STEP, State.KEYED),
     TaskType("dedup", Dedup, STEP, State.KEYED),
