@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 from headgate.bench.nexmark.events import Events, end_marks, lines, write_files
+from headgate.errors import InputError
 
 
 def paced(events: Events, folder: Path, count: int, rate: int) -> None:
@@ -39,11 +40,14 @@ def main() -> None:
     parser.add_argument("--per-s", type=int, default=1_000, help="events in a second of event time (1000)")
     parser.add_argument("--seed", type=int, default=1, help="another seed makes other events (1)")
     given = parser.parse_args()
-    events = Events(given.seed, given.per_s)
-    if given.rate:
-        paced(events, given.folder, given.events, given.rate)
-    else:
-        write_files(events, given.folder, given.events, given.files)
+    try:
+        events = Events(given.seed, given.per_s)
+        if given.rate:
+            paced(events, given.folder, given.events, given.rate)
+        else:
+            write_files(events, given.folder, given.events, given.files)
+    except InputError as error:
+        parser.error(error.message)
 
 
 if __name__ == "__main__":

@@ -80,9 +80,9 @@ class Events:
 
     def __post_init__(self) -> None:
         if not 1 <= self.per_s <= 1_000_000:
-            raise InputError("BAD_RATE", f"{self.per_s} events per second of event time; expected 1 to 1,000,000")
+            raise InputError("BAD_EVENTS", f"{self.per_s} events per second of event time; expected 1 to 1,000,000")
         if not 0 <= self.seed < 2**31:
-            raise InputError("BAD_SEED", f"seed {self.seed}; expected 0 to 2147483647")
+            raise InputError("BAD_EVENTS", f"seed {self.seed}; expected 0 to 2147483647")
 
     @property
     def longest_ms(self) -> int:
@@ -215,7 +215,7 @@ def end_marks(events: Events, count: int) -> list[str]:
 def write_files(events: Events, folder: Path, count: int, files: int = 1, ended: bool = True) -> None:
     """Write the first events as files of equal size, and the marks of the end as a last one; each appears whole."""
     if count < 1 or not 1 <= files <= count:
-        raise InputError("BAD_COUNT", f"{count} events in {files} files; expected at least one event in each file")
+        raise InputError("BAD_EVENTS", f"{count} events in {files} files; expected at least one event in each file")
     folder.mkdir(parents=True, exist_ok=True)
     began_s = int(time.time()) - files
     bounds = [count * number // files for number in range(files + 1)]
