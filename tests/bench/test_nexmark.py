@@ -79,10 +79,10 @@ def test_counts_that_cannot_be(tmp_path: Path, count: int, files: int) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_rates_and_seeds_that_cannot_be() -> None:
-    for wrong in ({"per_s": 0}, {"seed": -1}, {"seed": 2**31}):
-        with pytest.raises(InputError, match="expected"):
-            Events(**wrong)
+@pytest.mark.parametrize(("seed", "per_s"), [(1, 0), (-1, 1), (2**31, 1)])
+def test_rates_and_seeds_that_cannot_be(seed: int, per_s: int) -> None:
+    with pytest.raises(InputError, match="expected"):
+        Events(seed, per_s)
 
 
 def test_every_query_is_a_valid_dataflow() -> None:

@@ -44,7 +44,7 @@ def run_all(spark: SparkSession, engine: Engine, folder: Path, events: Events, c
 
 
 def test_all_nine_together(spark: SparkSession, engine: Engine, tmp_path: Path) -> None:
-    run_all(spark, engine, tmp_path, Events(seed=3, per_s=100, padded=False), 6_000, 3)
+    run_all(spark, engine, tmp_path, Events(seed=3, per_s=100, padded=False), 6_000, 2)
 
 
 @pytest.mark.slow

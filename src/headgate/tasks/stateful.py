@@ -194,6 +194,9 @@ class Window(TaskConfig):
     def _slide_fits(self) -> Window:
         if (self.slide is not None) != (self.kind == "sliding"):
             raise ValueError("slide and kind: sliding come together or not at all")
+        if self.time.casefold() in {name.casefold() for name in self.key}:
+            told = f"'{self.time}' is the event time and cannot be a key as well"
+            raise ValueError(f"{told}; add it as a column, such as last: max({self.time})")
         return self
 
     def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:

@@ -55,8 +55,8 @@ def _closed(events: DataFrame) -> DataFrame:
     bids = _bids(events).select("auction", "price", "at").withWatermark("at", "0 seconds")
     during = "at >= opened and at <= expires and at >= expires - interval 1 minute"
     joined = offers.join(bids, F.expr(f"id = auction and {during}"))
-    grouped = joined.groupBy(F.window("expires", "1 second"), "auction", "seller", "category", "expires")
-    return grouped.agg(F.max("price").alias("final")).drop("window")
+    grouped = joined.groupBy(F.window("expires", "1 second"), "auction", "seller", "category")
+    return grouped.agg(F.max("price").alias("final"), F.max("expires").alias("ended"))
 
 
 def _q4(events: DataFrame) -> DataFrame:
@@ -107,7 +107,7 @@ def _q6(events: DataFrame) -> DataFrame:
             from pyspark.sql import Row
 
             last = list(self.state.get()[0]) if self.state.exists() else []
-            for row in sorted(rows, key=lambda row: (row["expires"], row["auction"])):
+            for row in sorted(rows, key=lambda row: (row["ended"], row["auction"])):
                 last = [*last, row["final"]][-LAST:]
                 yield Row(seller=key[0], auction=row["auction"], average=sum(last) / len(last))
             self.state.update((last,))

@@ -105,8 +105,8 @@ def _closed() -> list[Task]:
             time="expires",
             size="1s",
             late_by=OPEN_AT_MOST,
-            key=["auction", "seller", "category", "expires"],
-            columns={"final": "max(price)"},
+            key=["auction", "seller", "category"],
+            columns={"final": "max(price)", "ended": "max(expires)"},
         ),
     ]
 
@@ -162,8 +162,8 @@ def _q6() -> list[Task]:
             "in_order",
             "sql",
             ["closed"],
-            query="select seller, auction, final, expires from `in` order by expires, auction",
-            columns="seller bigint, auction bigint, final bigint, expires timestamp",
+            query="select seller, auction, final from `in` order by ended, auction",
+            columns="seller bigint, auction bigint, final bigint",
         ),
         _task("mean", "moving_average", ["in_order"], key=["seller"], column="final", size=LAST, into="average"),
         _task("told", "select", ["mean"], columns=["seller", "auction", "average"]),
