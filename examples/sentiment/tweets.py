@@ -9,6 +9,7 @@ used much more than the others, and every minute or so another one has its day.
 
 import argparse
 import json
+import os
 import random
 import time
 from collections.abc import Iterator
@@ -114,15 +115,19 @@ def end_mark(count: int, per_s: float = 50.0) -> Tweet:
 def write_files(folder: Path, seed: int, count: int, files: int, per_s: float) -> None:
     """Write tweets as files of equal size, and one that marks the end; each appears whole."""
     bounds = [count * number // files for number in range(files + 1)]
+    began_s = int(time.time()) - files
     for number, (first, last) in enumerate(pairwise(bounds)):
-        put(folder, number, [tweet.line() for tweet in tweets(seed, first, last - first, per_s)])
-    put(folder, files, [end_mark(count, per_s).line()])
+        put(folder, number, [tweet.line() for tweet in tweets(seed, first, last - first, per_s)], began_s + number)
+    put(folder, files, [end_mark(count, per_s).line()], began_s + files)
 
 
-def put(folder: Path, number: int, texts: list[str]) -> None:
+def put(folder: Path, number: int, texts: list[str], at_s: int | None = None) -> None:
+    """Add a file, whole. Files are read in the order of their times, which ``at_s`` may set."""
     folder.mkdir(parents=True, exist_ok=True)
     hidden = folder / f".{number:06d}.json"
     hidden.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    if at_s is not None:
+        os.utime(hidden, (at_s, at_s))
     hidden.rename(folder / f"{number:06d}.json")
 
 

@@ -55,6 +55,7 @@ def _closed(events: DataFrame) -> DataFrame:
     bids = _bids(events).select("auction", "price", "at").withWatermark("at", "0 seconds")
     during = "at >= opened and at <= expires and at >= expires - interval 1 minute"
     joined = offers.join(bids, F.expr(f"id = auction and {during}"))
+    joined = joined.select("auction", "seller", "category", "expires", "price")  # only one event time may go on
     grouped = joined.groupBy(F.window("expires", "1 second"), "auction", "seller", "category")
     return grouped.agg(F.max("price").alias("final"), F.max("expires").alias("ended"))
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
+
+from headgate.errors import InputError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -27,9 +32,18 @@ COLUMNS = {
 """The columns of its answers."""
 
 
+PYTHON = "HEADGATE_FLINK_PYTHON"
+"""The environment variable that names a Python which has PyFlink."""
+
+
 def at_hand() -> Path | None:
-    """A Python that has PyFlink, if there is one."""
-    return None
+    """A Python that has PyFlink, if there is one: the one that the environment names, or this one."""
+    named = os.environ.get(PYTHON)
+    if named:
+        if not Path(named).is_file():
+            raise InputError("BAD_SETTING", f"{PYTHON} names '{named}', which is not there")
+        return Path(named)
+    return Path(sys.executable) if importlib.util.find_spec("pyflink") is not None else None
 
 
 class Flink:
