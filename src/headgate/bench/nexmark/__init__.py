@@ -65,11 +65,10 @@ def queries(seed: int, progress: Progress) -> Measured:
             "headgate": lambda query, place: _under_headgate(spark, [query], events, place),
             "hand": lambda query, place: run_by_hand(spark, query, events, place),
         }
-        python = flink.at_hand()
+        python = flink.at_hand(progress)
         peer = None
-        if python is None:
-            progress("PyFlink is not at hand: its figures are left out")
-        else:
+        if python is not None:
+            progress("starting Flink")
             peer = flink.Flink(python, events, folder / "flink.log")
             ways["flink"] = peer.run
         sides = {name: _Side(name, way) for name, way in ways.items()}

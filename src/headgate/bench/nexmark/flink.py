@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from headgate.errors import InputError
+from headgate.bench.peer_packages import peer_python
+from headgate.errors import HeadgateError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,14 +36,16 @@ PYTHON = "HEADGATE_FLINK_PYTHON"
 """The environment variable that names a Python which has PyFlink."""
 
 
-def at_hand() -> Path | None:
-    """A Python that has PyFlink, if there is one: the one that the environment names, or this one."""
+def at_hand(progress: Callable[[str], None]) -> Path | None:
+    """A Python that has PyFlink: the one that the environment names, or one that is installed apart; else none."""
     named = os.environ.get(PYTHON)
     if named:
-        if not Path(named).is_file():
-            raise InputError("BAD_SETTING", f"{PYTHON} names '{named}', which is not there")
         return Path(named)
-    return Path(sys.executable) if importlib.util.find_spec("pyflink") is not None else None
+    try:
+        return peer_python(progress)
+    except HeadgateError as error:
+        progress(f"PyFlink's figures are left out: {error.message}")
+        return None
 
 
 class Flink:
