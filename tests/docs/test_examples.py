@@ -21,9 +21,16 @@ SIZING = sorted((EXAMPLES / "sizing").iterdir())
 EXPERIMENT = EXAMPLES / "simulation" / "variability.yaml"
 RIOTBENCH = EXAMPLES / "riotbench"
 TABLES = set((RIOTBENCH / "tables").iterdir())
-SCRIPTS = {EXAMPLES / "demo.py", EXAMPLES / "demo_screen.py", EXAMPLES / "city_data.py", *RIOTBENCH.glob("*.py")}
+MADE = ("nexmark", "micro")
+"""Folders whose dataflows are written by a make.py."""
+
+WITH_SCRIPTS = ("riotbench", "nexmark", "sentiment", "micro")
+SCRIPTS = {EXAMPLES / "demo.py", EXAMPLES / "demo_screen.py", EXAMPLES / "city_data.py"} | {
+    path for folder in WITH_SCRIPTS for path in (EXAMPLES / folder).glob("*.py")
+}
+TEXTS = {path for path in (EXAMPLES / "sentiment").rglob("*") if path.suffix in (".txt", ".json")}
 SERIES = set((EXAMPLES / "forecasting").iterdir())
-NOT_DATAFLOWS = {EXPERIMENT, *SCRIPTS, *SIZING, *TABLES, *SERIES}
+NOT_DATAFLOWS = {EXPERIMENT, *SCRIPTS, *SIZING, *TABLES, *SERIES, *TEXTS}
 DATAFLOWS = sorted(
     path
     for path in EXAMPLES.rglob("*")
@@ -55,6 +62,25 @@ def test_riotbench_is_as_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     there = {str(p.relative_to(RIOTBENCH)): p.read_text() for p in RIOTBENCH.rglob("*.yaml")}
     there |= {str(path.relative_to(RIOTBENCH)): path.read_text() for path in TABLES}
     assert made == there
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_dataflows_are_as_they_are_made(name: str) -> None:
+    pytest.importorskip("numpy")
+    made = importlib.import_module(f"examples.{name}.make").files()
+    assert made == {path.name: path.read_text(encoding="utf-8") for path in (EXAMPLES / name).glob("*.yaml")}
+
+
+def test_the_queries_of_nexmark_share_much() -> None:
+    flows = [read(path).dataflow for path in sorted((EXAMPLES / "nexmark").glob("*.yaml"))]
+    merged = merge(flows).graph.tasks
+    assert len(flows) == 9
+    assert [sum(task.type == kind for task in merged) for kind in ("read_files", "parse_json", "write_files")] == [
+        1,
+        1,
+        9,
+    ]
+    assert len(merged) < 0.6 * sum(len(flow.tasks) for flow in flows)
 
 
 def test_the_permutations_of_riotbench_share_much(monkeypatch: pytest.MonkeyPatch) -> None:

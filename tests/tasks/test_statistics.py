@@ -48,6 +48,19 @@ def test_block_average_is_the_mean_of_each_block(values: list[float | None], siz
     assert every == pytest.approx([None if n == 0 else np.mean(blocks[n - 1]) for n in done])
 
 
+@given(st.lists(maybe, min_size=1, max_size=40))
+def test_running_tells_of_all_values_so_far(values: list[float | None]) -> None:
+    wanted = {"n": "count", "total": "sum", "average": "mean", "least": "min", "most": "max"}
+    found = results("running", column(values), column="v", columns=wanted)
+    for place, told in enumerate(found):
+        there = [value for value in values[: place + 1] if value is not None]
+        expected = (sum(there), np.mean(there), min(there), max(there)) if there else (None,) * 4
+        assert list(told.values()) == pytest.approx([len(there), *expected], abs=1e-6)
+    for name, of in wanted.items():
+        alone = results("running", column(values), column="v", columns={name: of})
+        assert alone == pytest.approx([told[name] for told in found])
+
+
 @given(st.lists(maybe, min_size=1, max_size=40), st.integers(1, 6))
 def test_interpolate_fills_with_the_mean_of_the_last(values: list[float | None], size: int) -> None:
     found = results("interpolate", column(values), columns=["v"], size=size)

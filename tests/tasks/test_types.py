@@ -295,6 +295,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("replay", {"path": "p", "columns": "a int", "time_column": "b"}, "is not among the columns"),
     ("window", {"time": "t", "size": "1s", "columns": {"n": "1"}, "slide": "1s"}, "come together or not at all"),
     ("window", {"time": "t", "size": "1s", "columns": {"n": "1"}, "kind": "sliding"}, "come together or not at all"),
+    ("window", {"time": "t", "size": "1s", "columns": {"n": "1"}, "key": ["T"]}, "cannot be a key as well; add it as"),
     ("window", {"time": "t", "size": "1 week", "columns": {"n": "1"}}, "is not a span of time"),
     ("python", {"function": "f"}, "is not an import path"),
     ("write_call", {"function": "a..b"}, "is not an import path"),

@@ -15,6 +15,7 @@ from headgate.bench import (
     drs_plots,
     forecast,
     model,
+    nexmark,
     observe,
     plan,
     plan_plots,
@@ -63,6 +64,12 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         parts={"speed": forecast.speed, "accuracy": forecast.accuracy},
     ),
     "model": Benchmark("model", "Reading, checking and signing dataflows of 1,000 to 100,000 tasks.", model.run),
+    "nexmark": Benchmark(
+        "nexmark",
+        "Nexmark's queries beside Spark by hand and Flink, and all of them merged.",
+        nexmark.run,
+        parts=nexmark.PARTS,
+    ),
     "observe": Benchmark(
         "observe",
         "What measuring costs while dataflows run, and how true it is.",

@@ -7,8 +7,8 @@ from typing import Any
 
 from headgate.model.task_type import TaskConfig
 from headgate.tasks.rowwise import RowWise, quoted
-from headgate.tasks.stateful import Count, Dedup, Difference, Kalman, KeyedConfig, MovingAverage
-from headgate.tasks.statistic_steps import STATISTICS
+from headgate.tasks.stateful import Count, Dedup, Difference, Kalman, KeyedConfig, MovingAverage, Running
+from headgate.tasks.statistic_steps import STATISTICS, as_json
 from headgate.tasks.training import TrainConfig
 from headgate.tasks.training_steps import TRAINING, check_training
 
@@ -39,6 +39,30 @@ def _moving_average(options: MovingAverage, index: Callable[[str], int]) -> Step
             return state, None
         last = (*(state or ()), float(value))[-size:]
         return last, sum(last) / len(last)
+
+    return step
+
+
+def _running(options: Running, index: Callable[[str], int]) -> Step:
+    """The step of a running task; it remembers how many values there were, their sum, the least and the greatest."""
+    column, wanted = index(options.column), tuple(options.columns.items())
+
+    def told(state: Any) -> float | str | None:
+        if state is None:
+            found: dict[str, float | None] = {"count": 0}
+        else:
+            count, total, least, most = state
+            found = {"count": count, "sum": total, "mean": total / count, "min": least, "max": most}
+        if len(wanted) > 1:
+            return as_json({name: found.get(of) for name, of in wanted})
+        return found.get(wanted[0][1])
+
+    def step(state: Any, row: Sequence[Any]) -> tuple[Any, float | str | None]:
+        if row[column] is not None:
+            value = float(row[column])
+            count, total, least, most = state or (0, 0.0, value, value)
+            state = (count + 1, total + value, min(least, value), max(most, value))
+        return state, told(state)
 
     return step
 
@@ -92,6 +116,7 @@ def _dedup(options: Dedup, index: Callable[[str], int]) -> Step:
 KEYED: dict[type[TaskConfig], Callable[..., Step]] = {
     Count: _count,
     MovingAverage: _moving_average,
+    Running: _running,
     Difference: _difference,
     Kalman: _kalman,
     Dedup: _dedup,

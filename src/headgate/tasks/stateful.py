@@ -12,7 +12,7 @@ from headgate.errors import BadValue, shorten
 from headgate.model.schema import Column, Schema
 from headgate.model.task_type import IN, OUT, STEP, ColumnName, Expression, Inputs, State, TaskConfig, TaskType, joining
 
-__all__ = ["TYPES", "Count", "Dedup", "Difference", "Join", "Kalman", "MovingAverage", "Window"]
+__all__ = ["TYPES", "Count", "Dedup", "Difference", "Join", "Kalman", "MovingAverage", "Running", "Window"]
 
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|h|d)\Z")
 
@@ -102,6 +102,27 @@ class MovingAverage(KeyedColumn):
         return {self.into: "double"}
 
 
+class Running(KeyedColumn):
+    """Tell of the values of each key so far how many there are, their sum, mean, least or greatest.
+
+    It remembers four numbers for each key. A row whose value is null passes with what there was before it.
+    """
+
+    example: ClassVar[Mapping[str, Any]] = {
+        "key": ["category"],
+        "column": "price",
+        "columns": {"average": "mean", "sold": "count"},
+    }
+
+    column: ColumnName = Field(description="The column of the values.")
+    columns: dict[ColumnName, Literal["count", "sum", "mean", "min", "max"]] = Field(
+        min_length=1, description="What each new column tells; but for a count, null until there is a value."
+    )
+
+    def added(self) -> Mapping[str, str]:
+        return {name: "bigint" if of == "count" else "double" for name, of in self.columns.items()}
+
+
 class Difference(KeyedColumn):
     """Subtract from each value the one that came some rows before it for the same key."""
 
@@ -173,6 +194,9 @@ class Window(TaskConfig):
     def _slide_fits(self) -> Window:
         if (self.slide is not None) != (self.kind == "sliding"):
             raise ValueError("slide and kind: sliding come together or not at all")
+        if self.time.casefold() in {name.casefold() for name in self.key}:
+            told = f"'{self.time}' is the event time and cannot be a key as well"
+            raise ValueError(f"{told}; add it as a column, such as last: max({self.time})")
         return self
 
     def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
@@ -219,6 +243,7 @@ class Join(TaskConfig):
 TYPES = (
     TaskType("count", Count, STEP, State.KEYED),
     TaskType("moving_average", MovingAverage, STEP, State.KEYED),
+    TaskType("running", Running, STEP, State.KEYED),
     TaskType("difference", Difference, STEP, State.KEYED),
     TaskType("kalman", Kalman, STEP, State.KEYED),
     TaskType("dedup", Dedup, STEP, State.KEYED),
