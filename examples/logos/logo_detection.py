@@ -32,7 +32,7 @@ LEAST = 8
 SURE = 2
 """Frames in a row that must have a logo until it counts as shown."""
 
-GONE = 4
+GONE = 8
 """Frames in a row that must lack it until it counts as gone: somebody may have walked past."""
 
 WAYS = {

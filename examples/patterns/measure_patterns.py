@@ -91,17 +91,16 @@ def sizing(measured: Measured) -> str:
     rows, made = measured.rows, measured.made
     each, again = made["candidates"] / rows["generator"], made["again"] / rows["detector"]
     told = rows["reporter"] / rows["detector"]
+    generator, detector, reporter = (f"service_rate_per_s: {_rounded(measured.per_s(name))}" for name in rows)
     return f"""\
 # Frequent patterns as examples/patterns finds them; the detector sends some rows to itself. Service rates are those of
 # one processor of the machine that examples/patterns/measure_patterns.py ran on, without Spark.
 name: patterns_measured
 processors: 8
 operators:
-  - {{name: generator, arrival_rate_per_s: {2 * RATE_PER_S}, service_rate_per_s: {_rounded(measured.per_s("generator"))}, \
-to: {{detector: {each:.3g}}}}}
-  - {{name: detector, service_rate_per_s: {_rounded(measured.per_s("detector"))}, \
-to: {{detector: {again:.3g}, reporter: {told:.3g}}}}}
-  - {{name: reporter, service_rate_per_s: {_rounded(measured.per_s("reporter"))}}}
+  - {{name: generator, arrival_rate_per_s: {2 * RATE_PER_S}, {generator}, to: {{detector: {each:.3g}}}}}
+  - {{name: detector, {detector}, to: {{detector: {again:.3g}, reporter: {told:.3g}}}}}
+  - {{name: reporter, {reporter}}}
 """
 
 

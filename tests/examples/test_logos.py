@@ -91,6 +91,7 @@ def test_showings_are_the_same_in_whatever_order_frames_come() -> None:
 
 def test_a_short_gap_is_bridged_a_long_one_ends_the_showing() -> None:
     yes, no = FOUND.LEAST, 0
+    assert FOUND.GONE > 3
     assert aggregated([no, yes, yes, no, no, no, yes, no], list(range(8))) == [(1, 6)]
     assert aggregated([yes, yes, *[no] * FOUND.GONE, yes, yes], list(range(FOUND.GONE + 4))) == [
         (0, 1),

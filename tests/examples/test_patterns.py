@@ -33,7 +33,7 @@ def drained(rows: Rows, threshold: int, pick: Callable[[Rows], int], horizon: in
     """What is reported once all rows, and those that lead back, are through the detector, in the order picked."""
     waiting = [candidate for row in rows for candidate in FOUND.candidates(row)]
     states: dict[str, Any] = {}
-    report = []
+    report: Rows = []
     while waiting:
         row = waiting.pop(pick(waiting))
         states[row["pattern"]], told = FOUND.detect(states.get(row["pattern"]), row, threshold, horizon)

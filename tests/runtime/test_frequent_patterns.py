@@ -70,11 +70,11 @@ def reported(engine: Engine) -> list[dict[str, Any]]:
 def test_the_report_is_what_a_miner_finds(
     engine: Engine, spark: SparkSession, tmp_path: Path, check: ModuleType
 ) -> None:
-    window, threshold, step = 50, 5, 40
+    window, threshold, step, count = 50, 3, 45, 90
     for name in ("entering", "leaving"):
         (tmp_path / name).mkdir()
     engine.submit(dataflow(tmp_path, threshold))
-    for first in range(0, 120, step):
+    for first in range(0, count, step):
         put_transactions(check, tmp_path, window, range(first, first + step))
         engine.wait_until_idle()  # the loop has drained, so the answer is complete
         last = first + step - 1
@@ -84,7 +84,7 @@ def test_the_report_is_what_a_miner_finds(
         patterns = [set(pattern.split()) for pattern in found]
         assert all(any(set(known) <= one for one in patterns) for known in check.known(last)), "what was planted"
     # And for all points in between, though the micro-batches ended elsewhere.
-    assert check.wrong_at(reported(engine), range(0, 120, 7), window, threshold) == []
+    assert check.wrong_at(reported(engine), range(0, count, 7), window, threshold) == []
     assert any(row["change"] < 0 for row in reported(engine)), "some patterns must have gone again"
 
 

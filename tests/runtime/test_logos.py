@@ -23,7 +23,7 @@ pytest.importorskip("cv2")
 pytestmark = pytest.mark.spark
 
 HERE = Path(__file__).parents[2] / "examples" / "logos"
-CLIPS = 4
+CLIPS = 3
 
 
 @pytest.fixture
