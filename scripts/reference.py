@@ -33,11 +33,12 @@ CITY = ("city/alarms.yaml", "city/map.yaml", "city/archive.json", "city/quality.
 PICTURES = {
     "alarms": CITY[0],
     "tweets": "tweets.xml",
-    "patterns": "patterns.yaml",
     "nexmark-q4": "nexmark/q4.yaml",
     "sentiment": "sentiment/sentiment.yaml",
     "micro-diamond": "micro/diamond.yaml",
     "micro-star": "micro/star.yaml",
+    "patterns": "patterns/patterns.yaml",
+    "logos": "logos/logos.yaml",
 }
 
 ROLES = {

@@ -30,7 +30,10 @@ SCRIPTS = {EXAMPLES / "demo.py", EXAMPLES / "demo_screen.py", EXAMPLES / "city_d
 }
 TEXTS = {path for path in (EXAMPLES / "sentiment").rglob("*") if path.suffix in (".txt", ".json")}
 SERIES = set((EXAMPLES / "forecasting").iterdir())
-NOT_DATAFLOWS = {EXPERIMENT, *SCRIPTS, *SIZING, *TABLES, *SERIES, *TEXTS}
+APPLICATIONS = {
+    path for name in ("patterns", "logos") for path in (EXAMPLES / name).rglob("*") if path.suffix in (".py", ".png")
+}
+NOT_DATAFLOWS = {EXPERIMENT, *SCRIPTS, *SIZING, *TABLES, *SERIES, *TEXTS, *APPLICATIONS}
 DATAFLOWS = sorted(
     path
     for path in EXAMPLES.rglob("*")
@@ -101,7 +104,7 @@ def test_the_four_word_counts_are_one_value() -> None:
 
 
 def test_there_are_alternates_and_a_loop() -> None:
-    tweets, patterns = (read(EXAMPLES / name).dataflow for name in ("tweets.xml", "patterns.yaml"))
+    tweets, patterns = (read(EXAMPLES / name).dataflow for name in ("tweets.xml", "patterns/patterns.yaml"))
     assert any(task.is_dynamic for task in tweets.tasks)
     assert any(stream.feedback for stream in patterns.streams)
 

@@ -19,7 +19,7 @@ from headgate.errors import InputError
 from headgate.model.task_type import TaskConfig
 from headgate.runtime.plan import RunningTask
 from headgate.runtime.sources import check_kafka
-from headgate.tasks.frames import load_function
+from headgate.tasks.functions import load_function
 from headgate.tasks.mqtt import WriteMqtt
 from headgate.tasks.mqtt_client import check_mqtt, publish
 from headgate.tasks.sinks import WriteCall, WriteConsole, WriteFiles, WriteKafka, WriteMemory, WriteTable

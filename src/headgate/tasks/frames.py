@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -19,6 +17,7 @@ from headgate.model.task_type import IN, OUT, Inputs, TaskConfig
 from headgate.tasks.arrow_task import Work, worked
 from headgate.tasks.blobs import Download, Plot, Upload, Zip
 from headgate.tasks.filing import check_plots, download, plot, upload, zipped
+from headgate.tasks.functions import load_function
 from headgate.tasks.guard import CARRIED, LETTER, Guard, guarded
 from headgate.tasks.looking_up import annotate, query_table, version_of
 from headgate.tasks.lookups import Annotate, BloomFilter, JoinTable, QueryTable
@@ -30,7 +29,7 @@ from headgate.tasks.relational import Explode, Tokenise, Unpivot
 from headgate.tasks.rowwise import quoted
 from headgate.tasks.user_defined import Python, Sql
 
-__all__ = ["FRAMES", "load_function", "names_bad_rows", "parsed_schema", "run_frames"]
+__all__ = ["FRAMES", "names_bad_rows", "parsed_schema", "run_frames"]
 
 Frames = Mapping[str, DataFrame]
 
@@ -182,18 +181,6 @@ def parsed_schema(columns: str) -> StructType:
 
 _parsed_once = lru_cache(maxsize=1_000)(parsed_schema)
 """Only Spark's process can read columns as SQL writes them, and asking it in every micro-batch would take too long."""
-
-
-def load_function(path: str) -> Callable[..., Any]:
-    """The function that an import path names, ``package.module.function`` or ``package.module:function``."""
-    module, _, name = path.replace(":", ".").rpartition(".")
-    try:
-        found = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        raise InputError("NO_SUCH_FUNCTION", f"cannot load function '{path}': {error}") from None
-    if not callable(found):
-        raise InputError("NO_SUCH_FUNCTION", f"'{path}' is not a function")
-    return found  # type: ignore[no-any-return]
 
 
 FRAMES: dict[type[TaskConfig], Callable[..., DataFrame]] = {

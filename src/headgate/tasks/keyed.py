@@ -6,13 +6,21 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from headgate.model.task_type import TaskConfig
+from headgate.tasks.functions import load_function
 from headgate.tasks.rowwise import RowWise, quoted
 from headgate.tasks.stateful import Count, Dedup, Difference, Kalman, KeyedConfig, MovingAverage, Running
 from headgate.tasks.statistic_steps import STATISTICS, as_json
 from headgate.tasks.training import TrainConfig
 from headgate.tasks.training_steps import TRAINING, check_training
+from headgate.tasks.user_defined import Fold
 
 __all__ = ["KEYED", "Step", "check_keyed", "row_with_result", "step_of"]
+
+NUMBERS = ("double", "bigint")
+"""Types of results that the host passes on as numbers; others it passes on as texts."""
+
+NESTED = ("array", "map", "struct")
+"""How types begin whose texts are JSON; texts of others are cast."""
 
 Step = Callable[[Any, Sequence[Any]], tuple[Any, float | str | None]]
 """From the state of a key (``None`` at first) and a row to the new state and the result: nothing, a number, or a text,
@@ -113,6 +121,25 @@ def _dedup(options: Dedup, index: Callable[[str], int]) -> Step:
     return step
 
 
+def _fold(options: Fold, index: Callable[[str], int]) -> Step:
+    function, keywords = load_function(options.function), dict(options.options)
+    places = [(name, index(name)) for name in options.takes]
+    (only, kind), *others = options.added().items()
+
+    def step(state: Any, row: Sequence[Any]) -> tuple[Any, float | str | None]:
+        kept, made = function(state, {name: row[at] for name, at in places}, **keywords)
+        if made is None:
+            return kept, None
+        if others:
+            return kept, as_json(made)
+        value = made[only]
+        if value is None or kind in NUMBERS:
+            return kept, None if value is None else float(value)
+        return kept, as_json(value) if kind.startswith(NESTED) else str(value)
+
+    return step
+
+
 KEYED: dict[type[TaskConfig], Callable[..., Step]] = {
     Count: _count,
     MovingAverage: _moving_average,
@@ -120,6 +147,7 @@ KEYED: dict[type[TaskConfig], Callable[..., Step]] = {
     Difference: _difference,
     Kalman: _kalman,
     Dedup: _dedup,
+    Fold: _fold,
     **STATISTICS,
     **TRAINING,
 }
@@ -139,13 +167,11 @@ def step_of(options: KeyedConfig, names: Sequence[str]) -> Step:
 
 
 def check_keyed(options: KeyedConfig) -> None:
-    """Raise :class:`~headgate.errors.InputError` for a task that lacks a package that it needs."""
+    """Raise :class:`~headgate.errors.InputError` for a task that lacks a package or a function that it needs."""
     if isinstance(options, TrainConfig):
         check_training()
-
-
-NUMBERS = ("double", "bigint")
-"""Types of results that the host passes on as numbers; others it passes on as texts."""
+    elif isinstance(options, Fold):
+        load_function(options.function)
 
 
 def row_with_result(options: KeyedConfig, names: Sequence[str], number: str, text: str, raised: str) -> RowWise:
@@ -179,7 +205,7 @@ def _results(added: Mapping[str, str], number: str, text: str) -> dict[str, str]
     found = {}
     for name, kind in added.items():
         plain = number if kind in NUMBERS else text
-        found[name] = plain if kind in (*NUMBERS, "string") else f"from_json({text}, '{kind}')"
+        found[name] = f"from_json({text}, '{_literal(kind)}')" if kind.startswith(NESTED) else plain
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
@@ -11,9 +11,20 @@ from pydantic import AfterValidator, Field
 from headgate.errors import BadValue, shorten
 from headgate.model.expression import check_query
 from headgate.model.schema import Schema
-from headgate.model.task_type import OUT, STEP, Inputs, JsonObject, SchemaText, TaskConfig, TaskType
+from headgate.model.task_type import (
+    OUT,
+    STEP,
+    ColumnName,
+    Inputs,
+    JsonObject,
+    SchemaText,
+    State,
+    TaskConfig,
+    TaskType,
+)
+from headgate.tasks.stateful import KeyedConfig
 
-__all__ = ["TYPES", "ImportPath", "Opaque", "Python", "Sql", "is_import_path"]
+__all__ = ["TYPES", "Fold", "ImportPath", "Opaque", "Python", "Sql", "is_import_path"]
 
 _IMPORT_PATH = re.compile(r"[A-Za-z_]\w*([.:][A-Za-z_]\w*)+\Z")
 
@@ -81,6 +92,37 @@ class Sql(TaskConfig):
         return {OUT: None if self.columns is None else Schema.parse(self.columns)}
 
 
+class Fold(KeyedConfig):
+    """Run a Python function that remembers something of each key over the rows, one by one.
+
+    It is given what it remembers of the key (``None`` at first) and a dict with some columns of the row, and returns
+    what to remember from now on and the values of the new columns, as a dict. For ``None`` in the place of that dict
+    the row does not pass. What is remembered is kept by pickle.
+    """
+
+    example: ClassVar[Mapping[str, Any]] = {
+        "function": "shop.spent",
+        "key": ["customer"],
+        "takes": ["price"],
+        "columns": "total double, orders bigint",
+    }
+
+    function: ImportPath = Field(description="Import path of the function.")
+    takes: tuple[ColumnName, ...] = Field(min_length=1, description="The columns that the function is given.")
+    columns: SchemaText = Field(description="The columns that it adds to the row.")
+    options: JsonObject = Field(default_factory=dict, description="Handed to the function as keyword arguments.")
+
+    @property
+    def sparse(self) -> bool:
+        return True
+
+    def reads(self) -> Mapping[str, Sequence[str]]:
+        return {"takes": self.takes}
+
+    def added(self) -> Mapping[str, str]:
+        return {column.name: str(column.type) for column in Schema.parse(self.columns).columns}
+
+
 class Opaque(TaskConfig):
     """Stand for work that is known only by its cost and selectivity: for planning and simulating, not for running."""
 
@@ -96,6 +138,7 @@ class Opaque(TaskConfig):
 
 TYPES = (
     TaskType("python", Python, STEP, ports_declared=True),
+    TaskType("fold", Fold, STEP, State.KEYED),
     TaskType("sql", Sql, STEP, ports_declared=True, batchwise=True),
     TaskType("opaque", Opaque, STEP, ports_declared=True),
 )

@@ -1,0 +1,1 @@
+"""The applications of the examples, checked without Spark where that is possible."""
