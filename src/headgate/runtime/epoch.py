@@ -22,9 +22,10 @@ from pyspark.sql import DataFrame
 from headgate.model.names import Signature
 from headgate.model.on_error import OnError
 from headgate.model.task_type import Role
-from headgate.runtime.exchange import SNAPSHOT
+from headgate.runtime.exchange import SNAPSHOT, topic_columns
 from headgate.runtime.failures import JOB_FAILURES, named_culprit, reason_of, workers_were_late
 from headgate.runtime.fusion import Fusion, Output, union
+from headgate.runtime.host import unpacked
 from headgate.runtime.isolation.blame import before, blame
 from headgate.runtime.isolation.guard import Guards, GuardsUp
 from headgate.runtime.isolation.letters import HOST_LETTERS, Sorting
@@ -101,7 +102,13 @@ class Epochs:
     def _sample(self, plan: Plan, rows: DataFrame) -> None:
         """Let tasks be measured on an epoch's rows."""
         if self._fragment.id in plan.fragments:
+            rows = self._unpacked(rows, plan) if self._fragment.kind is Kind.KEYED else rows
             self._around.profiler.sample(rows, plan, plan.fragments[self._fragment.id])
+
+    def _unpacked(self, packs: DataFrame, plan: Plan) -> DataFrame:
+        """The rows that a keyed host puts out."""
+        feed = plan.fragments[self._fragment.id].feeds[0]
+        return unpacked(packs, topic_columns(self._around.schemas.of(plan, plan.tasks[feed.source])))
 
     def _run_isolated(self, rows: DataFrame, epoch: int, plans: Sequence[Plan], ingested_us: int) -> Outcome:
         """Run an epoch; tasks that make it fail are guarded or left out, and it is run again."""
@@ -326,7 +333,7 @@ class Epochs:
         plan, fragment = fusion.plan, fusion.fragment
         targets: list[tuple[str, str]] = []
         if fragment.kind is Kind.KEYED:
-            fusion.hosted([plan.tasks[signature] for signature in fragment.roots], rows)
+            fusion.hosted([plan.tasks[signature] for signature in fragment.roots], self._unpacked(rows, plan))
             targets.append((HOST_LETTERS, fragment.id))
         elif fragment.kind is Kind.FEEDBACK:
             if fragment.roots[0] in plan.tasks and runs(fragment.roots[0]):

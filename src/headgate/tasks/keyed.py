@@ -8,15 +8,19 @@ from typing import Any
 from headgate.model.task_type import TaskConfig
 from headgate.tasks.rowwise import RowWise, quoted
 from headgate.tasks.stateful import Count, Dedup, Difference, Kalman, KeyedConfig, MovingAverage
-from headgate.tasks.statistic_steps import STATISTICS
+from headgate.tasks.statistic_steps import STATISTICS, interpolate_many
+from headgate.tasks.statistics import Interpolate
 from headgate.tasks.training import TrainConfig
 from headgate.tasks.training_steps import TRAINING, check_training
 
-__all__ = ["KEYED", "Step", "check_keyed", "row_with_result", "step_of"]
+__all__ = ["BULK", "KEYED", "Bulk", "Step", "check_keyed", "row_with_result", "step_of"]
 
 Step = Callable[[Any, Sequence[Any]], tuple[Any, float | str | None]]
 """From the state of a key (``None`` at first) and a row to the new state and the result: nothing, a number, or a text,
 which is JSON unless the result is to be a string."""
+
+Bulk = Callable[[Any, Sequence[list[Any]], int], tuple[Any, list[float | str | None]]]
+"""The same for so many rows of a key at once, whose values are in columns; what it was given, it must not change."""
 
 
 def _count(options: Count, index: Callable[[str], int]) -> Step:
@@ -98,6 +102,9 @@ KEYED: dict[type[TaskConfig], Callable[..., Step]] = {
     **STATISTICS,
     **TRAINING,
 }
+
+BULK: dict[type[TaskConfig], Callable[..., Bulk]] = {Interpolate: interpolate_many}
+"""Of those that do many rows in less time than one by one: how."""
 
 
 def step_of(options: KeyedConfig, names: Sequence[str]) -> Step:

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from headgate.tasks.alike import Frame, frame_of
 from headgate.tasks.arrow_task import Made, Work, replaced
 from headgate.tasks.parsing import ParseSenml, ParseXml
 from headgate.tasks.records import TIMES, Bad, arrow_kinds, typed
@@ -21,6 +23,17 @@ __all__ = ["parse_senml", "parse_xml"]
 VALUES = ("v", "sv", "vs", "bv", "vb")
 """Where a SenML entry keeps its value: a number, a text, a truth; as the draft and as RFC 8428 call them."""
 
+
+UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, OverflowError)
+"""What reading a record that is none may raise."""
+
+TRIES = 5
+"""Of how many batches that were not read by a frame the next one is tried."""
+
+TRIED = 20
+"""Of how many records the first one that is whole tells how all are written."""
+
+Fits = np.ndarray[Any, np.dtype[np.bool_]]
 
 LAYOUTS = 1_000
 """How many orders of fields are remembered for a batch."""
@@ -35,39 +48,118 @@ def parse_senml(options: ParseSenml) -> Work:
     >>> made.columns[0].to_pylist(), made.bad
     ([21.5], [(1, 'no SenML: it has no brace')])
     """
-    fields = arrow_kinds(options.columns)
-    names = [name for name, _ in fields]
-    required = {names.index(name) for name in options.required if name in names}
-    needs_time = options.time is not None and options.time in options.required
-    limits = [_milliseconds(text) for text in (options.earliest, options.latest)]
-    units = [options.units.get(name) for name in names]
+    reader = _Senml(options)
 
     def work(batch: pa.RecordBatch) -> Made:
+        columns, bad = reader.read(_column(batch, options.column))
+        return _without_bad(batch, columns, bad, options)
+
+    return work
+
+
+class _Senml:
+    """Reads SenML: records that are written alike together (:mod:`headgate.tasks.alike`), the others one by one."""
+
+    def __init__(self, options: ParseSenml) -> None:
+        self.options = options
+        self.fields = arrow_kinds(options.columns)
+        self.names = [name for name, _ in self.fields]
+        self.required = {self.names.index(name) for name in options.required if name in self.names}
+        self.needs_time = options.time is not None and options.time in options.required
+        self.limits = [_milliseconds(text) for text in (options.earliest, options.latest)]
+        self.units = [options.units.get(name) for name in self.names]
+        self.frame: Frame | None = None
+        self.tries = TRIES
+
+    def read(self, texts: pa.Array) -> tuple[list[tuple[str, pa.Array]], Bad]:
+        """The columns of some texts, and which of them are bad."""
+        if self.frame is None and self.tries:
+            self._learn(texts)
+        alike = None if self.frame is None else self._alike(self.frame, texts)
+        if alike is None:
+            self.frame = None
+            return self._one_by_one(texts)
+        columns, fits = alike
+        others = np.flatnonzero(~fits)
+        self.tries = TRIES
+        if not len(others):
+            return list(zip(self._named(), columns, strict=True)), {}
+        if len(others) > len(texts) // 2:
+            self.frame = None  # the next batch may tell a better one
+        slow, unfit = self._one_by_one(texts.take(pa.array(others)))
+        order = pa.array(np.argsort(np.concatenate([np.flatnonzero(fits), others])))
+        merged = [pa.concat_arrays([one, two]).take(order) for one, (_, two) in zip(columns, slow, strict=True)]
+        return list(zip(self._named(), merged, strict=True)), {int(others[at]): told for at, told in unfit.items()}
+
+    def _named(self) -> list[str]:
+        return [*([] if self.options.time is None else [self.options.time]), *self.names]
+
+    def _learn(self, texts: pa.Array) -> None:
+        """Take the frame of the first record that is whole, if one of the first few is."""
+        self.tries -= 1
+        layouts = _Layouts(self.names, self.units)
+        for text in _bytes(texts.slice(0, TRIED)):
+            try:
+                record = _record(text, self.options.longest)
+                if None not in layouts.values(record["e"]):
+                    assert text is not None
+                    self.frame = frame_of(text, record, self.fields, VALUES)
+                    return
+            except UNREADABLE:
+                continue
+
+    def _alike(self, frame: Frame, texts: pa.Array) -> tuple[list[pa.Array], Fits] | None:
+        """The columns of the texts that have a frame, and which have it; ``None`` if that does not help."""
+        taken = frame.taken(texts, self.options.longest)
+        fits = taken.fits
+        if any(at not in frame.fields for at in self.required) or not fits.any():
+            return None
+        try:
+            times = taken.values[None].cast(pa.int64())
+            columns = [
+                taken.values[at].cast(kind) if at in taken.values else pa.nulls(len(times), kind)
+                for at, (_, kind) in enumerate(self.fields)
+            ]
+        except pa.ArrowInvalid:  # a value that is none: its record is told of where records are read one by one
+            return None
+        if any(pc.all(pc.is_finite(c)).as_py() is False for c in columns if pa.types.is_floating(c.type)):
+            return None
+        good = pc.and_(pc.less_equal(self.limits[0], times), pc.less(times, self.limits[1]))
+        for at in self.required:
+            if pa.types.is_string(columns[at].type):
+                good = pc.and_(good, pc.greater(pc.binary_length(columns[at]), 0))
+        if self.options.time is not None:
+            columns.insert(0, pc.multiply(times, 1_000).cast(TIMES))
+        kept = good.to_numpy(zero_copy_only=False)
+        if not kept.all():
+            fits[np.flatnonzero(fits)[~kept]] = False
+            columns = [column.filter(good) for column in columns]
+        return columns, fits
+
+    def _one_by_one(self, texts: pa.Array) -> tuple[list[tuple[str, pa.Array]], Bad]:
         bad: Bad = {}
         times: list[int | None] = []
         rows: list[Sequence[Any]] = []
-        nothing: list[Any] = [None] * len(names)
-        layouts = _Layouts(names, units)
-        for place, text in enumerate(_texts(batch, options.column)):
+        nothing: list[Any] = [None] * len(self.names)
+        layouts = _Layouts(self.names, self.units)
+        for place, text in enumerate(_bytes(texts)):
             try:
-                record = _record(text, options.longest)
-                time_ms = _time(record.get("bt"), limits, needs_time)
+                record = _record(text, self.options.longest)
+                time_ms = _time(record.get("bt"), self.limits, self.needs_time)
                 row = layouts.values(record["e"])
-                for at in required:
+                for at in self.required:
                     if row[at] is None or row[at] == "":
-                        raise ValueError(f"it lacks {names[at]}")
-            except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+                        raise ValueError(f"it lacks {self.names[at]}")
+            except UNREADABLE as error:
                 bad[place] = f"no SenML: {_told(error)}"
                 time_ms, row = None, nothing
             times.append(time_ms)
             rows.append(row)
-        columns = _columns(rows, fields, bad)
-        if options.time is not None:
+        columns = _columns(rows, self.fields, bad)
+        if self.options.time is not None:
             moments = pa.array([None if t is None else t * 1_000 for t in times], pa.int64()).cast(TIMES)
-            columns.insert(0, (options.time, moments))
-        return _without_bad(batch, columns, bad, options)
-
-    return work
+            columns.insert(0, (self.options.time, moments))
+        return columns, bad
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +223,16 @@ def _value_of(entry: dict[str, Any]) -> str:
 
 
 def _texts(batch: pa.RecordBatch, column: str) -> list[bytes | None]:
-    """The texts as bytes: whether they are UTF-8 at all is for the parser to say."""
-    at = [name.casefold() for name in batch.schema.names].index(column.casefold())
-    return batch.column(at).cast(pa.binary()).to_pylist()  # type: ignore[no-any-return]
+    return _bytes(_column(batch, column))
+
+
+def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
+    return batch.column([column.casefold() for column in batch.schema.names].index(name.casefold()))
+
+
+def _bytes(texts: pa.Array) -> list[bytes | None]:
+    """Texts as bytes: whether they are UTF-8 at all is for the parser to say."""
+    return texts.cast(pa.binary()).to_pylist()  # type: ignore[no-any-return]
 
 
 def _record(text: bytes | None, longest: int) -> dict[str, Any]:
