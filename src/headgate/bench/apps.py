@@ -76,7 +76,7 @@ class _Bench:
         for system in systems:
             costs = {size: self._ran(app, system, size) for size in (few, many)}
             out = self._place(app, few, system)
-            made = charts_of(out / "charts") if app == "stats" else rows_of(out / "rows")
+            made: Any = charts_of(out / "charts") if app == "stats" else rows_of(out / "rows")
             baseline = made if baseline is None else baseline
             same = same_charts(baseline, made) if app == "stats" else same_rows(baseline, made)
             cost = Cost(costs[few], costs[many], (few, many), same, len(made))

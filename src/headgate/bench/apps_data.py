@@ -49,7 +49,7 @@ def _lines(folder: Path) -> Iterator[str]:
 
 
 def rows_of(folder: Path) -> list[Row]:
-    """The SenML records of a folder's files: sender, time and fields, in an order that is the same for the same rows."""
+    """The SenML records of a folder's files: sender, time and fields, in an order that depends on nothing else."""
     found = []
     for line in _lines(folder):
         record = json.loads(line)
@@ -88,7 +88,7 @@ def _is_near(one: object, other: object) -> bool:
 
 def charts_of(folder: Path) -> dict[str, bytes]:
     """The pictures in a folder's archives, by title."""
-    found = {}
+    found: dict[str, bytes] = {}
     for path in folder.glob("*.zip"):
         with zipfile.ZipFile(path) as archive:
             found |= {name: archive.read(name) for name in archive.namelist()}

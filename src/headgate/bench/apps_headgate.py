@@ -1,4 +1,7 @@
-"""An application of ``examples/riotbench`` on Headgate, over files: ``python -m headgate.bench.apps_headgate NAME IN OUT``."""
+"""An application of ``examples/riotbench`` on Headgate, over files.
+
+``python -m headgate.bench.apps_headgate NAME IN OUT`` runs it as the programs in :mod:`~headgate.bench.apps_peers` run.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,9 @@ def examples() -> Path:
     """The folder of RIoTBench's applications, which come with the sources and not with the package."""
     found = Path(__file__).parents[3] / "examples" / "riotbench"
     if not found.is_dir():
-        told = "RIoTBench's applications are not there: run this benchmark from a clone of Headgate, set up by make setup"
+        told = (
+            "RIoTBench's applications are not there: run this benchmark from a clone of Headgate, set up by make setup"
+        )
         raise InputError("NO_EXAMPLES", told)
     return found
 
@@ -35,7 +40,10 @@ def application(name: str, source: Path, out: Path) -> dict[str, Any]:
             config = {"path": str(source), "format": "text", "files_per_batch": per_batch}
             task.update(type="read_files", config=config)
         elif task.get("type") == "write_files":
-            task["config"]["path"] = str(out / ("rows" if task["id"] == "publish" else "told"))
+            is_etl = task["id"] == "publish"
+            task["config"]["path"] = str(out / ("rows" if is_etl else "told"))
+            if is_etl:
+                task["config"]["format"] = "text"  # records as lines, as the others write them
         elif task.get("type") == "upload":
             task["config"]["folder"] = str(out / "charts")
     if name != "etl_wide":  # the others need a record's number, which stands before it

@@ -28,7 +28,16 @@ from headgate.runtime.state import read_json, write_json
 from headgate.runtime.worker import settle
 from headgate.tasks.guard import CARRIED
 
-__all__ = ["INGEST", "ORDER", "SNAPSHOT", "Exchange", "ExchangeSource", "FileExchange", "topic_batches", "topic_columns"]
+__all__ = [
+    "INGEST",
+    "ORDER",
+    "SNAPSHOT",
+    "Exchange",
+    "ExchangeSource",
+    "FileExchange",
+    "topic_batches",
+    "topic_columns",
+]
 
 SNAPSHOT, ORDER, INGEST = "__snapshot", "__order", CARRIED
 """Columns that every topic has: the plan snapshot of a row; its place among the rows of a micro-batch, the same

@@ -85,7 +85,9 @@ def packed(rows: DataFrame, key: Sequence[str], groups: int) -> DataFrame:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             numbers, made = zip(*packs(batch, at, groups), strict=True) if len(batch) else ((), ())
-            yield pa.RecordBatch.from_arrays([pa.array(numbers, pa.int32()), pa.array(made, pa.binary())], [GROUP, PACK])
+            yield pa.RecordBatch.from_arrays(
+                [pa.array(numbers, pa.int32()), pa.array(made, pa.binary())], [GROUP, PACK]
+            )
 
     return rows.mapInArrow(run, StructType().add(GROUP, IntegerType()).add(PACK, BinaryType()))
 
@@ -288,7 +290,9 @@ class Results:
         none = None
         if not always:
             none = np.all([one.is_null().to_numpy(zero_copy_only=False) for one in by_task], axis=0)
-        return pa.ListArray.from_arrays(ends, values.take(pa.array(across)), mask=None if none is None else pa.array(none))
+        return pa.ListArray.from_arrays(
+            ends, values.take(pa.array(across)), mask=None if none is None else pa.array(none)
+        )
 
 
 def stepped(

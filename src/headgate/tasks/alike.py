@@ -2,8 +2,8 @@
 
 A sender writes the names, units and signs of all its records the same, and only values change. A record that has been
 read tells what stands between its values, its *frame*. Where a record's quotation marks are tells where its values must
-be, if it has the same frame, and whether it has is seen by comparing. NumPy does that for all records of a batch in less
-time than it takes to make Python's objects of them. What does not fit is read as before, one by one.
+be, if it has the same frame, and whether it has is seen by comparing. NumPy does that for all records of a batch in
+less time than it takes to make Python's objects of them. What does not fit is read as before, one by one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["Frame", "Taken", "frame_of"]
+__all__ = ["Frame", "Marked", "frame_of"]
 
 _ENTRY = re.compile(r"\{[^{}]*\}")
 _PAIR = re.compile(r'"(\w+)"\s*:\s*("[^"\\]*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)')
@@ -32,12 +32,22 @@ Places = np.ndarray[Any, np.dtype[np.int64]]
 Fits = np.ndarray[Any, np.dtype[np.bool_]]
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """The records of a batch that have a frame, and their values as texts: by field, and their time."""
+class Marked:
+    """Texts, and where their quotation marks are."""
 
-    fits: Fits
-    values: Mapping[int | None, pa.Array]
+    def __init__(self, texts: pa.Array, longest: int) -> None:
+        _, ends, data = texts.buffers()
+        offsets = np.frombuffer(ends, np.int32)[texts.offset : texts.offset + len(texts) + 1].astype(np.int64)
+        self.raw: Bytes = np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]]
+        self.offsets: Places = offsets - offsets[0]
+        self.marks: Places = np.flatnonzero(self.raw == QUOTE)
+        self.first: Places = np.searchsorted(self.marks, self.offsets)
+        """The first mark of each text."""
+
+        self.count: Places = np.diff(self.first)
+        self.count[np.diff(self.offsets) > longest] = -1
+        if texts.null_count:
+            self.count[~texts.is_valid().to_numpy(zero_copy_only=False)] = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,72 +58,64 @@ class Frame:
     fields: tuple[int | None, ...]
     """Which value is of which field; that of ``None`` is the time, and one of -1 nobody wants."""
 
-    def taken(self, texts: pa.Array, longest: int) -> Taken:
-        """The values of the records that have this frame."""
-        raw, offsets = _raw(texts)
-        fits = np.diff(offsets) <= longest
-        if texts.null_count:
-            fits &= texts.is_valid().to_numpy(zero_copy_only=False)
-        odd = np.flatnonzero((raw >= 128) | (raw < 32) | (raw == BACKSLASH))
-        fits[np.searchsorted(offsets, odd + offsets[0], "right") - 1] = False
-        marks = np.flatnonzero(raw == QUOTE) + offsets[0]
-        first = np.searchsorted(marks, offsets)
-        per_text = [part.count(b'"') for part in self.between]
-        fits &= np.diff(first) == sum(per_text)
-        here = np.flatnonzero(fits)
-        begins, ends = self._spans(marks, first[here], offsets[here + 1], per_text)
-        good = self._has_frame(raw, offsets[0], offsets[here], begins, ends)
-        fits[here[~good]] = False
-        values = {
-            field: _texts(raw, begins[at + 1][good] - offsets[0], ends[at + 1][good] - offsets[0])
-            for at, field in enumerate(self.fields)
-            if field != -1
-        }
-        return Taken(fits, values)
-
-    def _spans(
-        self, marks: Places, first: Places, row_ends: Places, per_text: Sequence[int]
-    ) -> tuple[list[Places], list[Places]]:
-        """Where values begin and end, if these records have the frame; what stands before the first is one, too."""
-        begins, ends = [first * 0], []
-        for part, before in zip(self.between, accumulate(per_text, initial=0), strict=False):
-            begin = marks[first + before] - part.index(b'"') if b'"' in part else row_ends - len(part)
-            ends.append(begin)
-            begins.append(begin + len(part))
-        return begins, ends
-
-    def _has_frame(
-        self, raw: Bytes, origin: int, row_begins: Places, begins: Sequence[Places], ends: Sequence[Places]
-    ) -> Fits:
-        before = ends[0] - row_begins
-        good: Fits = (before >= 0) & (before <= LONGEST_BEFORE) & (begins[-1] <= len(raw) + origin)
-        for at in range(1, len(self.between)):
-            good &= begins[at] <= ends[at]
-        for part, begin in zip(self.between, ends, strict=True):
-            wanted = np.frombuffer(part, np.uint8)
-            windows = np.lib.stride_tricks.sliding_window_view(raw, len(part)) if len(part) <= len(raw) else None
-            if windows is None:
-                return np.zeros_like(good)
-            found = windows[np.where(good, begin - origin, 0)]
-            good &= (found == wanted).all(axis=1)
-        for at in np.flatnonzero(good & (before > 0)).tolist() if before.any() else ():
-            good[at] = BRACE not in raw[row_begins[at] - origin : ends[0][at] - origin]
-        return good
+    def taken(self, texts: Marked, rows: Places) -> tuple[Places, dict[int | None, pa.Array]]:
+        """Those of some texts that have this frame, and their values."""
+        marks = [part.count(b'"') for part in self.between]
+        rows = rows[texts.count[rows] == sum(marks)]
+        begins: list[Places] = []
+        for part, before in zip(self.between, accumulate(marks, initial=0), strict=False):
+            if b'"' in part:
+                begin = texts.marks[texts.first[rows] + before] - part.index(b'"')
+            else:
+                begin = texts.offsets[rows + 1] - len(part)
+            good = begin >= (begins[-1] + len(self.between[len(begins) - 1]) if begins else texts.offsets[rows])
+            good &= begin + len(part) <= texts.offsets[rows + 1]
+            good[good] = _is_at(texts.raw, begin[good], part)
+            begins.append(begin)
+            if not good.all():
+                rows, begins = rows[good], [some[good] for some in begins]
+        good = _no_brace(texts, rows, begins[0])
+        values: dict[int | None, pa.Array] = {}
+        for at, field in enumerate(self.fields):
+            begin, end = begins[at] + len(self.between[at]), begins[at + 1]
+            value, plain = _values(texts.raw, begin, end)
+            good &= plain
+            if field != -1:
+                values[field] = value
+        if not good.all():
+            rows, values = rows[good], {field: value.filter(pa.array(good)) for field, value in values.items()}
+        return rows, values
 
 
-def _raw(texts: pa.Array) -> tuple[Bytes, Places]:
-    """The bytes of texts, and where in the buffer that they are in each begins, and the last one ends."""
-    _, ends, data = texts.buffers()
-    offsets = np.frombuffer(ends, np.int32)[texts.offset : texts.offset + len(texts) + 1].astype(np.int64)
-    return np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]], offsets
+def _is_at(raw: Bytes, begins: Places, part: bytes) -> Fits:
+    """Whether a part stands at some places."""
+    if not len(begins):
+        return np.zeros(0, bool)
+    found = np.lib.stride_tricks.sliding_window_view(raw, len(part))[begins]
+    is_same: Fits = found.view(f"S{len(part)}")[:, 0] == part
+    return is_same
 
 
-def _texts(raw: Bytes, begins: Places, ends: Places) -> pa.Array:
-    """The texts at some places."""
+def _no_brace(texts: Marked, rows: Places, begins: Places) -> Fits:
+    """Whether a record's first brace is that of its frame."""
+    before = begins - texts.offsets[rows]
+    good: Fits = before <= LONGEST_BEFORE
+    for at in np.flatnonzero(good & (before > 0)):
+        good[at] = BRACE not in texts.raw[texts.offsets[rows[at]] : begins[at]]
+    return good
+
+
+def _values(raw: Bytes, begins: Places, ends: Places) -> tuple[pa.Array, Fits]:
+    """The texts at some places, and which of them have nothing but plain characters."""
     sizes = ends - begins
     offsets = np.concatenate([[0], np.cumsum(sizes)])
-    places = np.repeat(begins - offsets[:-1], sizes) + np.arange(offsets[-1])
-    return pa.StringArray.from_buffers(len(begins), pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(raw[places]))
+    data = raw[np.repeat(begins - offsets[:-1], sizes) + np.arange(offsets[-1])]
+    plain = np.ones(len(begins), bool)
+    odd = np.flatnonzero((data - np.uint8(32) >= 96) | (data == BACKSLASH))
+    if len(odd):
+        plain[np.searchsorted(offsets, odd, "right") - 1] = False
+        data = np.where(data >= 128, np.uint8(QUOTE), data)  # whoever asks for it gets a text, though not this one
+    return pa.StringArray.from_buffers(len(begins), pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)), plain
 
 
 def frame_of(
@@ -124,9 +126,10 @@ def frame_of(
     >>> import orjson
     >>> text = b'{"e":[{"n":"t","v":"21.5"}],"bt":5}'
     >>> found = frame_of(text, orjson.loads(text), [("t", pa.float64())], ["v"])
-    >>> taken = found.taken(pa.array(['{"e":[{"n":"t","v":"-3"}],"bt":6}', "{}"]), 100)
-    >>> taken.fits.tolist(), [values.to_pylist() for values in taken.values.values()]
-    ([True, False], [['-3'], ['6']])
+    >>> texts = pa.array(['{"e":[{"n":"t","v":"-3"}],"bt":6}', "{}"])
+    >>> rows, values = found.taken(Marked(texts, 100), np.arange(2))
+    >>> rows.tolist(), [column.to_pylist() for column in values.values()]
+    ([0], [['-3'], ['6']])
     """
     try:
         whole = text[text.index(b"{") :].decode("ascii")
@@ -150,12 +153,12 @@ def frame_of(
             return None
         found.append((begin + 1, end - 1, at))
     found.sort(key=lambda value: value[0])
-    between = [whole[end:begin].encode() for (_, end, _), (begin, _, _) in zip([(0, 0, 0), *found], found, strict=False)]
-    between.append(whole[found[-1][1] :].encode())
+    begins, ends = [begin for begin, _, _ in found], [end for _, end, _ in found]
+    between = [whole[end:begin].encode() for end, begin in zip([0, *ends], [*begins, len(whole)], strict=True)]
     if any(b'"' not in part for part in between[:-1]) or b'"' in between[-1]:
         return None
     return Frame(tuple(between), tuple(field for _, _, field in found))
 
 
 def _is_simple(kind: pa.DataType) -> bool:
-    return pa.types.is_floating(kind) or pa.types.is_string(kind)
+    return bool(pa.types.is_floating(kind) or pa.types.is_string(kind))

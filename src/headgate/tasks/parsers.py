@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -13,7 +13,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.tasks.alike import Frame, frame_of
+from headgate.tasks.alike import Frame, Marked, frame_of
 from headgate.tasks.arrow_task import Made, Work, replaced
 from headgate.tasks.parsing import ParseSenml, ParseXml
 from headgate.tasks.records import TIMES, Bad, arrow_kinds, typed
@@ -27,13 +27,13 @@ VALUES = ("v", "sv", "vs", "bv", "vb")
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, OverflowError)
 """What reading a record that is none may raise."""
 
-TRIES = 5
-"""Of how many batches that were not read by a frame the next one is tried."""
+FRAMES, TRIES, TRIED = 8, 16, 20
+"""How many frames are known at most, how often one is looked for, and among how many records."""
 
-TRIED = 20
-"""Of how many records the first one that is whole tells how all are written."""
+WORTH = 100
+"""A further frame is looked for while more than one record in so many fits none."""
 
-Fits = np.ndarray[Any, np.dtype[np.bool_]]
+Places = np.ndarray[Any, np.dtype[np.int64]]
 
 LAYOUTS = 1_000
 """How many orders of fields are remembered for a batch."""
@@ -68,62 +68,68 @@ class _Senml:
         self.needs_time = options.time is not None and options.time in options.required
         self.limits = [_milliseconds(text) for text in (options.earliest, options.latest)]
         self.units = [options.units.get(name) for name in self.names]
-        self.frame: Frame | None = None
+        self.frames: list[Frame] = []
         self.tries = TRIES
 
     def read(self, texts: pa.Array) -> tuple[list[tuple[str, pa.Array]], Bad]:
         """The columns of some texts, and which of them are bad."""
-        if self.frame is None and self.tries:
-            self._learn(texts)
-        alike = None if self.frame is None else self._alike(self.frame, texts)
-        if alike is None:
-            self.frame = None
+        marked, left = Marked(texts, self.options.longest), np.arange(len(texts))
+        places: list[Places] = []
+        parts: list[list[pa.Array]] = []
+        known = 0
+        while known < len(self.frames) or self._learn(texts, left):
+            rows, values = self.frames[known].taken(marked, left)
+            columns, rows = self._columns_of(values, rows)
+            known += 1
+            if len(rows):
+                parts.append(columns)
+                places.append(rows)
+                left = np.setdiff1d(left, rows, assume_unique=True)
+        if not parts:
             return self._one_by_one(texts)
-        columns, fits = alike
-        others = np.flatnonzero(~fits)
-        self.tries = TRIES
-        if not len(others):
-            return list(zip(self._named(), columns, strict=True)), {}
-        if len(others) > len(texts) // 2:
-            self.frame = None  # the next batch may tell a better one
-        slow, unfit = self._one_by_one(texts.take(pa.array(others)))
-        order = pa.array(np.argsort(np.concatenate([np.flatnonzero(fits), others])))
-        merged = [pa.concat_arrays([one, two]).take(order) for one, (_, two) in zip(columns, slow, strict=True)]
-        return list(zip(self._named(), merged, strict=True)), {int(others[at]): told for at, told in unfit.items()}
+        unfit: Bad = {}
+        if len(left):
+            slow, unfit = self._one_by_one(texts.take(pa.array(left)))
+            parts.append([column for _, column in slow])
+            places.append(left)
+        names = [*([] if self.options.time is None else [self.options.time]), *self.names]
+        if len(parts) == 1:
+            return list(zip(names, parts[0], strict=True)), {}
+        order = pa.array(np.argsort(np.concatenate(places)))
+        merged = [pa.concat_arrays(column).take(order) for column in zip(*parts, strict=True)]
+        return list(zip(names, merged, strict=True)), {int(left[at]): told for at, told in unfit.items()}
 
-    def _named(self) -> list[str]:
-        return [*([] if self.options.time is None else [self.options.time]), *self.names]
-
-    def _learn(self, texts: pa.Array) -> None:
-        """Take the frame of the first record that is whole, if one of the first few is."""
+    def _learn(self, texts: pa.Array, left: Places) -> bool:
+        """Take the frame of the first record that can be read of those that are left, if there are many of them."""
+        if len(self.frames) == FRAMES or not self.tries or len(left) * WORTH <= len(texts):
+            return False
         self.tries -= 1
         layouts = _Layouts(self.names, self.units)
-        for text in _bytes(texts.slice(0, TRIED)):
+        for text in _bytes(texts.take(pa.array(left[:TRIED]))):
             try:
                 record = _record(text, self.options.longest)
-                if None not in layouts.values(record["e"]):
-                    assert text is not None
-                    self.frame = frame_of(text, record, self.fields, VALUES)
-                    return
+                row = layouts.values(record["e"])
+                assert text is not None
+                frame = frame_of(text, record, self.fields, VALUES)
             except UNREADABLE:
                 continue
+            if frame is not None and frame not in self.frames and all(row[at] for at in self.required):
+                self.frames.append(frame)
+                return True
+        return False
 
-    def _alike(self, frame: Frame, texts: pa.Array) -> tuple[list[pa.Array], Fits] | None:
-        """The columns of the texts that have a frame, and which have it; ``None`` if that does not help."""
-        taken = frame.taken(texts, self.options.longest)
-        fits = taken.fits
-        if any(at not in frame.fields for at in self.required) or not fits.any():
-            return None
+    def _columns_of(self, values: Mapping[int | None, pa.Array], rows: Places) -> tuple[list[pa.Array], Places]:
+        """Columns of the values of some rows, and which rows those are; none of them if that does not help."""
         try:
-            times = taken.values[None].cast(pa.int64())
+            times = values[None].cast(pa.int64())
             columns = [
-                taken.values[at].cast(kind) if at in taken.values else pa.nulls(len(times), kind)
+                values[at].cast(kind) if at in values else pa.nulls(len(times), kind)
                 for at, (_, kind) in enumerate(self.fields)
             ]
         except pa.ArrowInvalid:  # a value that is none: its record is told of where records are read one by one
-            return None
+            return [], rows[:0]
         if any(pc.all(pc.is_finite(c)).as_py() is False for c in columns if pa.types.is_floating(c.type)):
-            return None
+            return [], rows[:0]
         good = pc.and_(pc.less_equal(self.limits[0], times), pc.less(times, self.limits[1]))
         for at in self.required:
             if pa.types.is_string(columns[at].type):
@@ -132,9 +138,8 @@ class _Senml:
             columns.insert(0, pc.multiply(times, 1_000).cast(TIMES))
         kept = good.to_numpy(zero_copy_only=False)
         if not kept.all():
-            fits[np.flatnonzero(fits)[~kept]] = False
-            columns = [column.filter(good) for column in columns]
-        return columns, fits
+            return [column.filter(good) for column in columns], rows[kept]
+        return columns, rows
 
     def _one_by_one(self, texts: pa.Array) -> tuple[list[tuple[str, pa.Array]], Bad]:
         bad: Bad = {}

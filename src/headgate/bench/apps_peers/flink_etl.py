@@ -70,9 +70,10 @@ def queries(source, out, tables):
         FROM {before}
         WINDOW w AS (PARTITION BY source ORDER BY pt ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
     """
-    entries = [
-        f"""COALESCE(',{{"n":"{n}","u":"string","sv":"' || {n} || '"}}', '')""" for n in ("place", "kind")
-    ] + [f"""COALESCE(',{{"n":"{n}","u":"{u}","v":' || CAST({n} AS STRING) || '}}', '')""" for n, u in senml.UNITS.items()]
+    entries = [f"""COALESCE(',{{"n":"{n}","u":"string","sv":"' || {n} || '"}}', '')""" for n in ("place", "kind")] + [
+        f"""COALESCE(',{{"n":"{n}","u":"{u}","v":' || CAST({n} AS STRING) || '}}', '')"""
+        for n, u in senml.UNITS.items()
+    ]
     yield f"""
         INSERT INTO texts
         SELECT '{{"e":[{{"n":"source","u":"string","sv":"' || source || '"}}' || {" || ".join(entries)}

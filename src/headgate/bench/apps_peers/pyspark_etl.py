@@ -1,7 +1,7 @@
 """ETL in PySpark Structured Streaming: one query, written by hand.
 
-Records are parsed by orjson in Arrow batches, which takes less than half of what ``from_json`` takes. Gaps are filled by
-``applyInPandasWithState``, whose batches come as columns: ``transformWithState`` makes an object of every value. The
+Records are parsed by orjson in Arrow batches, which takes less than half of what ``from_json`` takes. Gaps are filled
+by ``applyInPandasWithState``, whose batches come as columns: ``transformWithState`` makes an object of every value. The
 rest is Spark's own expressions and a broadcast join.
 """
 
