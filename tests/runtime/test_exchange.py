@@ -30,7 +30,7 @@ def publish(exchange: FileExchange, topic: str, number: int, snapshot: int = 1, 
 
 def reader(exchange: FileExchange, topic: str, rank: int = 1) -> ExchangeReader:
     options = {"folder": str(exchange.folder(topic)), "rank": str(rank), "start": "-1", "rows_per_batch": "1000"}
-    return ExchangeReader(SCHEMA, {**options, "limits": str(exchange.root)})
+    return ExchangeReader({**options, "limits": str(exchange.root), "columns": SCHEMA.json()})
 
 
 def places(found: ExchangeReader, start: int, end: int) -> list[int]:

@@ -11,6 +11,8 @@ from typing import Any
 
 from headgate import __version__
 from headgate.bench import (
+    apps,
+    apps_plots,
     drs,
     drs_plots,
     forecast,
@@ -50,6 +52,13 @@ class Benchmark:
 
 
 BENCHMARKS: Mapping[str, Benchmark] = {
+    "apps": Benchmark(
+        "apps",
+        "RIoTBench's applications beside PySpark by hand, Flink SQL and bytewax.",
+        apps.run,
+        apps_plots.plot,
+        apps.PARTS,
+    ),
     "drs": Benchmark(
         "drs",
         "Processors on live Spark: predicted and measured, and the policy at work.",
@@ -115,5 +124,6 @@ def report(benchmark: Benchmark, measured: Measured, seed: int) -> dict[str, Any
         "python": platform.python_version(),
         "machine": platform.machine(),
         "cores": os.cpu_count(),
+        **({"versions": measured.versions} if measured.versions else {}),
         "samples": measured.samples,
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,9 @@ class Measured:
     table: str = ""
     """A table for people; the figures one by one if left out."""
 
+    versions: dict[str, str] = field(default_factory=dict)
+    """Of other software that was measured."""
+
 
 def prepare_plots(folder: Path) -> None:
     """Make the folder of a benchmark's pictures; raises :class:`InputError` where matplotlib is not installed."""
@@ -32,8 +35,8 @@ def prepare_plots(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
 
 
-def cpu_seconds() -> float:
-    """CPU seconds that this process and all its descendants have used so far (Linux).
+def cpu_seconds(root: int | None = None) -> float:
+    """CPU seconds that a process, this one if left out, and all its descendants have used so far (Linux).
 
     Descendants that have ended count through the process that waited for them.
     """
@@ -48,7 +51,7 @@ def cpu_seconds() -> float:
                 continue
             parents.setdefault(int(fields[1]), []).append(int(entry.name))
             spent[int(entry.name)] = sum(int(field) for field in fields[11:15]) / ticks
-    total, waiting = 0.0, [os.getpid()]
+    total, waiting = 0.0, [os.getpid() if root is None else root]
     while waiting:
         process = waiting.pop()
         total += spent.get(process, 0.0)

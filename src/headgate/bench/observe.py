@@ -197,7 +197,7 @@ def _profiled(spark: Any, folder: Path, progress: Progress) -> dict[str, float]:
 
 def _by_micro_benchmark(spark: Any, folder: Path, progress: Progress) -> dict[str, float]:
     """CPU seconds per row of each kind of task, by the CPU time of all processes over many rows."""
-    from headgate.runtime.host import host
+    from headgate.runtime.host import host, packed
 
     one = spark.read.schema(COLUMNS).json(str(folder / "data"))
     times = max(1, MICRO_ROWS // (FILES * ROWS))
@@ -243,7 +243,7 @@ def _by_micro_benchmark(spark: Any, folder: Path, progress: Progress) -> dict[st
             for n in range(tasks)
         ]
         (plans / "1.json").write_text(json.dumps({"host": found}), encoding="utf-8")
-        return host(hosted, ("k",), "host", plans, 32)
+        return host(packed(hosted, ("k",), 32), hosted.schema, ("k",), "host", plans)
 
     return {
         "cheap": difference(lambda: derived(CHEAP), lambda: rows, "cheap") / count,

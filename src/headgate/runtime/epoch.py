@@ -18,13 +18,15 @@ from typing import Any
 
 import numpy as np
 from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
 from headgate.model.names import Signature
 from headgate.model.on_error import OnError
 from headgate.model.task_type import Role
-from headgate.runtime.exchange import SNAPSHOT
+from headgate.runtime.exchange import SNAPSHOT, topic_columns
 from headgate.runtime.failures import JOB_FAILURES, named_culprit, reason_of, workers_were_late
 from headgate.runtime.fusion import Fusion, Output, union
+from headgate.runtime.host import hosted_schema, unpacked
 from headgate.runtime.isolation.blame import before, blame
 from headgate.runtime.isolation.guard import Guards, GuardsUp
 from headgate.runtime.isolation.letters import HOST_LETTERS, Sorting
@@ -34,8 +36,9 @@ from headgate.runtime.observing.counting import RowCounts
 from headgate.runtime.observing.records import Arrivals
 from headgate.runtime.plan import Feed, Fragment, Kind, Plan
 from headgate.runtime.sinks import form_of
-from headgate.runtime.staging import SEEN, pack, stage
+from headgate.runtime.staging import pack, stage
 from headgate.runtime.surroundings import Surroundings
+from headgate.runtime.tail import tails_of
 
 __all__ = ["Epochs", "Outcome"]
 
@@ -101,7 +104,17 @@ class Epochs:
     def _sample(self, plan: Plan, rows: DataFrame) -> None:
         """Let tasks be measured on an epoch's rows."""
         if self._fragment.id in plan.fragments:
+            rows = self._unpacked(rows, plan) if self._fragment.kind is Kind.KEYED else rows
             self._around.profiler.sample(rows, plan, plan.fragments[self._fragment.id])
+
+    def _unpacked(self, packs: DataFrame, plan: Plan) -> DataFrame:
+        """The rows that a keyed host puts out."""
+        return unpacked(packs, self._topic_columns(plan))
+
+    def _topic_columns(self, plan: Plan) -> StructType:
+        """The columns of the topics that a keyed host reads."""
+        feed = plan.fragments[self._fragment.id].feeds[0]
+        return topic_columns(self._around.schemas.of(plan, plan.tasks[feed.source]))
 
     def _run_isolated(self, rows: DataFrame, epoch: int, plans: Sequence[Plan], ingested_us: int) -> Outcome:
         """Run an epoch; tasks that make it fail are guarded or left out, and it is run again."""
@@ -246,11 +259,15 @@ class Epochs:
         guards = Guards(self.guards.tasks, self._around.time_budget_s)
         counting = self._around.counting
         for plan, here in self._parts(rows, plans):
-            fusion = Fusion(plan, plan.fragments[self._fragment.id], len(targets), guards, counting=counting)
-            feeds = _feeds_of_items(plan, fusion.fragment)
+            fragment = plan.fragments[self._fragment.id]
+            feeds = _feeds_of_items(plan, fragment)
             left_out = behind(resting, feeds)
-            ran |= {*feeds, *fusion.fragment.roots} - left_out
-            found = self._fuse(fusion, here, lambda item, left_out=left_out: item not in left_out)  # type: ignore[misc]
+            runs = partial(_is_not_in, left_out)
+            schema_of = partial(self._around.schemas.of, plan)
+            tails = tails_of(plan, fragment, runs, frozenset(self.guards.tasks), schema_of)
+            fusion = Fusion(plan, fragment, len(targets), guards, counting=counting, tails=tails, schema_of=schema_of)
+            ran |= {*feeds, *fragment.roots} - left_out
+            found = self._fuse(fusion, here, runs, packs=tails.packs)
             targets += [(kind, name, plan) for kind, name in found]
             fusions.append(fusion)
             part = fusion.result(packed=len(plans) == 1)
@@ -262,14 +279,16 @@ class Epochs:
                 return Outcome({"epoch": epoch, "done": True, "targets": []})
             forms = [output.form for fusion in fusions for output in fusion.outputs]
             with self._watchdog.watching(limit_s):
-                staged, seen = stage(parts[0] if len(plans) == 1 else pack(union(parts)), forms, staging, ingested_us)
+                tails_by_output = {number: tail for fusion in fusions for number, tail in fusion.tails.items()}
+                whole = parts[0] if len(plans) == 1 else pack(union(parts))
+                staged, counted = stage(whole, forms, staging, ingested_us, tails_by_output)
         finally:
             for fusion in fusions:
                 for stored in fusion.stored:
                     stored.unpersist()
         files: dict[tuple[str, str, int], list[tuple[str, int]]] = {}
         arrivals: dict[tuple[str, str, int], list[Arrivals]] = {}
-        rows_of: Counter[int] = Counter({SEEN: seen})
+        rows_of = Counter(counted)
         for item in staged:
             kind, name, plan = targets[item.output]
             files.setdefault((kind, name, plan.number), []).append((item.path, item.rows))
@@ -317,7 +336,13 @@ class Epochs:
         return found
 
     def _fuse(
-        self, fusion: Fusion, rows: DataFrame, runs: Callable[[str], bool], *, all_outputs: bool = False
+        self,
+        fusion: Fusion,
+        rows: DataFrame,
+        runs: Callable[[str], bool],
+        *,
+        all_outputs: bool = False,
+        packs: bool = False,
     ) -> list[tuple[str, str]]:
         """Put those of the fragment's tasks and topics that are to run into a fusion; returns where each output goes.
 
@@ -326,8 +351,12 @@ class Epochs:
         plan, fragment = fusion.plan, fusion.fragment
         targets: list[tuple[str, str]] = []
         if fragment.kind is Kind.KEYED:
-            fusion.hosted([plan.tasks[signature] for signature in fragment.roots], rows)
-            targets.append((HOST_LETTERS, fragment.id))
+            hosted = [plan.tasks[signature] for signature in fragment.roots]
+            if packs:
+                fusion.hosted_in_tail(hosted, rows, hosted_schema(self._topic_columns(plan)))
+            else:
+                fusion.hosted(hosted, self._unpacked(rows, plan))
+            targets += [(HOST_LETTERS, fragment.id)] * len(fusion.outputs)
         elif fragment.kind is Kind.FEEDBACK:
             if fragment.roots[0] in plan.tasks and runs(fragment.roots[0]):
                 fusion.feedback(plan.tasks[fragment.roots[0]], rows)
@@ -355,6 +384,10 @@ class Epochs:
                 fusion.put(topic.feeds, Output(topic.id, "topic"), names)
                 targets += [("topic", topic.id)] * (len(fusion.outputs) - len(targets))
         return targets
+
+
+def _is_not_in(some: set[str], item: str) -> bool:
+    return item not in some
 
 
 def _feeds_of_items(plan: Plan, fragment: Fragment) -> dict[str, list[str]]:

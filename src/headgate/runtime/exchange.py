@@ -20,19 +20,32 @@ from typing import Any, Protocol
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
-from pyspark.sql.types import StructType
+from pyspark.sql.types import BinaryType, IntegerType, LongType, StructType
 
 from headgate.runtime.limits import limit_of
+from headgate.runtime.packing import GROUP, PACK, packs
 from headgate.runtime.state import read_json, write_json
 from headgate.runtime.worker import settle
 from headgate.tasks.guard import CARRIED
 
-__all__ = ["INGEST", "ORDER", "SNAPSHOT", "Exchange", "ExchangeSource", "FileExchange", "topic_batches"]
+__all__ = [
+    "INGEST",
+    "ORDER",
+    "SNAPSHOT",
+    "Exchange",
+    "ExchangeSource",
+    "FileExchange",
+    "topic_batches",
+    "topic_columns",
+]
 
 SNAPSHOT, ORDER, INGEST = "__snapshot", "__order", CARRIED
 """Columns that every topic has: the plan snapshot of a row; its place among the rows of a micro-batch, the same
 whenever the micro-batch is run again, and another for each row of the topics that one reader has; and when the event
 that it came from was taken in, in microseconds since 1970. Sources have the last one too, where they know."""
+
+PACKS = StructType().add(GROUP, IntegerType()).add(PACK, BinaryType())
+"""What a keyed host reads of a topic."""
 
 KEEP = 4
 """Batches that are no longer needed are removed so many at a time, or more."""
@@ -237,12 +250,13 @@ class Patience:
 class ExchangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads a topic from a given number on."""
 
-    def __init__(self, schema: StructType, options: Mapping[str, str]) -> None:
-        self.schema = schema
+    def __init__(self, options: Mapping[str, str]) -> None:
         self.folder = Path(options["folder"])
         self.rank, self.start = int(options["rank"]), int(options["start"])
         self.rows_per_batch = int(options["rows_per_batch"])
         self.limits = options["limits"]
+        self.packing: dict[str, Any] | None = json.loads(options.get("packing", "null"))
+        self.columns = _columns(options)
         self.until: int | None = None
         self.patience = Patience(json.loads(options.get("topics", "{}")), float(options.get("wait_s", 0)))
 
@@ -283,10 +297,16 @@ class ExchangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         assert isinstance(partition, _Batches)
-        return topic_batches(partition.path, self.schema, partition.snapshot, partition.first)
+        found = topic_batches(partition.path, self.columns, partition.snapshot, partition.first)
+        return found if self.packing is None else _in_packs(found, **self.packing)
 
     def commit(self, end: dict[str, int]) -> None:
         """Nothing to do: the fragment tells the exchange itself, as soon as its epoch is committed."""
+
+
+def topic_columns(rows: StructType) -> StructType:
+    """The columns of a topic of some rows."""
+    return StructType([*rows.fields]).add(INGEST, LongType()).add(SNAPSHOT, IntegerType()).add(ORDER, LongType())
 
 
 def topic_batches(path: str, schema: StructType, snapshot: int, first: int) -> Iterator[Any]:
@@ -312,6 +332,21 @@ def topic_batches(path: str, schema: StructType, snapshot: int, first: int) -> I
     settle()
 
 
+def _in_packs(batches: Iterator[Any], key: Sequence[int], groups: int) -> Iterator[Any]:
+    """The rows of batches as a keyed host takes them."""
+    import pyarrow as pa
+
+    for batch in batches:
+        if len(batch):
+            numbers, made = zip(*packs(batch, key, groups), strict=True)
+            arrays = [pa.array(numbers, pa.int32()), pa.array(made, pa.binary())]
+            yield pa.RecordBatch.from_arrays(arrays, [GROUP, PACK])
+
+
+def _columns(options: Mapping[str, str]) -> StructType:
+    return StructType.fromJson(json.loads(options["columns"]))
+
+
 class ExchangeSource(DataSource):
     """The data source ``headgate_exchange``."""
 
@@ -319,8 +354,9 @@ class ExchangeSource(DataSource):
     def name(cls) -> str:
         return "headgate_exchange"
 
-    def schema(self) -> str:
-        return self.options["columns"]
+    def schema(self) -> StructType:
+        return PACKS if "packing" in self.options else _columns(self.options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        return ExchangeReader(schema, self.options)
+        del schema
+        return ExchangeReader(self.options)

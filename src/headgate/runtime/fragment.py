@@ -28,9 +28,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.model.names import Signature
 from headgate.runtime.epoch import Epochs, Outcome
-from headgate.runtime.exchange import INGEST, ORDER, SNAPSHOT
+from headgate.runtime.exchange import INGEST, ORDER, SNAPSHOT, topic_columns
 from headgate.runtime.failures import JOB_FAILURES, reason_of
-from headgate.runtime.host import groups_for, host
+from headgate.runtime.host import groups_for, host, places_of
 from headgate.runtime.isolation.admission import Admission
 from headgate.runtime.isolation.dead_letters import Letters
 from headgate.runtime.isolation.pools import make_pool
@@ -42,7 +42,6 @@ from headgate.runtime.observing.records import EpochRecord
 from headgate.runtime.plan import FED, Feed, Fragment, Kind, Plan
 from headgate.runtime.plan_log import PlanLog
 from headgate.runtime.replay import is_played, recorded_rows
-from headgate.runtime.schemas import ddl
 from headgate.runtime.sinks import Delivery
 from headgate.runtime.sources import read_source
 from headgate.runtime.state import read_json, write_json
@@ -165,11 +164,11 @@ class RunningFragment:
                 sides[side] = [self._topic(plan, topic, feeds[0]) for topic in self._topics_of(plan, feeds)]
             joined = [reduce(DataFrame.unionByName, parts).drop(INGEST, SNAPSHOT, ORDER) for parts in sides.values()]
             return native_stream(root, joined)
-        rows = reduce(
-            DataFrame.unionByName, [self._topic(plan, topic, self.fragment.feeds[0]) for topic in self.fragment.reads]
-        )
+        feed = self.fragment.feeds[0]
+        rows = reduce(DataFrame.unionByName, [self._topic(plan, topic, feed) for topic in self.fragment.reads])
         if self.fragment.kind is Kind.KEYED:
-            return host(rows, self.fragment.key, self.fragment.id, self.around.state.path / "hosts", self._groups)
+            columns = topic_columns(self.around.schemas.of(plan, plan.tasks[feed.source]))
+            return host(rows, columns, self.fragment.key, self.fragment.id, self.around.state.path / "hosts")
         return rows
 
     def _topics_of(self, plan: Plan, feeds: Sequence[Feed]) -> list[str]:
@@ -178,10 +177,12 @@ class RunningFragment:
         return [t.id for w in writers for t in w.writes if t.reader == self.fragment.id and wanted & set(t.feeds)]
 
     def _topic(self, plan: Plan, topic: str, feed: Feed) -> DataFrame:
-        columns = f"{ddl(self.around.schemas.of(plan, plan.tasks[feed.source]))}, {INGEST} bigint"
-        columns += f", {SNAPSHOT} int, {ORDER} bigint"
+        columns = topic_columns(self.around.schemas.of(plan, plan.tasks[feed.source]))
         self._topics.append(topic)
-        reader = self.around.spark.readStream.format("headgate_exchange").option("columns", columns)
+        reader = self.around.spark.readStream.format("headgate_exchange").option("columns", columns.json())
+        if self.fragment.kind is Kind.KEYED:
+            packing = {"key": places_of(columns.names, self.fragment.key), "groups": self._groups}
+            reader = reader.option("packing", json.dumps(packing))
         reader = reader.option("folder", str(self.around.exchange.folder(topic)))
         reader = reader.option("rank", len(self._topics)).option("limits", str(self.folder))
         if len(self._topics) == 1:

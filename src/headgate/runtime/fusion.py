@@ -17,6 +17,8 @@ from functools import reduce
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
 from headgate.errors import InputError
 from headgate.model.names import Signature
@@ -27,8 +29,10 @@ from headgate.runtime.fused_frame import FusedFrame, Output, Place
 from headgate.runtime.host import ERRORS, RESULTS, TEXTS
 from headgate.runtime.isolation.guard import Guards
 from headgate.runtime.observing.counting import RowCounts, Side, values
+from headgate.runtime.packing import PACK
 from headgate.runtime.plan import Feed, Fragment, Plan, RunningTask
 from headgate.runtime.staging import SEEN, pack
+from headgate.runtime.tail import End, SchemaOf, Step, Tail, Tails, step_of
 from headgate.tasks.frames import names_bad_rows, run_frames
 from headgate.tasks.guard import LETTER, Guard, TaskRaised
 from headgate.tasks.keyed import row_with_result
@@ -36,6 +40,8 @@ from headgate.tasks.rowwise import ROW_WISE, RowWise, quoted
 from headgate.tasks.stateful import KeyedConfig
 
 __all__ = ["Fusion", "Output", "starts_frame", "union"]
+
+NO_TAILS = Tails()
 
 LETTERS = RowWise(
     ("record", "error"),
@@ -57,8 +63,17 @@ class Fusion:
     """Builds the DataFrame of one epoch of a fragment."""
 
     def __init__(
-        self, plan: Plan, fragment: Fragment, first_output: int, guards: Guards, *, counting: bool = False
+        self,
+        plan: Plan,
+        fragment: Fragment,
+        first_output: int,
+        guards: Guards,
+        *,
+        counting: bool = False,
+        tails: Tails = NO_TAILS,
+        schema_of: SchemaOf | None = None,
     ) -> None:
+        """``tails`` are tasks whose work is left to the stager (:mod:`headgate.runtime.tail`)."""
         self.plan = plan
         self.fragment = fragment
         self.first_output = first_output
@@ -74,7 +89,13 @@ class Fusion:
         self._read: set[Signature] = set()
         """The tasks whose rows leave."""
 
-        self._branching, self._before_frames = _branching(plan, fragment)
+        self.tails: dict[int, Tail] = {}
+        """By output: where its rows go on when they are staged."""
+
+        self._in_tail = tails
+        self._schema_of = schema_of
+        self._steps: dict[Signature, Step] = {}
+        self._branching, self._before_frames = _branching(plan, fragment, tails.tasks)
 
     def source(self, signature: str, frame: DataFrame) -> None:
         """The rows of a source or native task."""
@@ -105,6 +126,40 @@ class Fusion:
         column = root.frame.add("r0", f"{ERRORS} is not null", RowWise(("record", "error"), columns=errors))
         self._leave(root.frame, column, Output(self.fragment.id, "arrow"))
 
+    def hosted_in_tail(self, tasks: Sequence[RunningTask], packs: DataFrame, columns: StructType) -> None:
+        """The packs of a keyed host, to be opened where outputs are staged; ``columns`` are those of its rows."""
+        root = self._new(packs.select(PACK), [PACK])
+        number = self._leave(root.frame, "r0", Output(self.fragment.id, "tail"))
+        letters = self._reserve(Output(self.fragment.id, "arrow"))
+        steps: list[Step | End] = [self._step(task, slot) for slot, task in enumerate(tasks)]
+        self.tails[number] = Tail(steps, to_arrow_schema(columns, timezone="UTC"), letters)
+
+    def _step(self, task: RunningTask, slot: int = 0) -> Step:
+        """A task of the tail, to be joined to what reads it as that comes by."""
+        assert self._schema_of is not None
+        is_arrow = names_bad_rows(task.options)
+        letters = is_arrow and task.on_error is not OnError.FAIL
+        budget_s = self.guards.budget_s if task.time_budget_s is None else task.time_budget_s
+        guard = Guard(task.signature, letters, budget_s if is_arrow else None)
+        counted = -2 * (self.first_output * 1_000 + len(self._steps)) - 3
+        number = self._reserve(Output(task.signature, "arrow")) if letters else None
+        step = step_of(task, guard, self._schema_of(task), counted, number, slot)
+        self._steps[task.signature] = step
+        return step
+
+    def _run_in_tail(self, task: RunningTask) -> None:
+        step = self._step(task)
+        for feed in task.feeds:
+            if feed.source in self._steps:
+                self._steps[feed.source].after.append(step)
+                continue
+            for rows in self._rows.get((feed.source, feed.source_port), ()):
+                column = (
+                    rows.column if feed.where is None else rows.frame.add(rows.column, feed.where, RowWise(rows.names))
+                )
+                number = self._leave(rows.frame, column, Output(task.signature, "tail"))
+                self.tails[number] = Tail([step])
+
     def feedback(self, task: RunningTask, frame: DataFrame) -> None:
         """Rows that come back to a task: it treats them as it treats others."""
         names = _visible(frame)
@@ -114,6 +169,12 @@ class Fusion:
 
     def run(self, task: RunningTask) -> None:
         """A stateless task over those of its feeds that this fragment has."""
+        if task.signature in self._in_tail.tasks:
+            try:
+                self._run_in_tail(task)
+            except InputError as error:
+                raise TaskRaised(task.signature, error.message) from None
+            return
         entering = self._entering(task)
         if entering:
             self._run(task, entering)
@@ -137,6 +198,10 @@ class Fusion:
         """Let the rows of some streams leave as one output; ``names`` gives the order of columns where it matters."""
         for feed in feeds:
             self._read.add(feed.source)
+            if feed.source in self._steps:
+                step = self._steps[feed.source]
+                step.after.append(End(self._reserve(output), output.form, tuple(names or step.schema.names)))
+                continue
             for rows in self._rows.get((feed.source, feed.source_port), ()):
                 column = rows.column
                 reordered = names is not None and tuple(names) != rows.names
@@ -145,9 +210,15 @@ class Fusion:
                     column = rows.frame.add(column, feed.where, RowWise(tuple(names or rows.names), columns=ordered))
                 self._leave(rows.frame, column, output)
 
-    def _leave(self, frame: FusedFrame, column: str, output: Output) -> None:
-        frame.outputs.append((self.first_output + len(self.outputs), output, column))
+    def _leave(self, frame: FusedFrame, column: str, output: Output) -> int:
+        number = self._reserve(output)
+        frame.outputs.append((number, output, column))
+        return number
+
+    def _reserve(self, output: Output) -> int:
+        """The number of a further output."""
         self.outputs.append(output)
+        return self.first_output + len(self.outputs) - 1
 
     def result(self, packed: bool) -> DataFrame | None:
         """One frame with a column for each output, ``o0``, ``o1`` and so on; null where an output has no row.
@@ -259,6 +330,10 @@ class Fusion:
             rows = next((known[count] for count in frame.counts[place] if count in known), 0)
             # What leads nowhere is not run, though its rows may have been counted where they come from.
             found[task, side] += rows if task in runs else 0
+        for task, step in self._steps.items():
+            if self.counting and task in runs:
+                found[task, "in"] += staged.get(step.counted, 0)
+                found[task, "out"] += staged.get(step.counted - 1, 0)
         return found
 
     def _leading_out(self) -> set[Signature]:
@@ -305,7 +380,7 @@ def starts_frame(task: RunningTask) -> bool:
     return not row_wise or (task.role is not Role.SINK and len(task.feeds) > 1) or task.partitions is not None
 
 
-def _branching(plan: Plan, fragment: Fragment) -> tuple[set[tuple[str, str]], set[str]]:
+def _branching(plan: Plan, fragment: Fragment, in_tail: frozenset[Signature]) -> tuple[set[tuple[str, str]], set[str]]:
     """The streams that pay to be stored: several read them, and not all as columns of one frame.
 
     And the tasks behind which a frame begins, whether or not others read them.
@@ -314,7 +389,8 @@ def _branching(plan: Plan, fragment: Fragment) -> tuple[set[tuple[str, str]], se
     for signature in fragment.tasks:
         task = plan.tasks[signature]
         for feed in task.feeds:
-            readers.setdefault((feed.source, feed.source_port), []).append(starts_frame(task))
+            starts = starts_frame(task) and signature not in in_tail
+            readers.setdefault((feed.source, feed.source_port), []).append(starts)
     for topic in fragment.writes:
         for feed in topic.feeds:
             readers.setdefault((feed.source, feed.source_port), []).append(False)

@@ -5,6 +5,7 @@ This is also how a task that Spark will not accept is found before anything chan
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 from pyspark.errors import PySparkException
@@ -21,6 +22,7 @@ from headgate.runtime.sources import source_schema
 from headgate.tasks.frames import FRAMES, parsed_schema
 from headgate.tasks.keyed import check_keyed
 from headgate.tasks.rowwise import ROW_WISE, quoted
+from headgate.tasks.sinks import WriteFiles
 from headgate.tasks.stateful import KeyedConfig
 
 __all__ = ["Schemas", "ddl"]
@@ -59,6 +61,7 @@ class Schemas:
         try:
             if task.role is Role.SINK:
                 check_sink(task.options, self._spark)
+                _check_text(task, sides.values())
                 return StructType()
             if task.state is State.KEYED:
                 return _with_result(task, next(iter(sides.values())).schema)
@@ -99,6 +102,15 @@ class Schemas:
                 told = f"task '{task.name}': the streams into it do not fit: {reason}"
                 raise InputError("SCHEMA_DOES_NOT_FIT", told) from None
         return sides
+
+
+def _check_text(task: RunningTask, sides: Iterable[DataFrame]) -> None:
+    """Raise where a sink of plain lines gets rows of several columns."""
+    if isinstance(task.options, WriteFiles) and task.options.format == "text":
+        for frame in sides:
+            if len(frame.columns) != 1:
+                told = f"format text writes the only column, and rows have {len(frame.columns)}; select one before it"
+                raise InputError("SCHEMA_DOES_NOT_FIT", told)
 
 
 def _with_result(task: RunningTask, schema: StructType) -> StructType:

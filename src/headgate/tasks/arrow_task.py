@@ -27,7 +27,7 @@ from headgate.tasks.guard import (
     without_times,
 )
 
-__all__ = ["Made", "Work", "replaced", "worked"]
+__all__ = ["Made", "Work", "done", "replaced", "worked"]
 
 Places = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -49,22 +49,29 @@ class Made:
 Work = Callable[[pa.RecordBatch], Made]
 
 
+def done(
+    work: Work, batch: pa.RecordBatch, schema: pa.Schema, guard: Guard, budget: Budget
+) -> tuple[Made, pa.RecordBatch]:
+    """What a task makes of a batch, and its rows as they are to be; what it raises names the task."""
+    try:
+        with budget.running():
+            made = work(batch)
+    except TimeIsUp:
+        raise over_budget(guard) from None
+    except Exception as error:
+        raise TaskRaised(guard.task, told_of(error)) from error
+    if made.bad and not guard.letters:
+        raise TaskRaised(guard.task, made.bad[0][1])
+    fitting = [c if c.type == f.type else c.cast(f.type) for c, f in zip(made.columns, schema, strict=True)]
+    return made, pa.RecordBatch.from_arrays(fitting, schema=schema)
+
+
 def worked(work: Work, batches: Iterator[pa.RecordBatch], schema: pa.Schema, guard: Guard) -> Iterator[pa.RecordBatch]:
     """Run a task over batches; with letters, what comes out has the column of letters too."""
     budget = Budget(guard.budget_s)
     for whole in batches:
         batch, carried = parted(whole)
-        try:
-            with budget.running():
-                made = work(batch)
-        except TimeIsUp:
-            raise over_budget(guard) from None
-        except Exception as error:
-            raise TaskRaised(guard.task, told_of(error)) from error
-        if made.bad and not guard.letters:
-            raise TaskRaised(guard.task, made.bad[0][1])
-        fitting = [c if c.type == f.type else c.cast(f.type) for c, f in zip(made.columns, schema, strict=True)]
-        part = pa.RecordBatch.from_arrays(fitting, schema=schema)
+        made, part = done(work, batch, schema, guard, budget)
         if carried is not None:
             part = part.append_column(CARRIED, carried if made.origin is None else carried.take(pa.array(made.origin)))
         yield with_letters(part) if guard.letters else part

@@ -29,7 +29,7 @@ from headgate.tasks.relational import Explode, Tokenise, Unpivot
 from headgate.tasks.rowwise import quoted
 from headgate.tasks.user_defined import Python, Sql
 
-__all__ = ["FRAMES", "names_bad_rows", "parsed_schema", "run_frames"]
+__all__ = ["ARROW", "FRAMES", "check_work", "names_bad_rows", "parsed_schema", "run_frames"]
 
 Frames = Mapping[str, DataFrame]
 
@@ -118,10 +118,7 @@ ARROW: dict[type[TaskConfig], Callable[..., Work]] = {
 def _arrow(options: TaskConfig, frames: Frames, guard: Guard | None = None) -> DataFrame:
     frame = frames["in"]
     make, minded = ARROW[type(options)], guard or Guard("")
-    if isinstance(options, Annotate):
-        version_of(options.path)  # here too, so that a file which is not there is told of before it runs
-    elif isinstance(options, Plot):
-        check_plots()
+    check_work(options)
     schema = _made_schema(options, frame.drop(CARRIED).schema)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -129,6 +126,14 @@ def _arrow(options: TaskConfig, frames: Frames, guard: Guard | None = None) -> D
 
     target = to_arrow_schema(schema, timezone="UTC")
     return frame.mapInArrow(metered(run), _with_hidden(schema, frame, minded))
+
+
+def check_work(options: TaskConfig) -> None:
+    """Raise :class:`InputError` where a task lacks what it needs: in the workers too, but nothing runs before this."""
+    if isinstance(options, Annotate):
+        version_of(options.path)
+    elif isinstance(options, Plot):
+        check_plots()
 
 
 def _made_schema(options: TaskConfig, entering: StructType) -> StructType:

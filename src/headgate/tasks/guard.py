@@ -26,6 +26,7 @@ __all__ = [
     "TaskRaised",
     "TimeIsUp",
     "guarded",
+    "letters_alone",
     "letters_of",
     "over_budget",
     "parted",
@@ -270,14 +271,18 @@ def with_letters(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([*batch.columns, none], schema=pa.schema([*fields, (LETTER, LETTER_TYPE)]))
 
 
+def letters_alone(batch: pa.RecordBatch, bad: Sequence[tuple[int, str]]) -> pa.Array:
+    """Letters for the rows at some places of a batch, in order."""
+    ordered = sorted(bad, key=lambda found: found[0])
+    return pa.array([{"record": _record(batch.slice(at, 1)), "error": told} for at, told in ordered], LETTER_TYPE)
+
+
 def letters_of(batch: pa.RecordBatch, bad: Sequence[tuple[int, str]], schema: pa.Schema) -> pa.RecordBatch:
     """Letters for the rows at some places of a batch, with what is to be told of each."""
-    letters = []
-    for place, told in sorted(bad, key=lambda found: found[0]):
-        letters.append({"record": _record(batch.slice(place, 1)), "error": told})
+    letters = letters_alone(batch, bad)
     none = [pa.nulls(len(letters), field.type) for field in schema]
     fields = [field.with_nullable(True) for field in schema]
-    arrays = [*none, pa.array(letters, LETTER_TYPE)]
+    arrays = [*none, letters]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([*fields, (LETTER, LETTER_TYPE)]))
 
 

@@ -9,12 +9,13 @@ from headgate.model.task_type import TaskConfig
 from headgate.tasks.functions import load_function
 from headgate.tasks.rowwise import RowWise, quoted
 from headgate.tasks.stateful import Count, Dedup, Difference, Kalman, KeyedConfig, MovingAverage, Running
-from headgate.tasks.statistic_steps import STATISTICS, as_json
+from headgate.tasks.statistic_steps import STATISTICS, as_json, interpolate_many
+from headgate.tasks.statistics import Interpolate
 from headgate.tasks.training import TrainConfig
 from headgate.tasks.training_steps import TRAINING, check_training
 from headgate.tasks.user_defined import Fold
 
-__all__ = ["KEYED", "Step", "check_keyed", "row_with_result", "step_of"]
+__all__ = ["BULK", "KEYED", "Bulk", "Step", "check_keyed", "row_with_result", "step_of"]
 
 NUMBERS = ("double", "bigint")
 """Types of results that the host passes on as numbers; others it passes on as texts."""
@@ -25,6 +26,9 @@ NESTED = ("array", "map", "struct")
 Step = Callable[[Any, Sequence[Any]], tuple[Any, float | str | None]]
 """From the state of a key (``None`` at first) and a row to the new state and the result: nothing, a number, or a text,
 which is JSON unless the result is to be a string."""
+
+Bulk = Callable[[Any, Sequence[list[Any]], int], tuple[Any, list[float | str | None]]]
+"""The same for so many rows of a key at once, whose values are in columns; what it was given, it must not change."""
 
 
 def _count(options: Count, index: Callable[[str], int]) -> Step:
@@ -151,6 +155,9 @@ KEYED: dict[type[TaskConfig], Callable[..., Step]] = {
     **STATISTICS,
     **TRAINING,
 }
+
+BULK: dict[type[TaskConfig], Callable[..., Bulk]] = {Interpolate: interpolate_many}
+"""Of those that do many rows in less time than one by one: how."""
 
 
 def step_of(options: KeyedConfig, names: Sequence[str]) -> Step:

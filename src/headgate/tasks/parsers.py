@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from headgate.tasks.alike import Frame, Marked, frame_of
 from headgate.tasks.arrow_task import Made, Work, replaced
 from headgate.tasks.parsing import ParseSenml, ParseXml
 from headgate.tasks.records import TIMES, Bad, arrow_kinds, typed
@@ -21,6 +23,17 @@ __all__ = ["parse_senml", "parse_xml"]
 VALUES = ("v", "sv", "vs", "bv", "vb")
 """Where a SenML entry keeps its value: a number, a text, a truth; as the draft and as RFC 8428 call them."""
 
+
+UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, OverflowError)
+"""What reading a record that is none may raise."""
+
+FRAMES, TRIES, TRIED = 8, 16, 20
+"""How many frames are known at most, how often one is looked for, and among how many records."""
+
+WORTH = 100
+"""A further frame is looked for while more than one record in so many fits none."""
+
+Places = np.ndarray[Any, np.dtype[np.int64]]
 
 LAYOUTS = 1_000
 """How many orders of fields are remembered for a batch."""
@@ -35,39 +48,123 @@ def parse_senml(options: ParseSenml) -> Work:
     >>> made.columns[0].to_pylist(), made.bad
     ([21.5], [(1, 'no SenML: it has no brace')])
     """
-    fields = arrow_kinds(options.columns)
-    names = [name for name, _ in fields]
-    required = {names.index(name) for name in options.required if name in names}
-    needs_time = options.time is not None and options.time in options.required
-    limits = [_milliseconds(text) for text in (options.earliest, options.latest)]
-    units = [options.units.get(name) for name in names]
+    reader = _Senml(options)
 
     def work(batch: pa.RecordBatch) -> Made:
+        columns, bad = reader.read(_column(batch, options.column))
+        return _without_bad(batch, columns, bad, options)
+
+    return work
+
+
+class _Senml:
+    """Reads SenML: records that are written alike together (:mod:`headgate.tasks.alike`), the others one by one."""
+
+    def __init__(self, options: ParseSenml) -> None:
+        self.options = options
+        self.fields = arrow_kinds(options.columns)
+        self.names = [name for name, _ in self.fields]
+        self.required = {self.names.index(name) for name in options.required if name in self.names}
+        self.needs_time = options.time is not None and options.time in options.required
+        self.limits = [_milliseconds(text) for text in (options.earliest, options.latest)]
+        self.units = [options.units.get(name) for name in self.names]
+        self.frames: list[Frame] = []
+        self.tries = TRIES
+
+    def read(self, texts: pa.Array) -> tuple[list[tuple[str, pa.Array]], Bad]:
+        """The columns of some texts, and which of them are bad."""
+        marked, left = Marked(texts, self.options.longest), np.arange(len(texts))
+        places: list[Places] = []
+        parts: list[list[pa.Array]] = []
+        known = 0
+        while known < len(self.frames) or self._learn(texts, left):
+            rows, values = self.frames[known].taken(marked, left)
+            columns, rows = self._columns_of(values, rows)
+            known += 1
+            if len(rows):
+                parts.append(columns)
+                places.append(rows)
+                left = np.setdiff1d(left, rows, assume_unique=True)
+        if not parts:
+            return self._one_by_one(texts)
+        unfit: Bad = {}
+        if len(left):
+            slow, unfit = self._one_by_one(texts.take(pa.array(left)))
+            parts.append([column for _, column in slow])
+            places.append(left)
+        names = [*([] if self.options.time is None else [self.options.time]), *self.names]
+        if len(parts) == 1:
+            return list(zip(names, parts[0], strict=True)), {}
+        order = pa.array(np.argsort(np.concatenate(places)))
+        merged = [pa.concat_arrays(column).take(order) for column in zip(*parts, strict=True)]
+        return list(zip(names, merged, strict=True)), {int(left[at]): told for at, told in unfit.items()}
+
+    def _learn(self, texts: pa.Array, left: Places) -> bool:
+        """Take the frame of the first record that can be read of those that are left, if there are many of them."""
+        if len(self.frames) == FRAMES or not self.tries or len(left) * WORTH <= len(texts):
+            return False
+        self.tries -= 1
+        layouts = _Layouts(self.names, self.units)
+        for text in _bytes(texts.take(pa.array(left[:TRIED]))):
+            try:
+                record = _record(text, self.options.longest)
+                row = layouts.values(record["e"])
+                assert text is not None
+                frame = frame_of(text, record, self.fields, VALUES)
+            except UNREADABLE:
+                continue
+            if frame is not None and frame not in self.frames and all(row[at] for at in self.required):
+                self.frames.append(frame)
+                return True
+        return False
+
+    def _columns_of(self, values: Mapping[int | None, pa.Array], rows: Places) -> tuple[list[pa.Array], Places]:
+        """Columns of the values of some rows, and which rows those are; none of them if that does not help."""
+        try:
+            times = values[None].cast(pa.int64())
+            columns = [
+                values[at].cast(kind) if at in values else pa.nulls(len(times), kind)
+                for at, (_, kind) in enumerate(self.fields)
+            ]
+        except pa.ArrowInvalid:  # a value that is none: its record is told of where records are read one by one
+            return [], rows[:0]
+        if any(pc.all(pc.is_finite(c)).as_py() is False for c in columns if pa.types.is_floating(c.type)):
+            return [], rows[:0]
+        good = pc.and_(pc.less_equal(self.limits[0], times), pc.less(times, self.limits[1]))
+        for at in self.required:
+            if pa.types.is_string(columns[at].type):
+                good = pc.and_(good, pc.greater(pc.binary_length(columns[at]), 0))
+        if self.options.time is not None:
+            columns.insert(0, pc.multiply(times, 1_000).cast(TIMES))
+        kept = good.to_numpy(zero_copy_only=False)
+        if not kept.all():
+            return [column.filter(good) for column in columns], rows[kept]
+        return columns, rows
+
+    def _one_by_one(self, texts: pa.Array) -> tuple[list[tuple[str, pa.Array]], Bad]:
         bad: Bad = {}
         times: list[int | None] = []
         rows: list[Sequence[Any]] = []
-        nothing: list[Any] = [None] * len(names)
-        layouts = _Layouts(names, units)
-        for place, text in enumerate(_texts(batch, options.column)):
+        nothing: list[Any] = [None] * len(self.names)
+        layouts = _Layouts(self.names, self.units)
+        for place, text in enumerate(_bytes(texts)):
             try:
-                record = _record(text, options.longest)
-                time_ms = _time(record.get("bt"), limits, needs_time)
+                record = _record(text, self.options.longest)
+                time_ms = _time(record.get("bt"), self.limits, self.needs_time)
                 row = layouts.values(record["e"])
-                for at in required:
+                for at in self.required:
                     if row[at] is None or row[at] == "":
-                        raise ValueError(f"it lacks {names[at]}")
-            except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+                        raise ValueError(f"it lacks {self.names[at]}")
+            except UNREADABLE as error:
                 bad[place] = f"no SenML: {_told(error)}"
                 time_ms, row = None, nothing
             times.append(time_ms)
             rows.append(row)
-        columns = _columns(rows, fields, bad)
-        if options.time is not None:
+        columns = _columns(rows, self.fields, bad)
+        if self.options.time is not None:
             moments = pa.array([None if t is None else t * 1_000 for t in times], pa.int64()).cast(TIMES)
-            columns.insert(0, (options.time, moments))
-        return _without_bad(batch, columns, bad, options)
-
-    return work
+            columns.insert(0, (self.options.time, moments))
+        return columns, bad
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +228,16 @@ def _value_of(entry: dict[str, Any]) -> str:
 
 
 def _texts(batch: pa.RecordBatch, column: str) -> list[bytes | None]:
-    """The texts as bytes: whether they are UTF-8 at all is for the parser to say."""
-    at = [name.casefold() for name in batch.schema.names].index(column.casefold())
-    return batch.column(at).cast(pa.binary()).to_pylist()  # type: ignore[no-any-return]
+    return _bytes(_column(batch, column))
+
+
+def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
+    return batch.column([column.casefold() for column in batch.schema.names].index(name.casefold()))
+
+
+def _bytes(texts: pa.Array) -> list[bytes | None]:
+    """Texts as bytes: whether they are UTF-8 at all is for the parser to say."""
+    return texts.cast(pa.binary()).to_pylist()  # type: ignore[no-any-return]
 
 
 def _record(text: bytes | None, longest: int) -> dict[str, Any]:

@@ -28,7 +28,9 @@ class WriteFiles(SinkConfig):
     example: ClassVar[Mapping[str, Any]] = {"path": "out/alarms", "format": "json"}
 
     path: str = Field(min_length=1, description="Folder for the files.")
-    format: Literal["json", "csv", "parquet"] = Field("json", description="How to write; json means one object a line.")
+    format: Literal["json", "csv", "parquet", "text"] = Field(
+        "json", description="How to write; json means one object a line, text the only column as it is, a line a row."
+    )
 
 
 class WriteConsole(SinkConfig):

@@ -23,7 +23,7 @@ from headgate.tasks.statistics import (
     TopK,
 )
 
-__all__ = ["STATISTICS", "as_json"]
+__all__ = ["STATISTICS", "as_json", "interpolate_many"]
 
 Index = Callable[[str], int]
 Row = Sequence[Any]
@@ -87,6 +87,43 @@ def interpolate(options: Interpolate, index: Index) -> Step:
         return tuple(kept), result
 
     return step
+
+
+def interpolate_many(
+    options: Interpolate, index: Index
+) -> Callable[[Any, Sequence[list[Any]], int], tuple[Any, list[float | str | None]]]:
+    """The step of an interpolate task over many rows of a key: only where something is missing there is much to do.
+
+    >>> many = interpolate_many(Interpolate(key=("k",), columns=("v",), size=2), ["v"].index)
+    >>> many(((1.0, 2.0),), [[None, 4.0, None]], 3)
+    (((2.0, 4.0),), [1.5, None, 3.0])
+    """
+    places = [index(name) for name in options.columns]
+    names, size = options.columns, options.size
+
+    def many(state: Any, columns: Sequence[list[Any]], count: int) -> tuple[Any, list[float | str | None]]:
+        last = state or tuple(() for _ in places)
+        kept = []
+        filled: dict[int, dict[str, float]] = {}
+        for at, name, values in zip(places, names, last, strict=True):
+            column = columns[at]
+            known = list(values)
+            if None in column:
+                for row, value in enumerate(column):
+                    if value is not None:
+                        known.append(value)
+                    elif known:
+                        window = [float(one) for one in known[-size:]]
+                        filled.setdefault(row, {})[name] = sum(window) / len(window)
+            else:
+                known += column
+            kept.append(tuple(float(one) for one in known[-size:]))
+        results: list[float | str | None] = [None] * count
+        for row, made in filled.items():
+            results[row] = made[names[0]] if len(names) == 1 else as_json(made)
+        return tuple(kept), results
+
+    return many
 
 
 def join_fields(options: JoinFields, index: Index) -> Step:

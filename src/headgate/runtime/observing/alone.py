@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -15,11 +15,11 @@ from headgate.model.names import Signature
 from headgate.model.task_type import State
 from headgate.runtime.exchange import INGEST, SNAPSHOT
 from headgate.runtime.fusion import Fusion
-from headgate.runtime.host import ERRORS, RESULTS, TEXTS, Hosted, by_key, stepped
+from headgate.runtime.host import ERRORS, RESULTS, TEXTS, Hosting, Results, hosting, places_of, stepped
 from headgate.runtime.isolation.guard import Guards
+from headgate.runtime.packing import key_codes
 from headgate.runtime.plan import Fragment, Kind, Plan, RunningTask
 from headgate.tasks.frames import run_frames
-from headgate.tasks.keyed import step_of
 from headgate.tasks.metering import metered
 from headgate.tasks.rowwise import ROW_WISE, quoted
 from headgate.tasks.stateful import KeyedConfig
@@ -141,23 +141,23 @@ class _Keyed(Alone):
 
     def _hosting(self, frame: DataFrame, *, hosts: bool) -> DataFrame:
         names, options = tuple(frame.columns), self._options
-        folded = [name.casefold() for name in names]
-        key = tuple(folded.index(name.casefold()) for name in options.key)
+        key = places_of(names, options.key)
 
         def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            hosted = (Hosted("life", "way", step_of(options, names)),) if hosts else ()
+            does = hosting([("life", "way", options)], names)
+            does = does if hosts else Hosting((), does.columns)
             kept: dict[str, bytes] = {}
             for batch in batches:
-                columns = [*(column.to_pylist() for column in batch.columns), range(len(batch))]
-                rows: list[Any] = list(zip(*columns, strict=True))
-                made: list[Any] = []
-                for text, some in by_key(rows, key).items():
-                    kept[text], results = stepped(kept.get(text), some, len(names), lambda _: hosted, None, names)
-                    made += results
+                codes, texts = key_codes([batch.column(at) for at in key])
+                batch = batch.take(pa.array(np.argsort(codes, kind="stable")))
+                columns = [batch.column(at).to_pylist() for at in does.columns]
+                results, begin = Results(len(does.tasks)), 0
+                for text, count in zip(texts, np.bincount(codes).tolist(), strict=True):
+                    mine = [column[begin : begin + count] for column in columns]
+                    kept[text] = stepped(kept.get(text), mine, count, does.tasks, results)
+                    begin += count
                 # The host hands results on with the rows, and that is part of what a task takes.
-                found = pa.array([row[RESULTS] for row in made], pa.list_(pa.float64()))
-                texts = pa.array([row[TEXTS] for row in made], pa.list_(pa.string()))
-                yield pa.RecordBatch.from_arrays([found, texts], ["results", "texts"])
+                yield pa.RecordBatch.from_arrays(results.arrays()[:2], ["results", "texts"])
 
         return frame.mapInArrow(metered(run), "results array<double>, texts array<string>")
 
