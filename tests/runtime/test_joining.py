@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headgate.bench.nexmark.flows import QUERIES, flow
 from headgate.errors import InputError
 from headgate.model.registry import default_registry
 from headgate.model.task_type import Role, State
@@ -107,3 +108,15 @@ def test_what_cannot_be_done_leaves_all_as_it_was() -> None:
     room = joined.making_room([flow])
     assert name not in {known.name for known in room.snapshot.dataflows}
     assert room.submitted(flow).snapshot.dataflows[-1] == flow
+
+
+def test_a_topic_has_rows_for_one_side() -> None:
+    """Rows of two sides have other columns, wherever they come from."""
+    plan = compile_plan(Snapshot(number=1, dataflows=tuple(map(flow, QUERIES))), REGISTRY)
+    topics = [topic for fragment in plan.fragments.values() for topic in fragment.writes]
+    assert len({topic.id for topic in topics}) == len(topics)
+    assert all(len({feed.side for feed in topic.feeds}) == 1 for topic in topics)
+    read = {fragment.id: set(fragment.reads) for fragment in plan.fragments.values()}
+    assert all(topic.id in read[topic.reader] for topic in topics)
+    twice = [(topic.reader, writer.id) for writer in plan.fragments.values() for topic in writer.writes]
+    assert len(twice) > len(set(twice))  # both sides from one fragment

@@ -83,6 +83,28 @@ def test_windows_against_pandas(engine: Engine, tmp_path: Path) -> None:
         assert multiset(engine.memory.rows(kind)) == multiset(rows), kind
 
 
+def test_both_sides_of_a_join_from_one_source(engine: Engine, tmp_path: Path) -> None:
+    """The two sides have other columns, and are taken in by one fragment."""
+    rows = [{"k": k, "what": what, "v": k * 2.0, "at": at(k)} for k in range(6) for what in ("ask", "bid")]
+    put(tmp_path / "in", "0", rows)
+    source = {"id": "in", **files(tmp_path / "in", columns="k long, what string, v double, at timestamp")}
+    asks = {"id": "asks", "type": "select", "config": {"columns": ["k", "at"]}}
+    bids = {"id": "bids", "type": "select", "config": {"columns": ["v", "k", "at"]}}
+    config = {"on": ["k"], "time": ["at", "at"], "within": "1s"}
+    engine.submit(
+        flow(
+            "both",
+            source,
+            {**asks, "inputs": [{"from": "in", "where": "what = 'ask'"}]},
+            {**bids, "inputs": [{"from": "in", "where": "what = 'bid'"}]},
+            {"id": "join", "type": "join", "config": config, "inputs": ["asks", "bids"]},
+            memory("both"),
+        )
+    )
+    engine.wait_until_idle()
+    assert sorted((row["k"], row["v"]) for row in engine.memory.rows("both")) == [(k, k * 2.0) for k in range(6)]
+
+
 def test_joins_against_pandas(engine: Engine, tmp_path: Path) -> None:
     orders = [{"o": i, "v": i * 1.5, "at": at(i)} for i in range(12)]
     payments = [{"o": i, "v": i * 2.0, "paid": at(i + (3 if i % 3 else 30))} for i in range(0, 12, 2)]

@@ -11,7 +11,8 @@ below *roots*, one fragment each:
 
 A fragment runs the stateless tasks that its root's rows reach. A task that rows of several roots reach is run in each
 of those fragments, for their own rows: it treats each row by itself, so nothing is computed twice. Streams into a
-stateful task or back into the graph are handed over through *topics* of the exchange, one per fragment and reader.
+stateful task or back into the graph are handed over through *topics* of the exchange, one per fragment, reader and side
+of the reader.
 """
 
 from __future__ import annotations
@@ -167,14 +168,17 @@ def compile_plan(snapshot: Snapshot, registry: Registry) -> Plan:
     writes: dict[str, list[Topic]] = {root.id: [] for root in fragments}
     reads: dict[str, list[str]] = {root.id: [] for root in fragments}
     for reader in fragments:
-        by_writer: dict[str, list[Feed]] = {}
+        by_writer: dict[str, dict[int, list[Feed]]] = {}
         for feed in reader.feeds:
             for writer in placed.get(feed.source, ()):
-                by_writer.setdefault(writer, []).append(feed)
-        for writer, feeds in by_writer.items():
-            topic = Topic(_digest(f"{reader.id} {writer}"), reader.id, tuple(feeds))
-            writes[writer].append(topic)
-            reads[reader.id].append(topic.id)
+                by_writer.setdefault(writer, {}).setdefault(feed.side or 0, []).append(feed)
+        for writer, sides in by_writer.items():
+            for side, feeds in sides.items():
+                # Both sides of a join may come from one fragment; their rows have columns of their own.
+                name = f"{reader.id} {writer}" if len(sides) == 1 else f"{reader.id} {writer} {side}"
+                topic = Topic(_digest(name), reader.id, tuple(feeds))
+                writes[writer].append(topic)
+                reads[reader.id].append(topic.id)
     built = {
         root.id: Fragment(
             root.id,
