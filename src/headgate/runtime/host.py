@@ -15,6 +15,7 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from headgate.runtime.pipelined import PipelinedMap
 from headgate.runtime.state import read_json
 from headgate.runtime.worker import settle
 from headgate.tasks.guard import told_of
-from headgate.tasks.keyed import Step, step_of
+from headgate.tasks.keyed import Step, Together, step_of
 from headgate.tasks.rowwise import quoted
 
 __all__ = ["ERRORS", "RESULTS", "TEXTS", "Hosted", "by_key", "groups_for", "host", "stepped"]
@@ -67,7 +68,7 @@ class Hosted:
 
     life: str
     alternate: str
-    step: Step
+    step: Step | Together
 
 
 @lru_cache(maxsize=256)
@@ -151,34 +152,81 @@ def stepped(
     has; without snapshots it is asked for number 0.
     """
     lives: dict[str, dict[str, Any]] = pickle.loads(stored) if stored is not None else {}
-    hosted: tuple[Hosted, ...] = ()
-    last = None
     results: list[Any] = []
     # Rows of one key come in any order out of a shuffle, and what a task remembers depends on their order.
-    for row in sorted(rows, key=itemgetter(order)):
-        number = 0 if snapshot is None else row[snapshot]
-        if number != last:
-            last, hosted = number, hosted_by(number)
-            # What tasks remembered that are gone is forgotten; an alternate that rests keeps what it knows.
-            lives = {task.life: lives.get(task.life, {}) for task in hosted}
-        made: list[float | str | None] = []
-        errors: list[str | None] | None = None
-        texts: list[str | None] | None = None
-        for task in hosted:
-            entries = lives[task.life]
-            try:
-                entries[task.alternate], result = task.step(entries.get(task.alternate), row)
-            except Exception as error:
-                errors = errors or [None] * len(hosted)
-                errors[len(made)], result = told_of(error), None
-            if result.__class__ is str:
-                texts = texts or [None] * len(hosted)
-                texts[len(made)], result = result, None
-            made.append(result)
-        out = _Result(zip(visible, row, strict=False))
-        out[RESULTS], out[TEXTS], out[ERRORS] = made, texts, errors
-        results.append(out)
+    ordered = sorted(rows, key=itemgetter(order))
+    for number, some in [(0, ordered)] if snapshot is None else _runs(ordered, snapshot):
+        hosted = hosted_by(number)
+        # What tasks remembered that are gone is forgotten; an alternate that rests keeps what it knows.
+        lives = {task.life: lives.get(task.life, {}) for task in hosted}
+        made: list[list[Any]] = [[None] * len(hosted) for _ in some]
+        texts: dict[int, list[str | None]] = {}
+        errors: dict[int, list[str | None]] = {}
+        for slot, task in enumerate(hosted):
+            told = _together if isinstance(task.step, Together) else _one_by_one
+            for place, result, error in told(task, lives[task.life], some):
+                if error is not None:
+                    errors.setdefault(place, [None] * len(hosted))[slot] = error
+                elif result.__class__ is str:
+                    texts.setdefault(place, [None] * len(hosted))[slot] = result
+                else:
+                    made[place][slot] = result
+        for place, row in enumerate(some):
+            out = _Result(zip(visible, row, strict=False))
+            out[RESULTS], out[TEXTS], out[ERRORS] = made[place], texts.get(place), errors.get(place)
+            results.append(out)
     return pickle.dumps(lives, 5), results
+
+
+def _runs(rows: list[Any], snapshot: int) -> Iterator[tuple[int, list[Any]]]:
+    """Rows that belong to one snapshot, together."""
+    if rows[0][snapshot] == rows[-1][snapshot] and len({row[snapshot] for row in rows}) == 1:
+        yield rows[0][snapshot], rows
+        return
+    for number, some in groupby(rows, key=itemgetter(snapshot)):
+        yield number, list(some)
+
+
+Told = tuple[int, float | str | None, str | None]
+"""The place of a row, the result of a task for it, and what the task did raise."""
+
+
+def _one_by_one(task: Hosted, entries: dict[str, Any], rows: Sequence[Any]) -> Iterator[Told]:
+    """What a task tells of rows, one after the other; for one that it raises for, it remembers what it did before."""
+    step: Any = task.step
+    for place, row in enumerate(rows):
+        try:
+            entries[task.alternate], result = step(entries.get(task.alternate), row)
+        except Exception as error:
+            yield place, None, told_of(error)
+        else:
+            if result is not None:
+                yield place, result, None
+
+
+def _together(task: Hosted, entries: dict[str, Any], rows: Sequence[Any]) -> Iterator[Told]:
+    """What a task tells of rows that it is given together; if it raises for them, it gets them one by one.
+
+    It may have changed what it was given before it raised. What it remembers is therefore kept as it was.
+    """
+    assert isinstance(task.step, Together)
+    before = pickle.dumps(entries.get(task.alternate), 5)
+    try:
+        entries[task.alternate], found = task.step.work(entries.get(task.alternate), rows)
+    except Exception:
+        for place, row in enumerate(rows):
+            try:
+                state, (result,) = task.step.work(pickle.loads(before), [row])
+                before = pickle.dumps(state, 5)
+            except Exception as error:
+                yield place, None, told_of(error)
+            else:
+                yield place, result, None
+        entries[task.alternate] = pickle.loads(before)
+        return
+    for place, result in enumerate(found):
+        if result is not None:
+            yield place, result, None
 
 
 def key_text(values: Sequence[Any]) -> str:

@@ -6,6 +6,7 @@ from headgate.model.task_type import TaskType
 from headgate.tasks import (
     blobs,
     generating,
+    keyed_python,
     lookups,
     models,
     mqtt,
@@ -34,6 +35,7 @@ BUILT_IN: tuple[TaskType, ...] = (
     *statistics.TYPES,
     *training.TYPES,
     *user_defined.TYPES,
+    *keyed_python.TYPES,
     *sinks.TYPES,
     *mqtt.SINKS,
 )

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from headgate.model.task_type import TaskConfig
+from headgate.tasks.frames import load_function
+from headgate.tasks.keyed_python import KeyedPython, Work, keyed_python
 from headgate.tasks.rowwise import RowWise, quoted
 from headgate.tasks.stateful import Count, Dedup, Difference, Kalman, KeyedConfig, MovingAverage
 from headgate.tasks.statistic_steps import STATISTICS
 from headgate.tasks.training import TrainConfig
 from headgate.tasks.training_steps import TRAINING, check_training
 
-__all__ = ["KEYED", "Step", "check_keyed", "row_with_result", "step_of"]
+__all__ = ["KEYED", "Step", "Together", "check_keyed", "row_with_result", "step_of"]
 
 Step = Callable[[Any, Sequence[Any]], tuple[Any, float | str | None]]
 """From the state of a key (``None`` at first) and a row to the new state and the result: nothing, a number, or a text,
 which is JSON unless the result is to be a string."""
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """A step over all rows of a key in a micro-batch at once."""
+
+    work: Work
 
 
 def _count(options: Count, index: Callable[[str], int]) -> Step:
@@ -100,7 +110,7 @@ KEYED: dict[type[TaskConfig], Callable[..., Step]] = {
 }
 
 
-def step_of(options: KeyedConfig, names: Sequence[str]) -> Step:
+def step_of(options: KeyedConfig, names: Sequence[str]) -> Step | Together:
     """The step of a keyed task over rows with columns of these names.
 
     >>> step = step_of(MovingAverage(key=("k",), column="v", size=2), ["k", "v"])
@@ -109,14 +119,18 @@ def step_of(options: KeyedConfig, names: Sequence[str]) -> Step:
     >>> first, second
     (1.0, 2.0)
     """
+    if isinstance(options, KeyedPython):
+        return Together(keyed_python(options, names, load_function(options.function)))
     places = {name.casefold(): position for position, name in enumerate(names)}
     return KEYED[type(options)](options, lambda name: places[name.casefold()])
 
 
 def check_keyed(options: KeyedConfig) -> None:
-    """Raise :class:`~headgate.errors.InputError` for a task that lacks a package that it needs."""
+    """Raise :class:`~headgate.errors.InputError` for a task that lacks a package or a function that it needs."""
     if isinstance(options, TrainConfig):
         check_training()
+    elif isinstance(options, KeyedPython):
+        load_function(options.function)
 
 
 NUMBERS = ("double", "bigint")
