@@ -62,9 +62,12 @@ def _empty(minute):
 
 def _with_cars(state, vids):
     """The state with a place for each of these cars; the table is ordered by car."""
-    new = np.setdiff1d(vids, state["vid"])
-    if len(new):
-        at = np.searchsorted(state["vid"], new)
+    known, vids = state["vid"], np.unique(vids)
+    at = np.searchsorted(known, vids)
+    is_new = np.ones(len(vids), bool)
+    is_new[at < len(known)] = known[at[at < len(known)]] != vids[at < len(known)]
+    if is_new.any():
+        new, at = vids[is_new], at[is_new]
         blank = {"time": LONG_AGO, "seg": -1, "lane": -1, "pos": -1, "same": 0, "pending": 0}
         state["vid"] = np.insert(state["vid"], at, new).astype(np.int32)
         for name in CAR:

@@ -314,7 +314,7 @@ def _as_accident(made, xway: int, pair: tuple[int, int], end: int) -> Accident |
         mine = np.flatnonzero(made["vid"] == car)
         mine = mine[np.argsort(made["time"][mine])]
         same = np.flatnonzero(made["spd"][mine] == 0)
-        if len(same) < 3 or same[0] == 0:
+        if len(same) < 3:
             return None
         # It is at the place with the report before the first that has a speed of 0, or with that.
         at = made["pos"][mine[same[0]]]

@@ -107,3 +107,15 @@ def moody(row: dict[str, Any]) -> dict[str, Any]:
     if row["mood"] == "sleep":
         time.sleep(3600)
     return row
+
+
+def running_total(
+    state: list[float] | None, columns: dict[str, tuple[Any, ...]], several: bool = False
+) -> tuple[list[float], list[Any]]:
+    """The sum of a key's values so far; changes what it remembers in place, and raises where there is no value."""
+    state = [0.0] if state is None else state
+    results: list[Any] = []
+    for value in columns["v"]:
+        state[0] += value
+        results.append({"sum": state[0], "twice": 2 * state[0]} if several else state[0])
+    return state, results

@@ -14,6 +14,7 @@ from headgate.bench import (
     drs,
     drs_plots,
     forecast,
+    linear_road,
     model,
     observe,
     plan,
@@ -61,6 +62,9 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         "How good forecasters are on rates and machines, how honest their intervals, and how quick.",
         forecast.run,
         parts={"speed": forecast.speed, "accuracy": forecast.accuracy},
+    ),
+    "linearroad": Benchmark(
+        "linearroad", "Expressways held with every answer of Linear Road right and in time.", linear_road.run
     ),
     "model": Benchmark("model", "Reading, checking and signing dataflows of 1,000 to 100,000 tasks.", model.run),
     "observe": Benchmark("observe", "What measuring costs while dataflows run, and how true it is.", observe.run),

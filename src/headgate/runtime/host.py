@@ -171,7 +171,10 @@ def stepped(
                     texts.setdefault(place, [None] * len(hosted))[slot] = result
                 else:
                     made[place][slot] = result
+        quiet = bool(__import__("os").environ.get("HG_SUPPRESS"))
         for place, row in enumerate(some):
+            if quiet and place not in texts and place not in errors and made[place].count(None) == len(hosted):
+                continue
             out = _Result(zip(visible, row, strict=False))
             out[RESULTS], out[TEXTS], out[ERRORS] = made[place], texts.get(place), errors.get(place)
             results.append(out)
