@@ -38,11 +38,13 @@ def estimated(state, columns, model, usual):
         total += np.bincount(seg[mine], speed[mine], SEGMENTS)
         count += np.bincount(seg[mine], minlength=SEGMENTS)
         for place in used[here & ~reports]:
-            results[place] = _on_the_way({name: columns[name][place] for name in ASKED}, known, westbound, usual)
+            asked = {name: columns[column][place] for name, column in ASKED.items()}
+            results[place] = _on_the_way(asked, known, westbound, usual)
     return (minute, total, count, known), results
 
 
-ASKED = ("xway", "dir", "s_init", "s_end", "dow", "tod")
+ASKED = {"xway": "xway", "dir": "dir", "s_init": "seg", "s_end": "pos", "dow": "lane", "tod": "spd"}
+"""Where a query has what it asks: in the columns of a report."""
 
 
 def _on_the_way(asked, known, westbound, usual):

@@ -154,9 +154,11 @@ def test_it_tells_what_is_wrong_missing_unasked_twice_and_late(rows: Any) -> Non
 def answered(rows: dict[str, Any], usual: Path, seed: int, model: str = "regression") -> Any:
     """What the tasks answer, on micro-batches cut at random whose rows come in any order."""
     draw = random.Random(seed)
-    rows = dict(rows)
-    rows["dir"] = np.where(rows["type"] == 4, (rows["s_init"] > rows["s_end"]).astype(int), rows["dir"])
-    given, roads, models, accounts = validate.Answers(), {}, {}, {}
+    rows, asked = dict(rows), rows["type"] == 4
+    rows["dir"] = np.where(asked, (rows["s_init"] > rows["s_end"]).astype(int), rows["dir"])
+    for name, given in {"seg": "s_init", "pos": "s_end", "lane": "dow", "spd": "tod"}.items():
+        rows[name] = np.where(asked, rows[given], rows[name])
+    answers, roads, models, accounts = validate.Answers(), {}, {}, {}
     first = 0
     while first < len(rows["time"]):
         last = first + draw.randrange(1, len(rows["time"]) // 8)
@@ -169,13 +171,13 @@ def answered(rows: dict[str, Any], usual: Path, seed: int, model: str = "regress
                 row = {name: some[name][at] for name in ("vid", "time", "type", "qid")}
                 if way is not None:
                     seconds = alternates.predicted_s([np.nan if v is None else v for v in way["now"]], way["usual"], True)
-                    given.travel_times[row["qid"]] = seconds
+                    answers.travel_times[row["qid"]] = seconds
                 if result is None:
                     continue
                 if result["told"]:
-                    given.tolls[row["vid"], row["time"]] = result["lav"], result["toll"]
+                    answers.tolls[row["vid"], row["time"]] = result["lav"], result["toll"]
                     if result["accident"] is not None:
-                        given.alerts[row["vid"], row["time"]] = result["accident"]
+                        answers.alerts[row["vid"], row["time"]] = result["accident"]
                 if row["type"] == 2 or result["charged"]:
                     charges[row["vid"]].append((row["time"], row["type"], result["charged"], row["qid"]))
         for vid, lines in charges.items():
@@ -184,9 +186,9 @@ def answered(rows: dict[str, Any], usual: Path, seed: int, model: str = "regress
             accounts[vid], found = tolls.account(accounts.get(vid), named)
             for number, result in zip(named["qid"], found, strict=True):
                 if result is not None:
-                    given.balances[number] = result["balance"], result["as_of"]
+                    answers.balances[number] = result["balance"], result["as_of"]
         first = last
-    return given
+    return answers
 
 
 def _by(rows: dict[str, Any], places: range, key: tuple[str, ...], draw: random.Random) -> dict[Any, dict[str, Any]]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -133,8 +133,20 @@ class _Host(StatefulProcessor):
 def by_key(rows: Iterable[Any], key: Sequence[int]) -> dict[str, list[Any]]:
     """Rows by the text of their key, whose columns are at these places."""
     found: dict[str, list[Any]] = {}
+    texts: dict[tuple[Any, ...], str] = {}
+    at_place = tuple.__getitem__  # a Row's own looks for names first
     for row in rows:
-        found.setdefault(key_text([row[at] for at in key]), []).append(row)
+        values = tuple([at_place(row, at) for at in key])
+        try:
+            text = texts[values]
+        except KeyError:
+            text = key_text(values)
+            # Keys that are equal in Python may not be to Spark: 1 and True, 1 and 1.0.
+            if all(value.__class__ is int for value in values):
+                texts[values] = text
+        except TypeError:
+            text = key_text(values)
+        found.setdefault(text, []).append(row)
     return found
 
 
@@ -153,8 +165,9 @@ def stepped(
     """
     lives: dict[str, dict[str, Any]] = pickle.loads(stored) if stored is not None else {}
     results: list[Any] = []
+    at_place = tuple.__getitem__  # a Row's own looks for names first
     # Rows of one key come in any order out of a shuffle, and what a task remembers depends on their order.
-    ordered = sorted(rows, key=itemgetter(order))
+    ordered = sorted(rows, key=lambda row: at_place(row, order))
     for number, some in [(0, ordered)] if snapshot is None else _runs(ordered, snapshot):
         hosted = hosted_by(number)
         # What tasks remembered that are gone is forgotten; an alternate that rests keeps what it knows.
@@ -163,8 +176,13 @@ def stepped(
         texts: dict[int, list[str | None]] = {}
         errors: dict[int, list[str | None]] = {}
         for slot, task in enumerate(hosted):
-            told = _together if isinstance(task.step, Together) else _one_by_one
-            for place, result, error in told(task, lives[task.life], some):
+            entries = lives[task.life]
+            if isinstance(task.step, Together):
+                before = partial(_before, task, stored if not results else pickle.dumps(lives, 5))
+                told = _together(task, task.step, entries, some, before)
+            else:
+                told = _one_by_one(task, entries, some)
+            for place, result, error in told:
                 if error is not None:
                     errors.setdefault(place, [None] * len(hosted))[slot] = error
                 elif result.__class__ is str:
@@ -183,11 +201,13 @@ def stepped(
 
 def _runs(rows: list[Any], snapshot: int) -> Iterator[tuple[int, list[Any]]]:
     """Rows that belong to one snapshot, together."""
-    if rows[0][snapshot] == rows[-1][snapshot] and len({row[snapshot] for row in rows}) == 1:
-        yield rows[0][snapshot], rows
+    at_place = tuple.__getitem__
+    numbers = [at_place(row, snapshot) for row in rows]
+    if numbers.count(numbers[0]) == len(numbers):
+        yield numbers[0], rows
         return
-    for number, some in groupby(rows, key=itemgetter(snapshot)):
-        yield number, list(some)
+    for number, some in groupby(zip(numbers, rows, strict=True), key=itemgetter(0)):
+        yield number, [row for _, row in some]
 
 
 Told = tuple[int, float | str | None, str | None]
@@ -207,29 +227,40 @@ def _one_by_one(task: Hosted, entries: dict[str, Any], rows: Sequence[Any]) -> I
                 yield place, result, None
 
 
-def _together(task: Hosted, entries: dict[str, Any], rows: Sequence[Any]) -> Iterator[Told]:
+def _before(task: Hosted, stored: bytes | None) -> Any:
+    """What a task remembered, from what all of them did."""
+    lives = {} if stored is None else pickle.loads(stored)
+    return lives.get(task.life, {}).get(task.alternate)
+
+
+def _together(
+    task: Hosted, step: Together, entries: dict[str, Any], rows: Sequence[Any], before: Callable[[], Any]
+) -> Iterator[Told]:
     """What a task tells of rows that it is given together; if it raises for them, it gets them one by one.
 
-    It may have changed what it was given before it raised. What it remembers is therefore kept as it was.
+    It may have changed what it was given before it raised: ``before`` tells what that was.
     """
-    assert isinstance(task.step, Together)
-    before = pickle.dumps(entries.get(task.alternate), 5)
     try:
-        entries[task.alternate], found = task.step.work(entries.get(task.alternate), rows)
+        entries[task.alternate], found = step.work(entries.get(task.alternate), rows)
     except Exception:
-        for place, row in enumerate(rows):
-            try:
-                state, (result,) = task.step.work(pickle.loads(before), [row])
-                before = pickle.dumps(state, 5)
-            except Exception as error:
-                yield place, None, told_of(error)
-            else:
-                yield place, result, None
-        entries[task.alternate] = pickle.loads(before)
+        yield from _apart(task, step, entries, rows, before())
         return
     for place, result in enumerate(found):
         if result is not None:
             yield place, result, None
+
+
+def _apart(task: Hosted, step: Together, entries: dict[str, Any], rows: Sequence[Any], state: Any) -> Iterator[Told]:
+    kept = pickle.dumps(state, 5)
+    for place, row in enumerate(rows):
+        try:
+            state, (result,) = step.work(pickle.loads(kept), [row])
+            kept = pickle.dumps(state, 5)
+        except Exception as error:
+            yield place, None, told_of(error)
+        else:
+            yield place, result, None
+    entries[task.alternate] = pickle.loads(kept)
 
 
 def key_text(values: Sequence[Any]) -> str:
