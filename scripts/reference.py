@@ -30,7 +30,8 @@ ROOT = Path(__file__).resolve().parent.parent
 REGISTRY = Registry(BUILT_IN)  # without what other packages may have added here
 
 CITY = ("city/alarms.yaml", "city/map.yaml", "city/archive.json", "city/quality.py")
-PICTURES = {"alarms": CITY[0], "tweets": "tweets.xml", "patterns": "patterns.yaml", "linear_road": "linear_road/linear_road.yaml"}
+PICTURES = {"alarms": CITY[0], "tweets": "tweets.xml", "patterns": "patterns.yaml"}
+PICTURES["linear_road"] = "linear_road/linear_road.yaml"
 
 ROLES = {
     Role.SOURCE: ("Sources", "Tasks that bring rows in. They have no inputs."),

@@ -3,12 +3,13 @@
     .venv/bin/python examples/linear_road/alternates.py
 
 Congestion is judged by the speed of each segment in the next minute, travel time by how long a car takes that drives
-through the minutes to come. The first fifteen minutes are not judged. The value of an alternate is the mean absolute error
-of the best one over its own; the expressways are others than those that the models were chosen on.
+through the minutes to come. The first fifteen minutes are not judged. The value of an alternate is the mean absolute
+error of the best one over its own; the expressways are others than those that the models were chosen on.
 """
 
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -51,7 +52,7 @@ def driven_s(speeds, start, first, last):
 def predicted_s(now, usual, trend):
     """How long the journey takes by an alternate of travel_time."""
     seconds = 0.0
-    for present, before in zip(now, usual):
+    for present, before in zip(now, usual, strict=True):
         speed = before + (present - before) * np.exp(-seconds / 600) if trend and present == present else before
         seconds += 3_600 / speed
     return seconds
@@ -104,7 +105,7 @@ def costs():
     traffic = make(1, 300, SEED, Road(cars=20_000, entering_per_s=50.0))
     here = traffic.rows((traffic.columns["dir"] == 0) & (traffic.columns["type"] == 0)).columns
     cuts = np.searchsorted(here["time"], np.arange(0, 301))
-    batches = [{name: tuple(v[a:b].tolist()) for name, v in here.items()} for a, b in zip(cuts, cuts[1:])]
+    batches = [{name: tuple(v[a:b].tolist()) for name, v in here.items()} for a, b in pairwise(cuts)]
     found = {}
     for name in MODELS:
         state, began = None, time.process_time()

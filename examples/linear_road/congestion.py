@@ -1,8 +1,8 @@
 """Congestion of one direction of an expressway, estimated in three ways, for drivers who ask how long a journey takes.
 
-Runs as a ``keyed_python`` task with the key (xway, dir), with alternates that differ in ``model``. The estimate for a minute
-follows from the minutes before it. A query for a travel time gets the estimated speeds of the segments on its way, and
-the usual ones of that hour, for the task behind.
+Runs as a ``keyed_python`` task with the key (xway, dir), with alternates that differ in ``model``. The estimate for a
+minute follows from the minutes before it. A query for a travel time gets the estimated speeds of the segments on its
+way, and the usual ones of that hour, for the task behind.
 """
 
 from functools import lru_cache

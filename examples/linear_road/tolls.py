@@ -1,7 +1,7 @@
 """Segment statistics, accidents and tolls of one direction of an expressway, and what entering cars are told.
 
-Runs as a ``keyed_python`` task with the key (xway, dir): nothing couples two directions, and within one a toll depends on
-five segments and on all cars in them. All that a toll of minute m needs is known when minute m - 1 is over, so a
+Runs as a ``keyed_python`` task with the key (xway, dir): nothing couples two directions, and within one a toll depends
+on five segments and on all cars in them. All that a toll of minute m needs is known when minute m - 1 is over, so a
 minute's tolls are 100 numbers, worked out once, and the reports of a micro-batch are looked up together.
 """
 
@@ -35,7 +35,7 @@ def told(state, columns):
     state = _with_cars(state or _empty(int(minutes[0])), rows["vid"])
     westbound = columns["dir"][reports[0]] == 1
     bounds = np.flatnonzero(np.diff(minutes, prepend=minutes[0] - 1))
-    for first, last in zip(bounds, [*bounds[1:], len(minutes)]):
+    for first, last in zip(bounds, [*bounds[1:], len(minutes)], strict=True):
         while state["minute"] < minutes[first]:
             _close(state, westbound)
         some = {name: values[first:last] for name, values in rows.items()}
@@ -100,7 +100,9 @@ def _reported(state, rows):
         seg = now["seg"][worth]
         parts = (enters[worth], charged[worth], state["lav"][seg], toll[worth], state["accident"][seg])
         places = worth if turn is None else turn[worth]
-        for place, is_told, charge, lav, price, accident in zip(places.tolist(), *(p.tolist() for p in parts)):
+        for place, is_told, charge, lav, price, accident in zip(
+            places.tolist(), *(p.tolist() for p in parts), strict=True
+        ):
             if is_told:
                 where = accident if accident >= 0 else None
                 lav = None if lav != lav else lav
@@ -126,7 +128,7 @@ def _close(state, westbound):
     cars = np.zeros(SEGMENTS, np.int64)
     speeds = np.full(SEGMENTS, np.nan)
     if state["seen"]:
-        seen, speed = (np.concatenate(parts) for parts in zip(*state["seen"]))
+        seen, speed = (np.concatenate(parts) for parts in zip(*state["seen"], strict=True))
         pairs, which, reports = np.unique(seen, return_inverse=True, return_counts=True)
         of_car = np.bincount(which, speed) / reports
         seg = pairs % SEGMENTS
@@ -176,7 +178,7 @@ def account(state, columns):
     """
     settled, at, last = state or (0, LONG_AGO, 0)
     results = [None] * len(columns["time"])
-    rows = sorted(zip(columns["time"], columns["type"], columns["charged"], range(len(results))))
+    rows = sorted(zip(columns["time"], columns["type"], columns["charged"], range(len(results)), strict=True))
     for time, kind, charged, place in rows:
         if time > at:
             settled, at, last = settled + last, time, 0

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-__all__ = ["COLUMNS", "FEET", "SEGMENTS", "Accident", "Road", "Traffic", "make", "usual_speeds"]
+__all__ = ["COLUMNS", "FEET", "ROAD", "SEGMENTS", "Accident", "Road", "Traffic", "make", "usual_speeds"]
 
 COLUMNS = ("type", "time", "vid", "spd", "xway", "lane", "dir", "seg", "pos", "qid", "s_init", "s_end", "dow", "tod")
 COLUMNS += ("day",)
@@ -64,6 +64,9 @@ class Road:
     dow: int = 2
     tod: int = 480
     """The day of the week, and the minute of the day at which time 0 is."""
+
+
+ROAD = Road()
 
 
 @dataclass(frozen=True)
@@ -126,11 +129,14 @@ class _Cars:
         return len(self.dir)
 
 
-def make(expressways: int, seconds: int, seed: int = 0, road: Road = Road(), starts=None, begin_s: int = 0) -> Traffic:
+def make(expressways: int, seconds: int, seed: int = 0, road: Road = ROAD, starts=None, begin_s: int = 0) -> Traffic:
     """Traffic of so many expressways; ``starts`` tells when each begins to be watched, at once if left out.
 
     >>> traffic = make(1, 120, road=Road(cars=300))
-    >>> set(np.unique(traffic.columns["type"]).tolist()) <= {0, 2, 3, 4}, bool(np.all(np.diff(traffic.columns["time"]) >= 0))
+    >>> (
+    ...     set(np.unique(traffic.columns["type"]).tolist()) <= {0, 2, 3, 4},
+    ...     bool(np.all(np.diff(traffic.columns["time"]) >= 0)),
+    ... )
     (True, True)
     """
     parts, trips, accidents = [], [], []
@@ -174,7 +180,7 @@ def speeds(rng: np.random.Generator, minutes: int, road: Road) -> np.ndarray:
     return found
 
 
-def usual_speeds(expressways: int, seed: int = 0, road: Road = Road()) -> np.ndarray:
+def usual_speeds(expressways: int, seed: int = 0, road: Road = ROAD) -> np.ndarray:
     """What speeds have been in weeks before: by expressway, direction, segment, day of the week and hour."""
     found = np.empty((expressways, 2, SEGMENTS, 7, 24), np.float32)
     hour = np.arange(24)
@@ -195,13 +201,17 @@ def _expressway(xway: int, start: int, seconds: int, rng: np.random.Generator, r
     minutes = (start + seconds) // 60 + 2
     field_ = speeds(rng, minutes, road)
     cars = _cars(seconds, rng, road, field_[:, :, start // 60])
-    arranged = _arrange(cars, seconds, rng, road)
-    places = [(int(cars.dir[a]), int(cars.x[a] // FEET), cars.first_s[a] + EVERY_S * cars.stop_at[a]) for a, _ in arranged]
+    arranged = _arrange(cars, rng, road)
+    places = [
+        (int(cars.dir[a]), int(cars.x[a] // FEET), cars.first_s[a] + EVERY_S * cars.stop_at[a]) for a, _ in arranged
+    ]
     for direction, seg, since in places:
-        slowed = field_[direction, max(seg - 3, 0) : seg + 1, (start + int(since)) // 60 : (start + int(since)) // 60 + 6]
+        slowed = field_[
+            direction, max(seg - 3, 0) : seg + 1, (start + int(since)) // 60 : (start + int(since)) // 60 + 6
+        ]
         slowed *= 0.45
-    made, trips = _drive(cars, xway, start, seconds, rng, field_)
-    accidents = [_as_accident(made, xway, pair, start + seconds) for pair in arranged]
+    made, trips = _drive(cars, xway, start, seconds, rng, field_, road)
+    accidents = [_as_accident(made, xway, pair) for pair in arranged]
     asked = _queries(made, cars, start, seconds, rng, road)
     made = {name: np.concatenate([made[name], asked[name]]) for name in COLUMNS}
     return made, trips, [accident for accident in accidents if accident is not None]
@@ -233,7 +243,7 @@ def _cars(seconds: int, rng: np.random.Generator, road: Road, now: np.ndarray) -
     return _Cars(direction, first_s, x, exit_x, pace, lane, enters, none.copy(), none.copy(), none.copy(), last)
 
 
-def _arrange(cars: _Cars, seconds: int, rng: np.random.Generator, road: Road) -> list[tuple[int, int]]:
+def _arrange(cars: _Cars, rng: np.random.Generator, road: Road) -> list[tuple[int, int]]:
     """Let some cars stop: in pairs for accidents, alone for breakdowns; returns the pairs."""
     pairs = []
     free = [list(rng.permutation(np.flatnonzero(~cars.enters & (cars.dir == way)))) for way in (0, 1)]
@@ -259,7 +269,7 @@ def _arrange(cars: _Cars, seconds: int, rng: np.random.Generator, road: Road) ->
     return pairs
 
 
-def _drive(cars: _Cars, xway: int, start: int, seconds: int, rng: np.random.Generator, field_: np.ndarray):
+def _drive(cars: _Cars, xway: int, start: int, seconds: int, rng: np.random.Generator, field_: np.ndarray, road: Road):
     """The reports of all cars, and of each trip when it begins and ends."""
     x, parts = cars.x.copy(), []
     active, left_s = np.ones(len(cars), bool), np.full(len(cars), 10**9)
@@ -289,8 +299,8 @@ def _drive(cars: _Cars, xway: int, start: int, seconds: int, rng: np.random.Gene
         left_s[who[out]] = now[who[out]]
         active[who[out]] = False
         active &= k < cars.last
-    parts.append(_ghosts(cars, x, left_s, seconds, rng))
-    who, now, speed, lane, along = (np.concatenate(values) for values in zip(*parts))
+    parts.append(_ghosts(x, left_s, seconds, rng, road))
+    who, now, speed, lane, along = (np.concatenate(values) for values in zip(*parts, strict=True))
     pos = np.where(cars.dir[who] == 0, along, END - along).astype(np.int64)
     made = {name: np.full(len(who), -1, np.int64) for name in COLUMNS}
     made |= {"type": np.zeros(len(who), np.int64), "time": start + now, "vid": who.astype(np.int64), "lane": lane}
@@ -300,14 +310,14 @@ def _drive(cars: _Cars, xway: int, start: int, seconds: int, rng: np.random.Gene
     return made, trips
 
 
-def _ghosts(cars: _Cars, x: np.ndarray, left_s: np.ndarray, seconds: int, rng: np.random.Generator):
+def _ghosts(x: np.ndarray, left_s: np.ndarray, seconds: int, rng: np.random.Generator, road: Road):
     """Reports of cars that have left."""
     gone = np.flatnonzero(left_s + EVERY_S < seconds)
-    who = gone[rng.uniform(size=len(gone)) < 0.004]
+    who = gone[rng.uniform(size=len(gone)) < road.ghosts]
     return who, left_s[who] + EVERY_S, np.full(len(who), 40.0), np.full(len(who), 2), np.minimum(x[who] + 900, END)
 
 
-def _as_accident(made, xway: int, pair: tuple[int, int], end: int) -> Accident | None:
+def _as_accident(made, xway: int, pair: tuple[int, int]) -> Accident | None:
     """What has become of an accident that was arranged; none if the time was too short for it."""
     since, until = 0, 10**9
     for car in pair:

@@ -2,7 +2,7 @@
 
     .venv/bin/python examples/linear_road/validate.py out/linear_road
 
-Shares nothing with the tasks. Goes through the input second by second, car by car, as the rules are written; the rules are
+Shares nothing with the tasks. Goes through the input second by second, car by car, as the rules are written; they are
 those of the paper (Arasu and others, 2004), with what it leaves open settled as docs/guides/linear-road.md tells.
 """
 
@@ -15,7 +15,17 @@ from pathlib import Path
 
 import numpy as np
 
-__all__ = ["DEADLINES_S", "Answers", "Expected", "Report", "check", "expect", "read_answers", "read_rows", "share_in_time"]
+__all__ = [
+    "DEADLINES_S",
+    "Answers",
+    "Expected",
+    "Report",
+    "check",
+    "expect",
+    "read_answers",
+    "read_rows",
+    "share_in_time",
+]
 
 DEADLINES_S = {"tolls": 5, "alerts": 5, "balances": 5, "expenditures": 10, "travel_times": 30}
 """From the arrival of a report or query to the emission of the answer, for each kind of answer."""
@@ -75,16 +85,32 @@ def expect(rows, history=None, usual=None, congestion="regression", travel="rece
     found = Expected()
     roads = {}
     charges = defaultdict(list)
-    names = ("type", "time", "vid", "spd", "xway", "lane", "dir", "seg", "pos", "qid", "s_init", "s_end", "dow", "tod", "day")
+    names = (
+        "type",
+        "time",
+        "vid",
+        "spd",
+        "xway",
+        "lane",
+        "dir",
+        "seg",
+        "pos",
+        "qid",
+        "s_init",
+        "s_end",
+        "dow",
+        "tod",
+        "day",
+    )
     queries = []
-    for row in zip(*(np.asarray(rows[name]).tolist() for name in names)):
+    for row in zip(*(np.asarray(rows[name]).tolist() for name in names), strict=True):
         kind, time, vid, spd, xway, lane, direction, seg, pos = row[:9]
         if kind == 0:
             if (xway, direction) not in roads:
                 roads[xway, direction] = _Direction(xway, direction)
             roads[xway, direction].report(found, charges, time, vid, spd, lane, seg, pos)
         else:
-            queries.append(dict(zip(names, row)))
+            queries.append(dict(zip(names, row, strict=True)))
     for road in roads.values():
         road.end(found)
     for query in queries:
@@ -136,9 +162,7 @@ class _Direction:
             self._end_minute()
         self.every[seg].append(spd)
         car = self.cars.get(vid)
-        if car is not None and (
-            time - car.time > 300 or (lane == 0 and (car.lane == 4 or time - car.time > 60))
-        ):
+        if car is not None and (time - car.time > 300 or (lane == 0 and (car.lane == 4 or time - car.time > 60))):
             self._moves_on(found, vid, car, time)
             car = None
         if car is not None and car.lane == 4:
@@ -336,10 +360,9 @@ def check(expected, answers):
                 wrong[kind] += 1
                 if len(first) < 20:
                     first.append((kind, key, "wanted", right[key], "got", given[key]))
-        for key in list(right.keys() - given.keys())[:3]:
-            first.append((kind, key, "wanted", right[key], "got nothing"))
-        for key in list(given.keys() - right.keys())[:3]:
-            first.append((kind, key, "unasked", given[key]))
+        lacking, added = list(right.keys() - given.keys())[:3], list(given.keys() - right.keys())[:3]
+        first += [(kind, key, "wanted", right[key], "got nothing") for key in lacking]
+        first += [(kind, key, "unasked", given[key]) for key in added]
     return Report(wanted, wrong, missing, unasked, dict(answers.twice), tuple(first))
 
 
@@ -377,7 +400,23 @@ def share_in_time(answers, arrived, since=None):
 
 def read_rows(path):
     """The input as columns, in the order of times: a parquet file, or text as Linear Road has it (also gzipped)."""
-    names = ("type", "time", "vid", "spd", "xway", "lane", "dir", "seg", "pos", "qid", "s_init", "s_end", "dow", "tod", "day")
+    names = (
+        "type",
+        "time",
+        "vid",
+        "spd",
+        "xway",
+        "lane",
+        "dir",
+        "seg",
+        "pos",
+        "qid",
+        "s_init",
+        "s_end",
+        "dow",
+        "tod",
+        "day",
+    )
     if str(path).endswith(".parquet"):
         import pyarrow.parquet as pq  # noqa: TID251
 
@@ -385,7 +424,7 @@ def read_rows(path):
         return {name: table.column(name).to_numpy() for name in names}
     found = np.loadtxt(path, delimiter=",", dtype=np.int64)
     found = found[np.argsort(found[:, 1], kind="stable")]
-    return dict(zip(names, found.T))
+    return dict(zip(names, found.T, strict=True))
 
 
 def read_answers(folder, seen=None):
@@ -396,18 +435,18 @@ def read_answers(folder, seen=None):
     for kind in DEADLINES_S:
         into = getattr(answers, kind)
         for file in sorted((Path(folder) / kind).glob("*.parquet")):
-            rows = {name: values.to_pylist() for name, values in zip(*_columns(pq.read_table(file)))}
+            rows = {name: values.to_pylist() for name, values in zip(*_columns(pq.read_table(file)), strict=True)}
             if kind in ("tolls", "alerts"):
-                keys = list(zip(rows["vid"], rows["time"]))
-                values = rows["accident"] if kind == "alerts" else list(zip(rows["lav"], rows["toll"]))
+                keys = list(zip(rows["vid"], rows["time"], strict=True))
+                values = rows["accident"] if kind == "alerts" else list(zip(rows["lav"], rows["toll"], strict=True))
             else:
                 keys = rows["qid"]
                 values = {
-                    "balances": lambda r: list(zip(r["balance"], r["as_of"])),
+                    "balances": lambda r: list(zip(r["balance"], r["as_of"], strict=True)),
                     "expenditures": lambda r: r["toll"],
                     "travel_times": lambda r: r["seconds"],
                 }[kind](rows)
-            for key, value in zip(keys, values):
+            for key, value in zip(keys, values, strict=True):
                 if key in into:
                     answers.twice[kind] += 1
                 into[key] = value

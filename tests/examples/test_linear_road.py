@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import random
 from collections import defaultdict
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,7 @@ def test_reports_are_as_linear_road_has_them(rows: Any) -> None:
     by_car = defaultdict(list)
     for vid, time in zip(found["vid"].tolist(), found["time"].tolist(), strict=True):
         by_car[vid].append(time)
-    gaps = [b - a for times in by_car.values() for a, b in zip(times, times[1:], strict=False)]
+    gaps = [b - a for times in by_car.values() for a, b in pairwise(times)]
     assert min(gaps) == 30
     assert np.mean(np.array(gaps) == 30) > 0.98  # the others have left and come back
 
@@ -86,7 +87,9 @@ def test_it_finds_the_accidents_that_were_arranged_and_no_others(rows: Any) -> N
     assert {(*a[:5], 10**9 if a[5] is None else a[5]) for a in found.accidents} == wanted
 
 
-def report(time: int, vid: int, seg: int, lane: int = 1, spd: int = 30, feet: int = 100, way: int = 0) -> dict[str, int]:
+def report(
+    time: int, vid: int, seg: int, lane: int = 1, spd: int = 30, feet: int = 100, way: int = 0
+) -> dict[str, int]:
     blank = dict.fromkeys(traffic.COLUMNS, -1)
     place = {"xway": 0, "dir": way, "lane": lane, "seg": seg, "pos": seg * 5_280 + feet}
     return {**blank, "type": 0, "time": time, "vid": vid, "spd": spd, **place}
@@ -113,7 +116,7 @@ def test_a_toll_by_hand() -> None:
 
 
 def test_an_accident_by_hand() -> None:
-    """Two cars tell one place four times by 119; in the third minute cars behind are told, in five segments, not six."""
+    """Two cars tell one place four times by 119: in the third minute cars behind are told, in five segments."""
     stopped = [report(t + n, vid, 50, spd=0) for vid, n in ((1, 0), (2, 5)) for t in (20, 50, 80, 110)]
     moves = [report(150, 1, 50, feet=2_000), report(150, 2, 50, spd=0)]
     cars = {46: 10, 45: 11, 50: 12, 51: 13}
@@ -127,7 +130,9 @@ def test_an_accident_by_hand() -> None:
 def test_it_tells_what_is_wrong_missing_unasked_twice_and_late(rows: Any) -> None:
     expected = validate.expect(rows.columns)
     given = validate.Answers(tolls=dict(expected.tolls), alerts=dict(expected.alerts))
-    given.balances = {n: (sum(c for at, c in charges if at < t), t - 1) for n, (t, charges) in expected.balances.items()}
+    given.balances = {
+        n: (sum(c for at, c in charges if at < t), t - 1) for n, (t, charges) in expected.balances.items()
+    }
     given.expenditures = dict(expected.expenditures)
     assert validate.check(expected, given).right
     one, two, *_ = given.tolls
@@ -170,7 +175,9 @@ def answered(rows: dict[str, Any], usual: Path, seed: int, model: str = "regress
             for at, (result, way) in enumerate(zip(told, speeds, strict=True)):
                 row = {name: some[name][at] for name in ("vid", "time", "type", "qid")}
                 if way is not None:
-                    seconds = alternates.predicted_s([np.nan if v is None else v for v in way["now"]], way["usual"], True)
+                    seconds = alternates.predicted_s(
+                        [np.nan if v is None else v for v in way["now"]], way["usual"], True
+                    )
                     answers.travel_times[row["qid"]] = seconds
                 if result is None:
                     continue

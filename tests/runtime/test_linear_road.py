@@ -14,7 +14,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from pyspark.sql import SparkSession
 
+from headgate.bench.linear_road_trial import trial
 from headgate.bench.sharing import shared_data
 from headgate.formats import parse
 from headgate.runtime.engine import Engine
@@ -60,6 +62,20 @@ def answered(engine: Engine, folder: Path) -> tuple[Any, Any]:
     return validate.expect(columns, history, usual), validate.read_answers(folder / "answers")
 
 
+def test_the_real_sample(engine: Engine, tmp_path: Path) -> None:
+    """Linear Road's own data, 214 seconds of one expressway, with an accident in them."""
+    given = shared_data()
+    if given is None:
+        pytest.skip("the sample is not here")
+    rows = traffic.Traffic(validate.read_rows(given / "linear_road" / "lrb_L1_t0_214.csv.gz"))
+    put(tmp_path, rows, 3)
+    expected, answers = answered(engine, tmp_path)
+    found = validate.check(expected, answers)
+    assert found.right, found
+    assert len(expected.accidents) == 1
+    assert found.wanted["tolls"] > 3_000
+
+
 def test_every_answer_is_right(engine: Engine, tmp_path: Path) -> None:
     road = traffic.Road(cars=1_500, entering_per_s=6, jams=2, crowding=3, queries=0.03, come_back=0.3)
     rows = traffic.make(2, 330, 4, road)
@@ -72,3 +88,15 @@ def test_every_answer_is_right(engine: Engine, tmp_path: Path) -> None:
     assert sum(balance > 0 for balance, _ in answers.balances.values()) > 5
     assert all(found.wanted.values())
     assert {(a.xway, a.dir, a.lane, a.pos, a.since_s) for a in rows.accidents} <= {a[:5] for a in expected.accidents}
+
+
+@pytest.mark.slow
+def test_at_true_pace_every_answer_is_right_and_has_its_time(spark: SparkSession, tmp_path: Path) -> None:
+    """A minute and a half of 600 reports a second; whether all are in time depends on what else the machine does."""
+    road = traffic.Road(cars=18_000, entering_per_s=40, accident_s=0)
+    rows = traffic.make(1, 105, 8, road, None, 25)
+    outcome = trial(spark, tmp_path / "trial", rows, road, lead_s=20)
+    assert outcome.right, outcome.found
+    assert outcome.answers > 10_000
+    assert set(outcome.p99_s) == set(validate.DEADLINES_S)
+    assert outcome.in_time > 0

@@ -19,7 +19,11 @@ NAMES = ("k", "v", "__order")
 
 
 def hosted(**options: Any) -> Hosted:
-    config: dict[str, Any] = {"key": ("k",), "function": "tests.runtime.functions.running_total", "columns": "sum double"}
+    config: dict[str, Any] = {
+        "key": ("k",),
+        "function": "tests.runtime.functions.running_total",
+        "columns": "sum double",
+    }
     step = step_of(KeyedPython.model_validate(config | options), NAMES)
     assert isinstance(step, Together)
     return Hosted("life", "way", step)
@@ -66,7 +70,7 @@ def test_texts_pass_as_they_are() -> None:
 def test_a_function_that_forgets_rows_is_told_so() -> None:
     options = KeyedPython(key=("k",), function="m.f", columns="n bigint")
     with pytest.raises(ValueError, match=r"m\.f returned 0 results for 1 rows"):
-        keyed_python(options, NAMES, lambda state, columns: (state, []))(None, [("a", 1, 0)])
+        keyed_python(options, NAMES, lambda state, _: (state, []))(None, [("a", 1, 0)])
 
 
 def test_only_rows_with_results_pass_if_so_asked() -> None:

@@ -3,7 +3,7 @@
 Everything is at true pace: a second of traffic takes a second. An expressway has some 1,700 reports a second, as Linear
 Road's own data have towards the end of their three hours. Two kinds of runs, on one Spark:
 
-1. *Ramp.* Expressways come one after the other, until answers are late or there are no more. When the dataflow falls behind,
+1. *Ramp.* Expressways come one after the other, until answers are late or there are no more. When rows pile up,
    congestion and travel time are switched to their cheapest alternates.
 2. *Hold.* As many expressways as were there before the first late answer, all from the start, for 105 seconds in
    which tolls are charged and accidents happen. If an answer is wrong or late, again with one less.
@@ -72,7 +72,9 @@ def run(seed: int, progress: Progress) -> Measured:
             holds[level] = trial(spark, folder / f"hold{level}", traffic, road(), lead_s=LEAD_S, seed=seed + 1)
             if holds[level].held:
                 break
-            progress(f"{level} expressways were not held: in time {holds[level].in_time:.4f}, right {holds[level].right}")
+            progress(
+                f"{level} expressways were not held: in time {holds[level].in_time:.4f}, right {holds[level].right}"
+            )
             level -= 1
     return _measured(ramp, holds, there, switching)
 

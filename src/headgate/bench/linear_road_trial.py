@@ -1,7 +1,7 @@
 """A trial of Linear Road: traffic fed at its own pace, answers timed as they appear, and all of them validated.
 
-Rows arrive as files: two a second, each put into the folder that the dataflow reads at the second that its rows are of. The
-arrival of a row is the moment at which its file is there. An answer is emitted when the file that holds it is seen in
+Rows arrive as files: two a second, each put into the folder that the dataflow reads when its rows are due. The arrival
+of a row is the moment at which its file is there. An answer is emitted when the file that holds it is seen in
 the folder of its kind by somebody who looks every 50 ms; so what is measured is what a reader of the answers would see.
 """
 
