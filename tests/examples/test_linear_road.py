@@ -163,7 +163,10 @@ def answered(rows: dict[str, Any], usual: Path, seed: int, model: str = "regress
     rows["dir"] = np.where(asked, (rows["s_init"] > rows["s_end"]).astype(int), rows["dir"])
     for name, given in {"seg": "s_init", "pos": "s_end", "lane": "dow", "spd": "tod"}.items():
         rows[name] = np.where(asked, rows[given], rows[name])
-    answers, roads, models, accounts = validate.Answers(), {}, {}, {}
+    answers = validate.Answers()
+    roads: dict[Any, Any] = {}
+    models: dict[Any, Any] = {}
+    accounts: dict[Any, Any] = {}
     first = 0
     while first < len(rows["time"]):
         last = first + draw.randrange(1, len(rows["time"]) // 8)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from headgate.errors import InputError
 from headgate.runtime.host import ERRORS, RESULTS, TEXTS, Hosted, stepped
-from headgate.tasks.keyed import Together, check_keyed, row_with_result, step_of
+from headgate.tasks.keyed import Together, check_keyed, hosted_step, row_with_result
 from headgate.tasks.keyed_python import KeyedPython, keyed_python
 from tests.runtime.functions import running_total
 
@@ -24,7 +24,7 @@ def hosted(**options: Any) -> Hosted:
         "function": "tests.runtime.functions.running_total",
         "columns": "sum double",
     }
-    step = step_of(KeyedPython.model_validate(config | options), NAMES)
+    step = hosted_step(KeyedPython.model_validate(config | options), NAMES)
     assert isinstance(step, Together)
     return Hosted("life", "way", step)
 

@@ -15,7 +15,7 @@ from headgate.tasks.statistic_steps import STATISTICS
 from headgate.tasks.training import TrainConfig
 from headgate.tasks.training_steps import TRAINING, check_training
 
-__all__ = ["KEYED", "Step", "Together", "check_keyed", "row_with_result", "step_of"]
+__all__ = ["KEYED", "Step", "Together", "check_keyed", "hosted_step", "row_with_result", "step_of"]
 
 Step = Callable[[Any, Sequence[Any]], tuple[Any, float | str | None]]
 """From the state of a key (``None`` at first) and a row to the new state and the result: nothing, a number, or a text,
@@ -110,7 +110,7 @@ KEYED: dict[type[TaskConfig], Callable[..., Step]] = {
 }
 
 
-def step_of(options: KeyedConfig, names: Sequence[str]) -> Step | Together:
+def step_of(options: KeyedConfig, names: Sequence[str]) -> Step:
     """The step of a keyed task over rows with columns of these names.
 
     >>> step = step_of(MovingAverage(key=("k",), column="v", size=2), ["k", "v"])
@@ -119,10 +119,15 @@ def step_of(options: KeyedConfig, names: Sequence[str]) -> Step | Together:
     >>> first, second
     (1.0, 2.0)
     """
-    if isinstance(options, KeyedPython):
-        return Together(keyed_python(options, names, load_function(options.function)))
     places = {name.casefold(): position for position, name in enumerate(names)}
     return KEYED[type(options)](options, lambda name: places[name.casefold()])
+
+
+def hosted_step(options: KeyedConfig, names: Sequence[str]) -> Step | Together:
+    """What a host does for a keyed task: a step for each row, or one for all rows of a key."""
+    if isinstance(options, KeyedPython):
+        return Together(keyed_python(options, names, load_function(options.function)))
+    return step_of(options, names)
 
 
 def check_keyed(options: KeyedConfig) -> None:

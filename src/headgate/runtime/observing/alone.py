@@ -19,7 +19,7 @@ from headgate.runtime.host import ERRORS, RESULTS, TEXTS, Hosted, by_key, steppe
 from headgate.runtime.isolation.guard import Guards
 from headgate.runtime.plan import Fragment, Kind, Plan, RunningTask
 from headgate.tasks.frames import run_frames
-from headgate.tasks.keyed import step_of
+from headgate.tasks.keyed import hosted_step
 from headgate.tasks.metering import metered
 from headgate.tasks.rowwise import ROW_WISE, quoted
 from headgate.tasks.stateful import KeyedConfig
@@ -145,7 +145,7 @@ class _Keyed(Alone):
         key = tuple(folded.index(name.casefold()) for name in options.key)
 
         def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            hosted = (Hosted("life", "way", step_of(options, names)),) if hosts else ()
+            hosted = (Hosted("life", "way", hosted_step(options, names)),) if hosts else ()
             kept: dict[str, bytes] = {}
             for batch in batches:
                 columns = [*(column.to_pylist() for column in batch.columns), range(len(batch))]
