@@ -39,6 +39,7 @@ PICTURES = {
     "micro-star": "micro/star.yaml",
     "patterns": "patterns/patterns.yaml",
     "logos": "logos/logos.yaml",
+    "linear_road": "linear_road/linear_road.yaml",
 }
 
 ROLES = {

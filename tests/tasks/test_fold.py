@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+import pickle
+from typing import Any, Literal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from headgate.errors import InputError
+from headgate.runtime.host import Results, hosting, stepped
 from headgate.tasks.keyed import check_keyed, row_with_result, step_of
 from headgate.tasks.user_defined import Fold
 
@@ -22,8 +26,64 @@ def as_wanted(state: Any, row: dict[str, Any]) -> tuple[Any, dict[str, Any] | No
     return state, {"it": row["it"]}
 
 
-def fold(function: str, takes: tuple[str, ...], columns: str, **options: Any) -> Fold:
-    return Fold(function=f"tests.tasks.test_fold.{function}", key=("k",), takes=takes, columns=columns, options=options)
+def total(state: list[float] | None, row: dict[str, Any]) -> tuple[list[float], dict[str, Any]]:
+    """The sum of a key's values so far; changes what it remembers in place, and raises where there is no value."""
+    state = [0.0] if state is None else state
+    state.append(0.0)  # what a function that raises has done by then must not be remembered
+    state[0] += row["v"]
+    state.pop()
+    return state, {"sum": state[0]}
+
+
+def totals(state: list[float] | None, columns: dict[str, list[Any]]) -> tuple[list[float], list[dict[str, Any]]]:
+    """The same, of all rows at once."""
+    results = []
+    for value in columns["v"]:
+        state, result = total(state, {"v": value})
+        results.append(result)
+    return state or [0.0], results
+
+
+def forgetful(state: Any, columns: dict[str, list[Any]]) -> tuple[Any, list[Any]]:
+    return state, [None] * (len(columns["v"]) - 1)
+
+
+def fold(
+    function: str, takes: tuple[str, ...], columns: str, mode: Literal["row", "rows"] = "row", **options: Any
+) -> Fold:
+    path = f"tests.tasks.test_fold.{function}"
+    return Fold(function=path, key=("k",), takes=takes, columns=columns, mode=mode, options=options)
+
+
+MODES = [fold("total", ("v",), "sum double"), fold("totals", ("v",), "sum double", "rows")]
+
+
+def told(batches: list[list[Any]], options: Fold) -> tuple[list[float | None], dict[int, str], Any]:
+    """Results and errors by row, and what is remembered, after batches of one key."""
+    does = hosting([("life", "way", options)], ["k", "v"])
+    stored, results = None, Results(1)
+    for batch in batches:
+        stored = stepped(stored, [batch], len(batch), does.tasks, results)
+    remembered = pickle.loads(stored)["life"].get("way") if stored else None
+    return results.numbers[0], {row: text for (row, _), text in results.errors.items()}, remembered
+
+
+@pytest.mark.parametrize("options", MODES)
+@given(batches=st.lists(st.lists(st.one_of(st.none(), st.integers(-9, 9)), min_size=1), min_size=1))
+def test_a_row_that_it_raises_for_is_named_and_nothing_of_it_is_remembered(
+    options: Fold, batches: list[list[int | None]]
+) -> None:
+    results, errors, remembered = told(batches, options)
+    values = [value for batch in batches for value in batch]
+    assert set(errors) == {at for at, value in enumerate(values) if value is None}
+    sums = [float(sum(v for v in values[: at + 1] if v is not None)) for at in range(len(values))]
+    assert results == [None if value is None else so_far for value, so_far in zip(values, sums, strict=True)]
+    assert (remembered or [0.0]) == [sums[-1]]
+
+
+def test_a_function_that_leaves_rows_out_is_told_so() -> None:
+    _, errors, _ = told([[1.0]], fold("forgetful", ("v",), "sum double", "rows"))
+    assert "forgetful returned 0 results for 1 rows" in errors[0]
 
 
 def test_several_columns_are_an_object_and_none_is_no_row() -> None:

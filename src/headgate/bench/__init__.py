@@ -16,6 +16,7 @@ from headgate.bench import (
     drs,
     drs_plots,
     forecast,
+    linear_road,
     model,
     nexmark,
     observe,
@@ -71,6 +72,9 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         "How good forecasters are on rates and machines, how honest their intervals, and how quick.",
         forecast.run,
         parts={"speed": forecast.speed, "accuracy": forecast.accuracy},
+    ),
+    "linearroad": Benchmark(
+        "linearroad", "Expressways held with every answer of Linear Road right and in time.", linear_road.run
     ),
     "model": Benchmark("model", "Reading, checking and signing dataflows of 1,000 to 100,000 tasks.", model.run),
     "nexmark": Benchmark(

@@ -295,6 +295,38 @@ class Results:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Errors:
+    """Where what a task raises for some rows is noted."""
+
+    errors: dict[tuple[int, int], str]
+    first: int
+    slot: int
+
+    def behind(self, rows: int) -> _Errors:
+        return _Errors(self.errors, self.first + rows, self.slot)
+
+
+def _halved(
+    bulk: Bulk, kept: bytes, columns: Sequence[list[Any]], count: int, errors: _Errors
+) -> tuple[bytes, list[float | str | None]]:
+    """What a task tells of rows, some of which it raises for: found by halving, since what it remembers may be large.
+
+    Of a row that it raises for nothing is remembered.
+    """
+    try:
+        state, found = bulk(pickle.loads(kept), columns, count)
+        return pickle.dumps(state, 5), found
+    except Exception as error:
+        if count == 1:
+            errors.errors[errors.first, errors.slot] = told_of(error)
+            return kept, [None]
+    half = count // 2
+    kept, first = _halved(bulk, kept, [column[:half] for column in columns], half, errors)
+    kept, second = _halved(bulk, kept, [column[half:] for column in columns], count - half, errors.behind(half))
+    return kept, [*first, *second]
+
+
 def stepped(
     stored: bytes | None, columns: Sequence[list[Any]], count: int, tasks: Sequence[Hosted], results: Results
 ) -> bytes:
@@ -305,24 +337,25 @@ def stepped(
     rows: list[Any] | None = None
     for slot, task in enumerate(tasks):
         entries = lives[task.life]
-        found: list[float | str | None] | None = None
+        state = entries.get(task.alternate)
         if task.bulk is not None:
             try:
-                entries[task.alternate], found = task.bulk(entries.get(task.alternate), columns, count)
-            except Exception:  # the row that it raises for is found one by one
-                found = None
-        if found is None:
-            if rows is None:
-                rows = list(zip(*columns, strict=True)) if columns else [()] * count
+                state, found = task.bulk(state, columns, count)
+            except Exception:  # it may have changed what it was given
+                before = {} if stored is None else pickle.loads(stored).get(task.life, {})
+                kept = pickle.dumps(before.get(task.alternate), 5)
+                kept, found = _halved(task.bulk, kept, columns, count, _Errors(results.errors, results.rows, slot))
+                state = pickle.loads(kept)
+        else:
+            rows = list(zip(*columns, strict=True)) if rows is None and columns else rows or [()] * count
             found = []
-            state = entries.get(task.alternate)
             for at, row in enumerate(rows):
                 try:
                     state, result = task.step(state, row)
                 except Exception as error:
                     results.errors[results.rows + at, slot], result = told_of(error), None
                 found.append(result)
-            entries[task.alternate] = state
+        entries[task.alternate] = state
         results.add(slot, found)
     results.rows += count
     return pickle.dumps(lives, 5)

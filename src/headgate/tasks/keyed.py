@@ -15,7 +15,7 @@ from headgate.tasks.training import TrainConfig
 from headgate.tasks.training_steps import TRAINING, check_training
 from headgate.tasks.user_defined import Fold
 
-__all__ = ["BULK", "KEYED", "Bulk", "Step", "check_keyed", "row_with_result", "step_of"]
+__all__ = ["BULK", "KEYED", "Bulk", "Step", "check_keyed", "fold_many", "row_with_result", "step_of", "with_function"]
 
 NUMBERS = ("double", "bigint")
 """Types of results that the host passes on as numbers; others it passes on as texts."""
@@ -28,7 +28,7 @@ Step = Callable[[Any, Sequence[Any]], tuple[Any, float | str | None]]
 which is JSON unless the result is to be a string."""
 
 Bulk = Callable[[Any, Sequence[list[Any]], int], tuple[Any, list[float | str | None]]]
-"""The same for so many rows of a key at once, whose values are in columns; what it was given, it must not change."""
+"""The same for so many rows of a key at once, whose values are in columns."""
 
 
 def _count(options: Count, index: Callable[[str], int]) -> Step:
@@ -126,22 +126,56 @@ def _dedup(options: Dedup, index: Callable[[str], int]) -> Step:
 
 
 def _fold(options: Fold, index: Callable[[str], int]) -> Step:
-    function, keywords = load_function(options.function), dict(options.options)
-    places = [(name, index(name)) for name in options.takes]
-    (only, kind), *others = options.added().items()
+    many = fold_many(options, index)
 
     def step(state: Any, row: Sequence[Any]) -> tuple[Any, float | str | None]:
-        kept, made = function(state, {name: row[at] for name, at in places}, **keywords)
-        if made is None:
-            return kept, None
-        if others:
-            return kept, as_json(made)
-        value = made[only]
-        if value is None or kind in NUMBERS:
-            return kept, None if value is None else float(value)
-        return kept, as_json(value) if kind.startswith(NESTED) else str(value)
+        state, (result,) = many(state, [[value] for value in row], 1)
+        return state, result
 
     return step
+
+
+def fold_many(options: Fold, index: Callable[[str], int]) -> Bulk:
+    """Fold a function over the rows of a key: one by one, or as it wants them, all at once.
+
+    >>> options = Fold(function="m.f", key=("k",), takes=("v",), columns="n bigint")
+    >>> with_function(options, lambda state, row: ((state or 0) + row["v"], {"n": state}), [0])(1, [[5, 7]], 2)
+    (13, [1.0, 6.0])
+    """
+    return with_function(options, load_function(options.function), [index(name) for name in options.takes])
+
+
+def with_function(options: Fold, function: Callable[..., tuple[Any, Any]], places: Sequence[int]) -> Bulk:
+    """The same with a function that is there, over columns at these places."""
+    keywords, names = dict(options.options), options.takes
+    (only, kind), *others = options.added().items()
+
+    def told(made: Mapping[str, Any] | None) -> float | str | None:
+        if made is None:
+            return None
+        if others:
+            return as_json(made)
+        value = made[only]
+        if value is None or kind in NUMBERS:
+            return None if value is None else float(value)
+        return as_json(value) if kind.startswith(NESTED) else str(value)
+
+    def one_by_one(state: Any, columns: Sequence[list[Any]], count: int) -> tuple[Any, list[float | str | None]]:
+        del count
+        results = []
+        for values in zip(*(columns[at] for at in places), strict=True):
+            state, made = function(state, dict(zip(names, values, strict=True)), **keywords)
+            results.append(told(made))
+        return state, results
+
+    def all_at_once(state: Any, columns: Sequence[list[Any]], count: int) -> tuple[Any, list[float | str | None]]:
+        given = {name: columns[at] for name, at in zip(names, places, strict=True)}
+        state, made = function(state, given, **keywords)
+        if len(made) != count:
+            raise ValueError(f"{options.function} returned {len(made)} results for {count} rows")
+        return state, [told(each) for each in made]
+
+    return one_by_one if options.mode == "row" else all_at_once
 
 
 KEYED: dict[type[TaskConfig], Callable[..., Step]] = {
@@ -156,7 +190,7 @@ KEYED: dict[type[TaskConfig], Callable[..., Step]] = {
     **TRAINING,
 }
 
-BULK: dict[type[TaskConfig], Callable[..., Bulk]] = {Interpolate: interpolate_many}
+BULK: dict[type[TaskConfig], Callable[..., Bulk]] = {Interpolate: interpolate_many, Fold: fold_many}
 """Of those that do many rows in less time than one by one: how."""
 
 

@@ -33,7 +33,7 @@ Step = Callable[[Any, Row], Stepped]
 
 def as_json(value: Any) -> str:
     """A result that is more than a number, as the host passes it on."""
-    return orjson.dumps(value).decode()
+    return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY).decode()
 
 
 def block_average(options: BlockAverage, index: Index) -> Step:

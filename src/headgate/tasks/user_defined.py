@@ -93,11 +93,13 @@ class Sql(TaskConfig):
 
 
 class Fold(KeyedConfig):
-    """Run a Python function that remembers something of each key over the rows, one by one.
+    """Run a Python function that remembers something of each key over the rows.
 
     It is given what it remembers of the key (``None`` at first) and a dict with some columns of the row, and returns
     what to remember from now on and the values of the new columns, as a dict. For ``None`` in the place of that dict
-    the row does not pass. What is remembered is kept by pickle.
+    the row does not pass. With ``mode: rows`` it is given all rows of the key that a micro-batch has, as a dict from
+    column to values, in the order in which they came, and returns a list with such a dict or ``None`` for each; what it
+    returns must not depend on which rows come together. What is remembered is kept by pickle.
     """
 
     example: ClassVar[Mapping[str, Any]] = {
@@ -110,6 +112,7 @@ class Fold(KeyedConfig):
     function: ImportPath = Field(description="Import path of the function.")
     takes: tuple[ColumnName, ...] = Field(min_length=1, description="The columns that the function is given.")
     columns: SchemaText = Field(description="The columns that it adds to the row.")
+    mode: Literal["row", "rows"] = Field("row", description="Whether it is given rows one by one, or all of a key.")
     options: JsonObject = Field(default_factory=dict, description="Handed to the function as keyword arguments.")
 
     @property
