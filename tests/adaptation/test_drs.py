@@ -97,6 +97,12 @@ def test_too_quick_gives_processors_back_as_long_as_the_target_holds() -> None:
     assert "below 0.8 s" in found.because
 
 
+def test_when_the_rate_falls_processors_are_given_back_before_the_latency_has_fallen() -> None:
+    found = decided(flow(), (6, 9), BY_LATENCY, measured=0.95)
+    assert found.change is Change.REMOVE
+    assert "is predicted to be 0.751 s at 6 tuples/s, below 0.8 s" in found.because
+
+
 def test_between_the_bounds_only_the_split_may_change() -> None:
     found = decided(flow(), (4, 4), BY_LATENCY, measured=0.9)
     assert (found.change, found.allocation) == (Change.REALLOCATE, (3, 5))

@@ -114,8 +114,8 @@ def decide(
     r"""Decide about one dataflow, as the scheduler of DRS does about once a minute.
 
     With :math:`K_{max}` alone: reallocate when the optimal split differs. With :math:`T_{max}`: add processors when the
-    measured sojourn exceeds it, remove some when it is below :math:`T_{min}`, reallocate when the total is right and
-    the split is not. Never within :math:`T_{ra}` of the last change. Predictions are corrected by the factor that was
+    measured sojourn exceeds it, remove some when it, or what is predicted, is below :math:`T_{min}`, reallocate when
+    the total is right and the split is not. Never within :math:`T_{ra}` of the last change. Predictions are corrected by the factor that was
     learnt for the dataflow.
 
     A change pauses the dataflow for P seconds. The backlog that builds up, and is worked off with what the new
@@ -169,7 +169,8 @@ class _Policy:
             return f"no {self.what} was measured yet"
         if self.measured_s > self.settings.latency_max_s:
             return self.more(used, limit)
-        if self.measured_s < self.settings.latency_min_s:
+        # What was measured may be of before the rate fell; what is predicted is of the rate now.
+        if min(self.measured_s, self.now_s) < self.settings.latency_min_s:
             fewer = self.fewer(used)
             if fewer is not None:
                 return fewer
@@ -237,7 +238,10 @@ class _Policy:
             return None
         if sum(found) >= used:
             return None
-        told = f"{self.what} is {self.measured_s:.3g} s, below {self.settings.latency_min_s:g} s"
+        told = f"{self.what} is {self.measured_s:.3g} s"
+        if self.measured_s is not None and self.measured_s >= self.settings.latency_min_s:
+            told = f"{self.what} is predicted to be {self.now_s:.3g} s at {self.rate_per_s:.3g} tuples/s"
+        told += f", below {self.settings.latency_min_s:g} s"
         then = f"is predicted to give {self.latency_s(found):.3g} s"
         then += f" of the {self.settings.latency_max_s:g} s allowed"
         return Change.REMOVE, found, f"{told}: {used} -> {sum(found)} processors ({_split(found)}) {then}"

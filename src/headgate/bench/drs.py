@@ -401,7 +401,7 @@ def _reactions(windows: Sequence[Mapping[str, Any]], target: float) -> dict[str,
         changed = [
             place
             for place, w in enumerate(after, start=1)
-            if w["changed"] and (sum(w["decided"]) > sum(w["allocation"])) == up
+            if w["changed"] and (sum(w["decided"]) - sum(w["allocation"])) * (1 if up else -1) > 0
         ]
         reactions.append(changed[0] if changed else len(after) + 1)
     measured = [(w["rows"], w["measured_s"]) for w in windows if w["measured_s"] is not None]
