@@ -115,8 +115,8 @@ def decide(
 
     With :math:`K_{max}` alone: reallocate when the optimal split differs. With :math:`T_{max}`: add processors when the
     measured sojourn exceeds it, remove some when it, or what is predicted, is below :math:`T_{min}`, reallocate when
-    the total is right and the split is not. Never within :math:`T_{ra}` of the last change. Predictions are corrected by the factor that was
-    learnt for the dataflow.
+    the total is right and the split is not. Never within :math:`T_{ra}` of the last change. Predictions are corrected
+    by the factor that was learnt for the dataflow.
 
     A change pauses the dataflow for P seconds. The backlog that builds up, and is worked off with what the new
     allocation has to spare at its bottleneck, costs :math:`\lambda_0 P^2 / (2 (1 - \rho))` tuple-seconds of waiting; a
