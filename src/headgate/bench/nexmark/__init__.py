@@ -17,7 +17,8 @@ import math
 import shutil
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -65,23 +66,18 @@ def queries(seed: int, progress: Progress) -> Measured:
             "headgate": lambda query, place: _under_headgate(spark, [query], events, place),
             "hand": lambda query, place: run_by_hand(spark, query, events, place),
         }
-        python = flink.at_hand(progress)
-        peer = None
-        if python is not None:
-            progress("starting Flink")
-            peer = flink.Flink(python, events, folder / "flink.log")
-            ways["flink"] = peer.run
-        sides = {name: _Side(name, way) for name, way in ways.items()}
-        for name, side in sides.items():
-            progress(f"warming up: {name}")
-            side.way("q0", folder / f"warm-{name}")
-        for turn in range(ROUNDS):
-            for query in QUERIES:
-                for side in sides.values():
-                    if side.name != "flink" or query in flink.QUERIES:
-                        side.measure(spark, query, folder / f"{side.name}-{query}-{turn}", wanted, progress)
-        if peer is not None:
-            peer.stop()
+        with _flink(events, folder / "flink.log", progress) as peer:
+            if peer is not None:
+                ways["flink"] = peer.run
+            sides = {name: _Side(name, way) for name, way in ways.items()}
+            for name in ("headgate", "hand"):
+                progress(f"warming up: {name}")
+                ways[name]("q0", folder / f"warm-{name}")
+            for turn in range(ROUNDS):
+                for query in QUERIES:
+                    for side in sides.values():
+                        if side.name != "flink" or query in flink.QUERIES:
+                            side.measure(spark, query, folder / f"{side.name}-{query}-{turn}", wanted, progress)
     figures = _figures(sides)
     samples = {"queries": {name: side.samples() for name, side in sides.items()}}
     return Measured(figures, samples, _table(sides))
@@ -123,6 +119,25 @@ def sharing(seed: int, progress: Progress) -> Measured:
 PARTS: Mapping[str, Callable[[int, Progress], Measured]] = {"queries": queries, "sharing": sharing}
 
 
+@contextmanager
+def _flink(events: Path, log: Path, progress: Progress) -> Iterator[flink.Flink | None]:
+    """A Flink that has answered a query already; none where it cannot be had, which is told."""
+    python, peer = flink.at_hand(progress), None
+    if python is not None:
+        try:
+            progress("warming up: flink")
+            peer = flink.Flink(python, events, log)
+            peer.run("q0", log.parent / "warm-flink")
+        except (OSError, RuntimeError) as error:
+            progress(f"Flink's figures are left out: {error}")
+            peer = None
+    try:
+        yield peer
+    finally:
+        if peer is not None:
+            peer.stop()
+
+
 def _events(
     spark: Any, folder: Path, events: Events, count: int, files: int, progress: Progress
 ) -> tuple[Path, Answers]:
@@ -159,7 +174,13 @@ class _Side:
 
     def measure(self, spark: Any, query: str, place: Path, wanted: Answers, progress: Progress) -> None:
         before, began = cpu_seconds(), time.monotonic()
-        self.way(query, place)
+        try:
+            self.way(query, place)
+        except RuntimeError as error:  # another system's failure is told, and its figure left out
+            if self.name != "flink":
+                raise
+            progress(f"{query} {self.name}: {error}")
+            return
         wall_s, cpu_s = time.monotonic() - began, cpu_seconds() - before
         self.wall_s.setdefault(query, []).append(wall_s)
         self.cpu_s.setdefault(query, []).append(cpu_s)
@@ -190,7 +211,7 @@ def _figures(sides: Mapping[str, _Side]) -> dict[str, float]:
             figures[f"{query}_cpu_s_per_million{ending}"] = round(side.cpu_s_per_million(query), 2)
     ours = sides["headgate"]
     for name, side in sides.items():
-        if side is not ours:
+        if side is not ours and side.cpu_s:
             figures[f"cpu_ratio_to_{name}"] = _mean(
                 [ours.cpu_s_per_million(q) / side.cpu_s_per_million(q) for q in side.cpu_s]
             )

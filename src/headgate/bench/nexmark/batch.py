@@ -18,6 +18,13 @@ if TYPE_CHECKING:
 
 __all__ = ["ANSWERS", "answer", "fingerprint", "told"]
 
+TABLES = {
+    "person": "id, name, city, state, at",
+    "auction": "id, seller, category, at, expires",
+    "bid": "auction, bidder, price, at, extra",
+}
+"""The tables, and their columns."""
+
 _WON = """
     with offers as (
         select bid.auction, seller, category, expires, price,
@@ -77,8 +84,8 @@ def answer(spark: SparkSession, folder: Path, query: str) -> DataFrame:
     """A query's answer over all events in the files of a folder."""
     everything = spark.read.schema(COLUMNS).json(str(folder))
     everything.where("coalesce(id, auction) > 0").createOrReplaceTempView("nexmark_events")
-    for kind in ("person", "auction", "bid"):
-        spark.sql(f"select * from nexmark_events where event = '{kind}'").createOrReplaceTempView(kind)
+    for kind, columns in TABLES.items():
+        spark.sql(f"select {columns} from nexmark_events where event = '{kind}'").createOrReplaceTempView(kind)
     return spark.sql(ANSWERS[query])
 
 
