@@ -199,7 +199,8 @@ def _tweets(folder: Path, first_day: int) -> Floats:
     known = np.flatnonzero(~np.isnan(minutes))
     minutes = np.interp(np.arange(len(minutes)), known, minutes[known])
     steps = minutes[: len(minutes) // 5 * 5].reshape(-1, 5).mean(axis=1)
-    return steps[first_day * DAY : first_day * DAY + 3 * DAY + BEGIN + STEPS]
+    found: Floats = steps[first_day * DAY : first_day * DAY + 3 * DAY + BEGIN + STEPS]
+    return found
 
 
 def _tweets_stages(name: str, tweets: Floats, pool: TracePool, seed: int) -> Workload:
