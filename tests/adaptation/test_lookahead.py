@@ -173,9 +173,9 @@ def test_caf_is_the_reactive_policy(given_: tuple[Situation, int]) -> None:
     assert _same(model, reactive)
 
 
-def _setting(hours: float = 3.0, seed: int = 1) -> Setting:
+def _setting(hours: float = 3.0, seed: int = 1, counts_queues: bool = False) -> Setting:
     rates: dict[str, Rate] = {"reports": RandomWalk(50.0), "weather": Constant(0.5)}
-    return replace(varying_setting(ROAD, rates, hours, STEP_S, seed), counts_queues=False)
+    return replace(varying_setting(ROAD, rates, hours, STEP_S, seed), counts_queues=counts_queues)
 
 
 @pytest.mark.parametrize("forecaster", ["holt", "oracle", "oracle:0.2:0.05"])
@@ -480,6 +480,19 @@ def test_looking_ahead_runs_through_the_protocol_too() -> None:
     run = simulate(setting, EachReplication(make))
     assert run.summary().omega > 0.7
     assert made[0].name == "lookahead"
+
+
+def test_what_waits_is_planned_for_where_it_counts() -> None:
+    setting = _setting(4.0, counts_queues=True)
+    seen = simulate(setting, make_policy("lookahead", setting, Ahead("oracle", 6 * STEP_S))).summary()
+    assert seen.omega > 0.79
+    now = _situation(_enough(20.0, 1.2), 20.0)
+    now.counts_queues = True
+    before = Course(now, Seer([1.0] * 4).look(now)).omegas().copy()
+    now.waiting[SHAPE.place("congestion")] = 60.0
+    behind = Course(now, Seer([1.0] * 4).look(now)).omegas()
+    assert behind[0] < before[0]
+    assert (np.diff(behind) > 0).all(), "with more power than comes in, what waits is worked off"
 
 
 def test_replications_have_eyes_of_their_own() -> None:
