@@ -17,6 +17,8 @@ from headgate.bench import (
     drs_plots,
     forecast,
     linear_road,
+    lookahead,
+    lookahead_plots,
     model,
     nexmark,
     observe,
@@ -75,6 +77,13 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     ),
     "linearroad": Benchmark(
         "linearroad", "Expressways held with every answer of Linear Road right and in time.", linear_road.run
+    ),
+    "lookahead": Benchmark(
+        "lookahead",
+        "What looking ahead brings, by how far and how well one sees.",
+        lookahead.run,
+        lookahead_plots.plot,
+        lookahead.PARTS,
     ),
     "model": Benchmark("model", "Reading, checking and signing dataflows of 1,000 to 100,000 tasks.", model.run),
     "nexmark": Benchmark(
