@@ -37,6 +37,9 @@ class Placing:
 
     counts_queues: bool = True
     name: str = ""
+    because: tuple[str, ...] = ()
+    """Why the last decision was taken."""
+
     _shape: Shape = field(init=False, repr=False)
     _waited: Floats | None = field(default=None, repr=False)
     _turn: int = 0
@@ -53,6 +56,7 @@ class Placing:
         now = self._situation(observed)
         before, active = now.placed.copy(), now.active.copy()
         self.core.decide(now, self._turn)
+        self.because = tuple(now.because)
         return self._actions(observed, now, before, active)
 
     def _situation(self, observed: Observation) -> Situation:
@@ -89,6 +93,9 @@ class Placing:
             np.array([self._speed(worker) for worker in observed.workers]),
             placed,
             np.array([self._left_s(worker, observed.ended) for worker in observed.workers]),
+            tuple(worker.machine for worker in observed.workers),
+            # An observation tells whether a machine works, not when it will: as late as its class may be.
+            np.array([0.0 if worker.ready else self._boot_s(worker) for worker in observed.workers]),
         )
         situation.omega = self._omega(situation, processed / seconds, waited / seconds)
         return situation
@@ -106,6 +113,9 @@ class Placing:
     def _speed(self, worker: WorkerObservation) -> float:
         rated = self.cloud.vm_class(worker.vm_class or "").core_power
         return worker.speed if worker.ready and worker.speed is not None else rated
+
+    def _boot_s(self, worker: WorkerObservation) -> float:
+        return self.cloud.vm_class(worker.vm_class or "").boot_s
 
     def _left_s(self, worker: WorkerObservation, now_s: float) -> float:
         if worker.acquired is None:

@@ -50,6 +50,20 @@ class Reactive:
         return "ce" if self.centralised else "sh"
 
     def decide(self, now: Situation, turn: int) -> None:
+        cores, active = int(now.placed.sum()), now.active.copy()
+        self._change(now, turn)
+        more, switched = int(now.placed.sum()) - cores, int((now.active != active).sum())
+        if more or switched:
+            low, high = now.level.throughput_band
+            band = "is within the band" if low <= now.omega <= high else f"is not within {low:g} to {high:g}"
+            done = (
+                f"{switched} alternates switched"
+                if switched
+                else f"{abs(more)} instances {'more' if more > 0 else 'less'}"
+            )
+            now.because.append(f"relative throughput was {now.omega:.3f}, which {band}: {done}")
+
+    def _change(self, now: Situation, turn: int) -> None:
         asked, eps = now.level.throughput_min, now.level.throughput_tolerance
         if turn % self.alternates_every == 0:
             if now.omega <= asked - eps:

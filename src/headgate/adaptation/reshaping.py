@@ -11,11 +11,11 @@ from headgate.model.vm_class import VmClass
 from headgate.queueing.compiled import compiled
 from headgate.simulation.dataflow.shape import Floats
 
-__all__ = ["emptied", "fewer", "more", "throughput", "towards"]
+__all__ = ["emptied", "fewer", "more", "propagate", "throughput", "towards", "weakest"]
 
 
 @compiled
-def _propagate(
+def propagate(
     cost: Any,
     out: Any,
     first: Any,
@@ -71,7 +71,7 @@ def _more(
     could = np.zeros(tasks)
     begin = 0
     while True:
-        omega = _propagate(cost, out, first, target, share, external, waiting, is_output, power, offered, could)
+        omega = propagate(cost, out, first, target, share, external, waiting, is_output, power, offered, could)
         if omega >= aim:
             return used
         lowest = 1.0 - 1e-9
@@ -96,7 +96,7 @@ def _more(
 
 
 @compiled
-def _weakest(placed: Any, free: Any, cores: Any, left: Any, worth: Any, task: int, rows: int) -> int:
+def weakest(placed: Any, free: Any, cores: Any, left: Any, worth: Any, task: int, rows: int) -> int:
     """The machine of least weight (Eq. 10) on which a task has a core."""
     total = 0
     for v in range(rows):
@@ -141,7 +141,7 @@ def _fewer(
     for v in range(rows):
         for p in range(tasks):
             count[p] += placed[v, p]
-    omega = _propagate(cost, out, first, target, share, external, waiting, is_output, power, offered, could)
+    omega = propagate(cost, out, first, target, share, external, waiting, is_output, power, offered, could)
     if omega < aim:
         return
     while True:
@@ -157,13 +157,13 @@ def _fewer(
                     chosen = p
         if chosen < 0:
             return
-        v = _weakest(placed, free, cores, left, worth, chosen, rows)
+        v = weakest(placed, free, cores, left, worth, chosen, rows)
         power[chosen] -= speed[v]
-        omega = _propagate(cost, out, first, target, share, external, waiting, is_output, power, offered, could)
+        omega = propagate(cost, out, first, target, share, external, waiting, is_output, power, offered, could)
         if omega < aim:
             power[chosen] += speed[v]
             done[chosen] = True
-            _propagate(cost, out, first, target, share, external, waiting, is_output, power, offered, could)
+            propagate(cost, out, first, target, share, external, waiting, is_output, power, offered, could)
             continue
         placed[v, chosen] -= 1
         free[v] += 1
@@ -181,7 +181,7 @@ def _towards(
         for v in range(used):
             count += placed[v, p]
         while power[p] > high[p] and count > (1 if low[p] > 0.0 else 0):
-            v = _weakest(placed, free, cores, left, worth, p, used)
+            v = weakest(placed, free, cores, left, worth, p, used)
             if power[p] - speed[v] < low[p] - 1e-9:
                 break
             placed[v, p] -= 1
@@ -255,7 +255,7 @@ def _with_room(now: Situation, missing: float, vm_class: VmClass | None) -> int:
 def throughput(now: Situation) -> float:
     """Relative throughput as the situation is, with machines that still start counted as if they had."""
     arguments = (*_flow(now), now.power, np.zeros(now.shape.tasks), np.zeros(now.shape.tasks))
-    return float(_propagate(*arguments))
+    return float(propagate(*arguments))
 
 
 def more(now: Situation, aim: float, vm_class: VmClass | None = None) -> None:

@@ -44,12 +44,24 @@ class Situation:
     left_s: Floats
     """Seconds until a machine must be paid anew."""
 
+    machine: tuple[str, ...] = ()
+    """What the machines that are there are called; needed by who remembers them from decision to decision."""
+
+    starts_s: Floats = field(default_factory=lambda: np.zeros(0))
+    """Seconds until a machine that is there works; 0 for those that do."""
+
+    because: list[str] = field(default_factory=list)
+    """Why what is done is done, in sentences."""
+
     held: int = field(init=False)
     first: Ints = field(init=False)
     is_output: np.ndarray[tuple[int, ...], np.dtype[np.bool_]] = field(init=False)
 
     def __post_init__(self) -> None:
         self.held = len(self.kind)
+        self.machine = self.machine or tuple(f"vm-{row}" for row in range(self.held))
+        if len(self.starts_s) != self.held:
+            self.starts_s = np.zeros(self.held)
         tasks = self.shape.tasks
         self.first = np.searchsorted(self.shape.stream_source, np.arange(tasks + 1)).astype(np.int64)
         self.is_output = np.zeros(tasks, dtype=np.bool_)

@@ -22,6 +22,7 @@ __all__ = ["simulate", "summary_rows"]
 _COLUMNS = {
     "omega": "Ω",
     "within": "in time",
+    "in_band": "in band",
     "gamma": "Γ",
     "cost": "cost",
     "theta": "Θ",
@@ -36,7 +37,8 @@ def simulate(
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            help="static, static-peak, threshold, ce, sh, ga, exact, ds2, flink or cpu; several are compared."
+            help="static, static-peak, threshold, ce, sh, ga, exact, ds2, flink, cpu, lookahead, caf, waaf, wpa, wpo "
+            "or wpp; several are compared."
         ),
     ] = None,
     rate: Annotated[
@@ -56,6 +58,13 @@ def simulate(
     ] = None,
     replications: Annotated[int, typer.Option(min=1, max=1_000_000, help="How many worlds.")] = 1,
     seed: Annotated[int, typer.Option(min=0, help="One seed gives one world.")] = 1,
+    horizon: Annotated[str, typer.Option(help="How far lookahead, wpa, wpo and wpp look ahead.")] = "30min",
+    forecaster: Annotated[
+        str,
+        typer.Option(help="What they look with: ensemble, holt, kalman, ..., or oracle:ERROR:BIAS, which knows."),
+    ] = "ensemble",
+    season: Annotated[str, typer.Option(help="After which rates repeat, such as 1d; none if left out.")] = "",
+    explain: Annotated[bool, typer.Option("--explain", help="Tell why each decision was taken.")] = False,
     plot: Annotated[Path | None, typer.Option(help="Draw the runs into this .svg or .png file.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write an .html page with tables and pictures.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over existing files.")] = False,
@@ -64,12 +73,16 @@ def simulate(
     """Simulate a dataflow on machines that vary: throughput, backlog, cost and profit under policies.
 
     Example: [bold]headgate simulate road.yaml --rate reports=random-walk:50 --policy threshold --plot road.svg[/bold]
+
+    Look an hour ahead, and say why: [bold]headgate simulate road.yaml --rate reports=sinusoid:75:2 --rate
+    weather=constant:1 --policy caf --policy lookahead --horizon 1h --interval 5min --variability ec2 --explain[/bold]
     """
     try:
         if plot is not None or report is not None:
             import matplotlib  # noqa: F401 (better missed now than when the picture is drawn)
 
         from headgate.drawing.figures import check_ending
+        from headgate.service.ahead import Ahead
         from headgate.service.simulate import Asked, run_policies, setting_of
     except ModuleNotFoundError as error:
         told = f"simulating needs the package '{(error.name or '').partition('.')[0]}'; install headgate[simulation]"
@@ -97,7 +110,8 @@ def simulate(
         setting = replayed_setting(asked, replay, known_types())
         gap = replay_gap(file, replay, known_types())
     shown = sys.stderr.isatty() and not as_json
-    runs = run_policies(setting, policy or ["static"], _progress if shown else None)
+    ahead = Ahead(forecaster, seconds("--horizon", horizon), seconds("--season", season) if season else 0.0)
+    runs = run_policies(setting, policy or ["static"], _progress if shown else None, ahead)
     if plot is not None:
         from headgate.drawing.runs import draw_runs
 
@@ -105,9 +119,12 @@ def simulate(
     if report is not None:
         write_file(report, _page(runs), force)
     if as_json:
-        print_json(_facts(runs) | ({} if gap is None else {"spark_gap": gap.spark_gap, **asdict(gap)}))
+        why = {"reasons": {run.policy: _reasons(run) for run in runs}} if explain else {}
+        print_json(_facts(runs) | why | ({} if gap is None else {"spark_gap": gap.spark_gap, **asdict(gap)}))
         return
     typer.echo(_text(runs), nl=False)
+    if explain:
+        typer.echo(_explained(runs), nl=False)
     if gap is not None:
         told = f"the live run itself, simulated: throughput {gap.throughput:.1%} off, backlog {gap.backlog:.1%} off"
         typer.echo(f"\n{told}")
@@ -131,6 +148,22 @@ def _text(runs: Sequence[Run]) -> str:
     for row in summary_rows(runs):
         cells = "".join(f"{_number(row[told]):>12}" for told in _COLUMNS.values())
         lines.append(f"  {row['policy']:<12}{cells}")
+    return "\n".join(lines) + "\n"
+
+
+def _reasons(run: Run) -> list[dict[str, Any]]:
+    return [{"at_s": each.at_s, "replication": each.replication, "because": each.because} for each in run.reasons]
+
+
+def _explained(runs: Sequence[Run]) -> str:
+    """Why decisions were taken, in the first replication."""
+    lines = []
+    for run in runs:
+        lines += ["", f"{run.policy}:"]
+        told = [each for each in run.reasons if each.replication == 0]
+        lines += [f"  {each.at_s / 3_600:6.2f} h  {printable(each.because)}" for each in told]
+        if not told:
+            lines.append("  decided nothing, or does not say why")
     return "\n".join(lines) + "\n"
 
 

@@ -56,6 +56,12 @@ class Oracle:
         """
         return OracleForecaster(self, np.asarray(truth, dtype=np.float64))
 
+    def told(self, truth: Floats, moment: int) -> Floats:
+        """The next steps of some series, series × steps, as they are forecast at a moment; the same if asked again."""
+        draws = np.random.default_rng([self.seed, moment]).standard_normal(truth.shape)
+        # Neither rates nor performance can be negative.
+        return truth * np.maximum(1 + self.bias + self.deviations(truth.shape[1]) * draws, 0.0)
+
     def deviations(self, horizon: int) -> Floats:
         """The standard deviation of the error at each step, as a share of the value."""
         bound = 2 * self.error * np.arange(1, horizon + 1) / horizon
@@ -90,9 +96,7 @@ class OracleForecaster:
             raise BadValue(f"a forecast of {horizon} steps", "at least 1")
         places = np.minimum(self.passed + np.arange(horizon), self.truth.shape[1] - 1)
         deviations = self.oracle.deviations(horizon)
-        draws = np.random.default_rng([self.oracle.seed, self.passed]).standard_normal((self.series, horizon))
-        # Neither rates nor performance can be negative.
-        mean = self.truth[:, places] * np.maximum(1 + self.oracle.bias + deviations * draws, 0.0)
+        mean = self.oracle.told(self.truth[:, places], self.passed)
         normal = np.array([NormalDist().inv_cdf(level) for level in self.oracle.levels])
         quantiles = mean[:, :, None] * np.maximum(1 + deviations[None, :, None] * normal, 0.0)
         return Forecast(mean, quantiles, self.oracle.levels)

@@ -20,7 +20,8 @@ from headgate.errors import HeadgateError, InputError, InvalidDataflow
 from headgate.formats import read_located
 from headgate.formats.experiment_document import ExperimentDocument
 from headgate.model.registry import Registry, default_registry
-from headgate.service.policies import POLICIES, make_policy
+from headgate.service.policies import make_policy
+from headgate.service.policies import names as policy_names
 from headgate.service.simulate import Asked, run_policies, setting_of
 from headgate.simulation.dataflow.run import Run, Summary
 
@@ -130,7 +131,7 @@ def _check(cells: Sequence[Cell], registry: Registry) -> None:
             setting = setting_of(cell.asked, registry)
             setting.external(setting.shape())
             seen.add(world)
-        if cell.policy not in POLICIES:
+        if cell.policy not in policy_names():
             make_policy(cell.policy, setting)
 
 

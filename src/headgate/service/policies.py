@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from headgate.adaptation.baselines import CpuThresholds, Ds2, UtilisationTarget
 from headgate.adaptation.evolved import Evolved
@@ -15,12 +16,13 @@ from headgate.planning.plan import Plan
 from headgate.planning.planners import make_planner
 from headgate.planning.problem import Problem
 from headgate.planning.steady import steady_deployment
+from headgate.service.ahead import CORES, Ahead
 from headgate.simulation.dataflow.policies import Deployed, EachReplication
 from headgate.simulation.dataflow.reshaped import Reshaped
 from headgate.simulation.dataflow.setting import Setting
 from headgate.simulation.dataflow.simulator import VectorPolicy
 
-__all__ = ["POLICIES", "make_policy", "sized_for"]
+__all__ = ["LOOKING", "POLICIES", "make_policy", "names", "sized_for"]
 
 
 def sized_for(setting: Setting, rates: Mapping[str, float], headroom: float = 1.0) -> Deployment:
@@ -74,6 +76,11 @@ def _baseline(core: Core) -> Callable[[Setting], VectorPolicy]:
     return lambda setting: Reshaped(core, sized_for(setting, setting.mean_rates()))
 
 
+def _looking(name: str) -> Callable[[Setting, Ahead], VectorPolicy]:
+    make = CORES[name][0]
+    return lambda setting, ahead: Reshaped(partial(make, ahead), _planned(setting, "ce"), name)
+
+
 POLICIES: Mapping[str, tuple[Callable[[Setting], VectorPolicy], str]] = {
     "static": (_static, "deployed once, for the mean rates"),
     "static-peak": (_static_peak, "deployed once, for a quarter more than the peak rates"),
@@ -86,15 +93,28 @@ POLICIES: Mapping[str, tuple[Callable[[Setting], VectorPolicy], str]] = {
     "flink": (_baseline(UtilisationTarget()), "a utilisation target for each task, as Flink's autoscaler"),
     "cpu": (_baseline(CpuThresholds()), "more of all above 70 % CPU, less below 30 %"),
 }
+"""Policies that need nothing but a setting, and what they are."""
+
+LOOKING: Mapping[str, tuple[Callable[[Setting, Ahead], VectorPolicy], str]] = {
+    name: (_looking(name), about) for name, (_, about) in CORES.items()
+}
+"""Policies that look ahead, with a forecaster and a horizon."""
 
 
-def make_policy(name: str, setting: Setting) -> VectorPolicy:
-    """A policy by name, for a setting."""
-    if name not in POLICIES:
-        near = nearest(name, POLICIES)
-        hint = f"did you mean '{near}'?" if near else f"there is {', '.join(POLICIES)}"
+def names() -> tuple[str, ...]:
+    """All policies."""
+    return (*POLICIES, *LOOKING)
+
+
+def make_policy(name: str, setting: Setting, ahead: Ahead | None = None) -> VectorPolicy:
+    """A policy by name, for a setting; ``ahead`` is for those that look ahead."""
+    if name not in names():
+        near = nearest(name, names())
+        hint = f"did you mean '{near}'?" if near else f"there is {', '.join(names())}"
         raise InputError("UNKNOWN_POLICY", f"unknown policy {name[:60]!r}; {hint}")
     try:
+        if name in LOOKING:
+            return LOOKING[name][0](setting, ahead or Ahead())
         return POLICIES[name][0](setting)
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]

@@ -12,6 +12,7 @@ from headgate.model.catalogues import CATALOGUES, catalogue
 from headgate.model.graph import Graph
 from headgate.model.registry import Registry
 from headgate.model.vm_class import Cloud
+from headgate.service.ahead import Ahead
 from headgate.service.load import load
 from headgate.service.policies import make_policy
 from headgate.service.tables import table_columns
@@ -124,10 +125,13 @@ def pool_named(name: str, seed: int, metric: str | None = None, unit: str = "sha
 
 
 def run_policies(
-    setting: Setting, policies: Sequence[str], progress: Callable[[str, int, int], None] | None = None
+    setting: Setting,
+    policies: Sequence[str],
+    progress: Callable[[str, int, int], None] | None = None,
+    ahead: Ahead | None = None,
 ) -> tuple[Run, ...]:
     """One run for each policy, in the same world."""
-    made = [make_policy(name, setting) for name in policies]
+    made = [make_policy(name, setting, ahead) for name in policies]
     runs = []
     for name, policy in zip(policies, made, strict=True):
         report = None if progress is None else _named(progress, name)

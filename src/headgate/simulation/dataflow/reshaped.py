@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,15 +23,21 @@ __all__ = ["Reshaped"]
 class Reshaped:
     """Begins with a deployment, and lets a core reshape it after every ``every`` intervals."""
 
-    core: Core
+    core: Core | Callable[[Simulator, int], Core]
+    """One for all replications or, for cores that remember, what makes one for each."""
+
     deployment: Deployment
     name: str = ""
     every: int | None = 1
     _turn: int = 0
+    _cores: list[Core] = field(default_factory=list)
     _signatures: list[Signature] = field(default_factory=list)
 
     def begin(self, simulator: Simulator) -> None:
-        self.name = self.name or self.core.name
+        rows = range(simulator.setting.replications)
+        core = self.core
+        self._cores = [core(simulator, row) for row in rows] if callable(core) else [core for _ in rows]
+        self.name = self.name or self._cores[0].name
         signatures = sign(simulator.setting.dataflow)
         self._signatures = [signatures[name] for name in simulator.shape.names]
         simulator.deploy(self.deployment)
@@ -40,8 +47,10 @@ class Reshaped:
         for row in range(simulator.setting.replications):
             slots, now = situation_of(simulator, row, (self.every or 1) * simulator.setting.interval_s)
             before, active = now.placed.copy(), now.active.copy()
-            self.core.decide(now, self._turn)
+            self._cores[row].decide(now, self._turn)
             self._apply(simulator, row, slots, now, before, active)
+            for sentence in now.because:
+                simulator.tell(row, sentence)
 
     def _apply(self, sim: Simulator, row: int, slots: Ints, now: Situation, before: Ints, active: Ints) -> None:
         for task in np.flatnonzero(now.active != active).tolist():
@@ -100,5 +109,7 @@ def situation_of(sim: Simulator, row: int, period_s: float) -> tuple[Ints, Situa
         speed,
         fleet.placed[row, slots].astype(np.int64),
         left_s,
+        tuple(f"vm-{number}" for number in fleet.number[row, slots].tolist()),
+        np.maximum(fleet.ready[row, slots] - sim.now_s, 0.0),
     )
     return slots, situation

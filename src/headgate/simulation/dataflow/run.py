@@ -19,7 +19,7 @@ from headgate.simulation.dataflow.fleet import Booked, HeldMachine
 from headgate.simulation.dataflow.setting import Setting
 from headgate.simulation.dataflow.shape import Floats
 
-__all__ = ["Decided", "Interrupted", "Run", "Summary"]
+__all__ = ["Decided", "Interrupted", "Reason", "Run", "Summary"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,15 @@ class Decided:
     at_s: float
     replication: int | None
     what: Action | Deployment
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a policy decided as it did, or what it noticed, in one sentence."""
+
+    at_s: float
+    replication: int
+    because: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +64,12 @@ class Summary:
 
     left_band: int
     """Intervals in which it was outside of the band, on either side (chi of PLAN-AHEAD)."""
+
+    in_band: float
+    """Share of the intervals in which it was within the band."""
+
+    changes: int
+    """Actions, after the first deployment."""
 
     changes_per_day: float
     core_hours: float
@@ -90,6 +105,8 @@ class Run:
     booked: tuple[Booked, ...] = field(repr=False)
     break_even: BreakEven | None
     """That of one hour."""
+
+    reasons: tuple[Reason, ...] = field(default=(), repr=False)
 
     @cached_property
     def hours(self) -> Floats:
@@ -128,6 +145,8 @@ class Run:
             None if theta is None else float(theta[-1, replication]),
             float((omega >= low).mean()),
             int(((omega < low) | (omega > high)).sum()),
+            float(((omega >= low) & (omega <= high)).mean()),
+            self._changes[replication],
             float(self._changes[replication] / self.hours[-1] * 24),
             float(self.cores[:, replication].sum() * self.setting.interval_s / 3_600),
             float(self.queues[-1, replication].sum() + self.in_transit[replication]),

@@ -14,7 +14,7 @@ from headgate.model.deployment import Deployment
 from headgate.planning.objective import BreakEven
 from headgate.simulation.dataflow.fleet import Fleet
 from headgate.simulation.dataflow.kernel import run_intervals
-from headgate.simulation.dataflow.run import Decided, Interrupted, Run
+from headgate.simulation.dataflow.run import Decided, Interrupted, Reason, Run
 from headgate.simulation.dataflow.setting import Setting
 from headgate.simulation.dataflow.shape import Floats, Ints
 
@@ -69,6 +69,7 @@ class Simulator:
         self.omega, self.gamma, self.mu, self.cores, self.output = (np.zeros((count, n)) for _ in range(5))
         self.queues = np.zeros((count, n, tasks))
         self.decisions: list[Decided] = []
+        self.reasons: list[Reason] = []
         self.interruptions: list[Interrupted] = []
         self._source_of = np.full(tasks, -1, dtype=np.int64)
         self._source_of[list(shape.sources)] = np.arange(len(shape.sources))
@@ -191,6 +192,10 @@ class Simulator:
         """Keep a decision for the record."""
         self.decisions.append(Decided(self.now_s, row, action))
 
+    def tell(self, row: int, because: str) -> None:
+        """Keep a policy's reason for the record."""
+        self.reasons.append(Reason(self.now_s, row, because))
+
     @property
     def _moments(self) -> int:
         return int(self.pool.speed.shape[1])
@@ -221,6 +226,7 @@ class Simulator:
             tuple(self.interruptions),
             self.fleet.booked(self.now_s),
             BreakEven.of(self.setting.dataflow),
+            tuple(self.reasons),
         )
 
 
