@@ -25,6 +25,9 @@ LEVELS = (0.1, 0.5, 0.9)
 WEIGHTS = (0.25, 0.5, 0.25)
 """The quantiles that are the scenarios, and how much each counts."""
 
+LEARNS = 0.2
+"""The weight of the last observation in what a machine usually does."""
+
 FAR = 144
 """Steps beyond which nobody looks."""
 
@@ -67,7 +70,10 @@ class Receding:
     _seen: float = 0.0
     _count: int = 0
     _since: int = 1_000_000
-    _expected: Floats = field(default_factory=lambda: np.zeros(0))
+    _usually: dict[str, float] = field(default_factory=dict)
+    """What each machine does of what it is rated for, in the mean of the last while."""
+
+    _foreseen: Floats = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
         if self.period < 1 or self.budget_s <= 0:
@@ -77,6 +83,7 @@ class Receding:
         began = time.process_time()
         self._seen += now.omega
         self._count += 1
+        self._watch(now)
         self.forecaster.update(now.external[list(self.sources)])
         trouble = self._decided(now)
         if trouble:
@@ -109,7 +116,7 @@ class Receding:
             self.interval_s,
             hour,
             now.active,
-            self._usual(now),
+            self._usual(),
             asked,
             min(now.level.throughput_min + self.margin, 1.0) if self.counts_queues else 0.0,
             self.break_even.sigma / (ahead * self.interval_s / 3_600),
@@ -118,7 +125,7 @@ class Receding:
         steps = horizon.solved(self.budget_s)
         if steps is None:
             return f"no plan was found within {self.budget_s:g} s"
-        self._since, self._expected = 0, forecast.mean.copy()
+        self._since, self._foreseen = 0, forecast.mean.copy()
         self._enact(now, steps, rows, forecast)
         now.because.append(self._sentence(now, steps, groups, asked, blocks))
         return ""
@@ -128,7 +135,7 @@ class Receding:
         self._since += 1
         if self._since >= self.plan_every or (now.left_s < now.period_s).any():
             return True
-        expected = self._expected[:, self._since :][:, : forecast.mean.shape[1]]
+        expected = self._foreseen[:, self._since :][:, : forecast.mean.shape[1]]
         if not expected.size:
             return True
         off = np.abs(forecast.mean[:, 0] - expected[:, 0])
@@ -136,7 +143,9 @@ class Receding:
 
     def _asked(self, least: float, ahead: int) -> float:
         """The mean that is still to be reached, for that of the whole period to be what is asked for."""
-        wanted = (least + self.margin * min(1.0, ahead / 24)) * (self._count + ahead) - self._seen
+        # Towards the end less is left that may go wrong.
+        margin = self.margin * max(min(1.0, ahead / 24), 0.3)
+        wanted = (least + margin) * (self._count + ahead) - self._seen
         return float(np.clip(wanted / ahead, 0.0, 1.0))
 
     def _scenarios(self, now: Situation, forecast: Forecast, blocks: list[int]) -> list[Scenario]:
@@ -156,15 +165,31 @@ class Receding:
         paid = np.floor(now.left_s / self.interval_s + 1e-6).astype(np.int64)
         paid[now.left_s < now.period_s] = 0
         groups, rows = [], []
+        speed = self._expected(now)
         for kind, steps in sorted({*zip(now.kind.tolist(), paid.tolist(), strict=True)}):
             there = np.flatnonzero((now.kind == kind) & (paid == steps))
-            groups.append(Group(kind, float(now.speed[there].mean()), steps, len(there)))
+            groups.append(Group(kind, float(speed[there].mean()), steps, len(there)))
             rows.append(there)
         return groups, rows
 
-    def _usual(self, now: Situation) -> float:
+    def _watch(self, now: Situation) -> None:
+        """Remember machines: one that is slow at the moment is not slow for an hour."""
         rated = np.array([each.core_power for each in now.cloud.classes])[now.kind]
-        return float((now.speed / rated).mean()) if len(rated) else 1.0
+        before, self._usually = self._usually, {}
+        others = float(np.mean(list(before.values()))) if before else 1.0
+        for name, share, starts in zip(now.machine, now.speed / rated, now.starts_s, strict=True):
+            known = before.get(name, others if before else float(share))
+            self._usually[name] = known if starts > 0 else known + LEARNS * (float(share) - known)
+
+    def _expected(self, now: Situation) -> Floats:
+        """Power of a core of each machine over the next hours."""
+        rated = np.array([each.core_power for each in now.cloud.classes])[now.kind]
+        found: Floats = rated * np.array([self._usually[name] for name in now.machine])
+        return found
+
+    def _usual(self) -> float:
+        """What machines do of what they are rated for."""
+        return float(np.mean(list(self._usually.values()))) if self._usually else 1.0
 
     def _enact(self, now: Situation, steps: Steps, rows: list[Ints], forecast: Forecast) -> None:
         now.active[:] = steps.active
@@ -175,12 +200,12 @@ class Receding:
             if count:
                 vm = now.cloud.classes[kind]
                 works = max(1.0 - vm.boot_s / self.interval_s, 0.0)
-                now.open(kind, count, vm.core_power * self._usual(now) * max(works, 1e-3))
+                now.open(kind, count, vm.core_power * self._usual() * max(works, 1e-3))
         self._share(now, forecast, leaving)
 
-    @staticmethod
-    def _slowest(now: Situation, rows: Ints, stay: int) -> list[int]:
-        return [int(row) for row in rows[np.argsort(-now.speed[rows], kind="stable")][stay:]]
+    def _slowest(self, now: Situation, rows: Ints, stay: int) -> list[int]:
+        speed = self._expected(now)[rows]
+        return [int(row) for row in rows[np.argsort(-speed, kind="stable")][stay:]]
 
     def _share(self, now: Situation, forecast: Forecast, leaving: list[int]) -> None:
         """Share cores for what the next step may bring; what is to go gets none."""
