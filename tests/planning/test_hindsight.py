@@ -134,7 +134,10 @@ def test_no_policy_is_above_the_bound(name: str, counts: bool) -> None:
         assert profit_of(setting, seen.gamma, seen.cost) <= hindsight(setting, time_limit_s=20.0).bound + 1e-6
 
 
-def _scheduled(setting: Setting, held: tuple[tuple[int, int] | None, ...], ways: tuple[int, ...]) -> tuple[float, float]:
+Spans = tuple[tuple[int, int] | None, ...]
+
+
+def _scheduled(setting: Setting, held: Spans, ways: tuple[int, ...]) -> tuple[float, float]:
     """Throughput and profit of a schedule: machines from interval to interval, an alternate for each."""
     simulator = Simulator(setting)
     slots: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""The receding horizon: at every turn a program over what is forecast for the rest of the period, of which one step is done."""
+"""The receding horizon: a program over what is forecast for the rest of the period, of which one step is done."""
 
 from __future__ import annotations
 
@@ -37,9 +37,10 @@ class Receding:
     r"""Maximises :math:`\Gamma - \sigma\mu` of a period, with a mean throughput of :math:`\hat\Omega` over it.
 
     Scenarios are quantiles of the forecast. The program (:mod:`headgate.planning.horizon`) knows start-up times, paid
-    periods and what changing costs, and may serve more in cheap hours and less in dear ones. Machines are bought, renewed
-    and let go as it says, and cores shared anew only where the least served task gains ``stay`` of its demand. Where
-    the forecaster fails, or nothing is found in ``budget_s`` seconds, the reactive policy decides, and a sentence says so.
+    periods and what changing costs, and may serve more in cheap hours and less in dear ones. Machines are bought,
+    renewed and let go as it says, and cores shared anew only where the least served task gains ``stay`` of its demand.
+    Where the forecaster fails, or nothing is found in ``budget_s`` seconds, the reactive policy decides, and a sentence
+    says so.
     """
 
     forecaster: Forecaster
@@ -58,7 +59,7 @@ class Receding:
     stay: float = 0.02
     switch_costs: float = 2e-5
     plan_every: int = 3
-    """Decisions between two programs, unless machines are due or what comes is off by ``surprise`` from what was expected."""
+    """Decisions between two programs, unless machines are due or what comes is off by ``surprise`` of what was expected."""
 
     surprise: float = 0.2
     budget_s: float = 1.5
@@ -69,6 +70,10 @@ class Receding:
     name: str = "receding"
     _seen: float = 0.0
     _count: int = 0
+    _promised: float | None = None
+    _short: float = 0.0
+    """By how much throughput usually is below what the program expects: cores are whole, and rates not as forecast."""
+
     _since: int = 1_000_000
     _usually: dict[str, float] = field(default_factory=dict)
     """What each machine does of what it is rated for, in the mean of the last while."""
@@ -81,6 +86,8 @@ class Receding:
 
     def decide(self, now: Situation, turn: int) -> None:
         began = time.process_time()
+        if self._promised is not None:
+            self._short += LEARNS * (float(np.clip(self._promised - now.omega, 0.0, 0.2)) - self._short)
         self._seen += now.omega
         self._count += 1
         self._watch(now)
@@ -125,7 +132,7 @@ class Receding:
         steps = horizon.solved(self.budget_s)
         if steps is None:
             return f"no plan was found within {self.budget_s:g} s"
-        self._since, self._foreseen = 0, forecast.mean.copy()
+        self._since, self._foreseen, self._promised = 0, forecast.mean.copy(), float(steps.omega[0])
         self._enact(now, steps, rows, forecast)
         now.because.append(self._sentence(now, steps, groups, asked, blocks))
         return ""
@@ -146,7 +153,7 @@ class Receding:
         # Towards the end less is left that may go wrong.
         margin = self.margin * max(min(1.0, ahead / 24), 0.3)
         wanted = (least + margin) * (self._count + ahead) - self._seen
-        return float(np.clip(wanted / ahead, 0.0, 1.0))
+        return float(np.clip(wanted / ahead + self._short, 0.0, 1.0))
 
     def _scenarios(self, now: Situation, forecast: Forecast, blocks: list[int]) -> list[Scenario]:
         starts = np.cumsum([0, *blocks[:-1]])

@@ -5,7 +5,8 @@ interval, with a perfect oracle), ``error`` its Fig. 6 (profit by error and hori
 error for three biases), all on the paper's world: ten stages of three tasks, three waves, machines as on EC2. Each of
 the paper's findings is a figure ``finding_...``, 1 if it was reproduced and 0 if not, with a sentence in the table.
 Part ``forecast`` has forecasters of ours in the oracle's place, on four realistic workloads and recorded ones where the
-folder of shared data is, and ``hindsight`` the bound on every policy and how near they come. Profit is the paper's, Γ - σμ, and a mean over some seeds.
+folder of shared data is, ``hindsight`` the bound on every policy and how near they come to it. Profit is the paper's,
+Γ - σμ, and a mean over some seeds.
 """
 
 from __future__ import annotations
@@ -214,7 +215,7 @@ def _error(seed: int, progress: Progress) -> Part:
     peaks = {}
     for error in large:
         curve = [mean[error, minutes]["profit"] for minutes in HORIZONS_MIN]
-        peaks[error] = HORIZONS_MIN[max(range(len(curve)), key=lambda place: curve[place])]  # noqa: B023
+        peaks[error] = HORIZONS_MIN[max(range(len(curve)), key=lambda place: curve[place])]
     inner = all(HORIZONS_MIN[0] < peak < HORIZONS_MIN[-1] for peak in peaks.values())
     told = "with an error above 10 % a longer horizon first helps, then hurts: the best is at "
     told += ", ".join(f"{peak} min with {error:.0%}" for error, peak in peaks.items())

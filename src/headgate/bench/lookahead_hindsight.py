@@ -1,8 +1,8 @@
 """Part ``hindsight`` of ``headgate bench lookahead``: how near policies come to what could have been.
 
-On the four realistic workloads, with forecasters of ours: the bound of hindsight, the regret of every policy against it,
-and ``hindsight_ratio`` of the receding horizon, all in PLAN-AHEAD's form of profit, Γ - σμ (``theta_ratio`` is the same in
-DYN's form, which is 0 on both break-even points). ``..._replayed`` is the receding horizon that knows what comes: a
+On the four realistic workloads, with forecasters of ours: the bound of hindsight, the regret of every policy against
+it, and ``hindsight_ratio`` of the receding horizon, all in PLAN-AHEAD's form of profit, Γ - σμ (``theta_ratio`` is the
+same in DYN's form, which is 0 on both break-even points). ``..._replayed`` is the receding horizon that knows what comes: a
 schedule that can be had, so that the gap between it and the bound is what is not known. ``step_s`` are CPU seconds of
 a decision for 30 tasks and 200 machines.
 """
@@ -120,11 +120,11 @@ def _steps(seed: int) -> list[float]:
 
 def _text(rows: list[dict[str, Any]]) -> str:
     lines = ["  workload    policy          Ω      Γ - σμ    regret   ratio   ratio (DYN)"]
-    for row in rows:
-        lines.append(
-            f"  {row['workload']:<12}{row['policy']:<12}{row['omega']:>6.3f}{row['profit']:>10.4f}"
-            f"{row['regret']:>10.4f}{row['hindsight_ratio']:>8.3f}{row['theta_ratio']:>10.3f}"
-        )
+    lines += [
+        f"  {row['workload']:<12}{row['policy']:<12}{row['omega']:>6.3f}{row['profit']:>10.4f}"
+        f"{row['regret']:>10.4f}{row['hindsight_ratio']:>8.3f}{row['theta_ratio']:>10.3f}"
+        for row in rows
+    ]
     return "\n".join(lines) + "\n"
 
 

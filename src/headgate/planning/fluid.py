@@ -1,12 +1,12 @@
 r"""Serving what comes over a whole period, as a linear program that no run of the simulator is outside of.
 
-Intervals are t, blocks of intervals b. Flows are in messages a second, and what waits is counted as if it were worked off
-in one interval. Tasks are outputs k or others i; a mode c is a combination of selectivities of the others.
+Intervals are t, blocks of intervals b. Flows are in messages a second, and what waits is counted as if it were worked
+off in one interval. Tasks are outputs k or others i; a mode c is a combination of selectivities of the others.
 
     z_ct                   share of mode c;  sum_c z_ct = 1
     A_ckjt                 alternate j of output k is active;  sum_j A_ckjt = z_ct
-    o_ckjt <= A_ckjt       relative throughput of an output (Eq. 7): x_kjt / a_ckt at most, a_ckt being what comes for it if
-                           nothing holds it up, with what waits counted or not
+    o_ckjt <= A_ckjt       relative throughput of an output (Eq. 7): x_kjt / a_ckt at most, a_ckt being what comes for
+                           it if nothing holds it up, with what waits counted or not
     x_ijb                  what the others process in a block, with whichever alternate
     S_b+1 = S_b + came in - processed >= 0                                       (Eq. 4 and 6), by task and block
     W_b = sum over b of c_kj a_ckt o_ckjt + sum of c_ij x_ijb <= sum over b of power_t          work, by block
@@ -91,7 +91,7 @@ def modes_of(shape: Shape) -> list[Allowed]:
 
 
 def achievable(shape: Shape, external: Floats, allowed: Allowed) -> Floats:
-    """What comes for each task at least, by interval, if nothing holds it up and the active alternates are allowed ones."""
+    """What comes for each task at least, by interval, with allowed alternates and if nothing holds it up."""
     out = [min(shape.selectivity[task, way] for way in ways) for task, ways in enumerate(allowed)]
     rates = external.copy()
     for source, target, share in zip(shape.stream_source, shape.stream_target, shape.stream_share, strict=True):

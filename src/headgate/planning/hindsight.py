@@ -23,14 +23,14 @@ from typing import Any
 import numpy as np
 
 from headgate.errors import InputError
-from headgate.planning.holding import Holdings
 from headgate.planning.fluid import Fluid, Future
+from headgate.planning.holding import Holdings
 from headgate.planning.linear import LinearProgram, outcome_of
 from headgate.planning.objective import BreakEven
 from headgate.simulation.dataflow.setting import Setting
 from headgate.simulation.dataflow.shape import Floats, Ints
 
-__all__ = ["Hindsight", "Held", "hindsight"]
+__all__ = ["Held", "Hindsight", "hindsight", "optimum"]
 
 MOST_MACHINES = 4_000
 
@@ -83,7 +83,7 @@ def hindsight(
     """The bound of one replication of a setting."""
     even = BreakEven.of(setting.dataflow)
     if even is None or even.sigma <= 0:
-        told = f"dataflow '{setting.dataflow.name}' does not say what value is worth, so that there is no profit to bound"
+        told = f"dataflow '{setting.dataflow.name}' does not say what value is worth, so there is no profit to bound"
         raise InputError("NO_BREAK_EVEN", f"{told}; give break-even costs and alternates of different value")
     if setting.shape().stream_returns.any():
         raise InputError("LOOP", f"dataflow '{setting.dataflow.name}' has a loop, and bounds are of dataflows without")

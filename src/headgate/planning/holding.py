@@ -51,7 +51,8 @@ class Holdings:
                     begins.append(begin)
                     ends.append(begin + length)
                     paid.append(counts[length])
-        return cls(cloud, interval_s, intervals, warm, *(np.array(each, dtype=np.int64) for each in (begins, ends, paid)))
+        arrays = (np.array(each, dtype=np.int64) for each in (begins, ends, paid))
+        return cls(cloud, interval_s, intervals, warm, *arrays)
 
     @property
     def billing(self) -> BillingPeriod:

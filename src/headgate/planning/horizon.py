@@ -11,9 +11,10 @@ Time is cut into blocks of steps, short ones first. Machines are the same in all
 
     maximise  mean of Gamma - sigma cost - changes - penalty short
 
-Work and cores are at most what machines give, by block and scenario. Alternates are the same in all blocks of the first hour
-and in all scenarios; a task that changes its own now costs ``per_switch``. What is bought or kept now is a whole number.
-Where what waits counts, every block has to reach the throughput by itself: what is not served now waits, and counts later.
+Work and cores are at most what machines give, by block and scenario. Alternates are the same in all blocks of the first
+hour and in all scenarios; a task that changes its own now costs ``per_switch``. What is bought or kept now is a whole
+number. Where what waits counts, every block has to reach the throughput by itself: what is not served now waits, and
+counts later.
 """
 
 from __future__ import annotations
@@ -235,7 +236,6 @@ class Horizon:
                 for _, of, done in self._omega:
                     if of == place:
                         program.put(rows, done, 1.0 / outputs)
-
 
     def _give(self, column: int, kind: int, speed: float, works: Floats) -> None:
         """What one machine adds in each block, ``works`` being the share of it for which it works."""
