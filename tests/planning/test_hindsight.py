@@ -154,9 +154,8 @@ def _scheduled(setting: Setting, held: Spans, ways: tuple[int, ...]) -> tuple[fl
     return seen.omega, profit_of(setting, seen.gamma, seen.cost)
 
 
-@settings(max_examples=6, deadline=None)
-@given(st.lists(st.floats(0.3, 4.0), min_size=3, max_size=3), speeds_drawn, st.sampled_from([0.3, 0.6, 0.9]))
-def test_in_small_worlds_it_is_the_best_of_all_schedules(rates: list[float], speeds: np.ndarray, least: float) -> None:
+def _compared(rates: list[float], speeds: np.ndarray, least: float) -> tuple[float, float, float]:
+    """The best of all schedules of two machines, the program's optimum with whole numbers, and the bound."""
     cloud = Cloud("one", (VmClass("small", 1, 1.0, 500, Decimal("0.60"), boot_s=97.0),), BillingPeriod(1_200.0))
     setting = world(ONE, rates, speeds, least, cloud, counts_queues=False)
     spans = [None, *((begin, end) for begin in range(3) for end in range(begin + 1, 4))]
@@ -169,18 +168,30 @@ def test_in_small_worlds_it_is_the_best_of_all_schedules(rates: list[float], spe
             omega, profit = _scheduled(setting, (first, second), ways)
             if omega >= least - 1e-9:
                 best = max(best, profit)
-    # The program does not know in which order machines are acquired: of two it may take the later one first.
-    found = optimum(setting, 2)
-    assert found >= best - 1e-6
-    if setting.machine_speeds(0, 2).std() < 1e-9:
-        assert found == pytest.approx(best, abs=1e-6)
-    assert hindsight(setting, time_limit_s=20.0, gap=1e-6).bound >= found - 1e-6
+    return best, optimum(setting, 2), hindsight(setting, time_limit_s=20.0, gap=1e-6).bound
+
+
+three_rates = st.lists(st.floats(0.3, 4.0), min_size=3, max_size=3)
 
 
 @settings(max_examples=6, deadline=None)
-@given(st.lists(st.floats(0.3, 4.0), min_size=3, max_size=3), st.sampled_from([0.3, 0.6, 0.9]))
-def test_where_machines_are_alike_nothing_is_left_open(rates: list[float], least: float) -> None:
-    test_in_small_worlds_it_is_the_best_of_all_schedules.hypothesis.inner_test(rates, np.ones((1, 1)), least)
+@given(three_rates, speeds_drawn, st.sampled_from([0.3, 0.6, 0.9]))
+def test_in_small_worlds_no_schedule_is_better(rates: list[float], speeds: np.ndarray, least: float) -> None:
+    """The program does not know in which order machines are acquired: of two it may take the later one first."""
+    best, found, bound = _compared(rates, speeds, least)
+    assert best <= found + 1e-6
+    assert best <= bound + 1e-6
+
+
+@settings(max_examples=6, deadline=None)
+@given(three_rates, st.sampled_from([0.3, 0.6, 0.9]))
+def test_where_machines_are_alike_it_is_the_best_of_all_schedules(rates: list[float], least: float) -> None:
+    best, found, bound = _compared(rates, np.ones((1, 1)), least)
+    if np.isfinite(best):
+        assert found == pytest.approx(best, abs=1e-6)
+    else:
+        assert found == best
+    assert best <= bound + 1e-6
 
 
 def test_without_a_price_of_value_there_is_no_bound() -> None:

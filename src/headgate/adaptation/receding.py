@@ -59,7 +59,7 @@ class Receding:
     stay: float = 0.02
     switch_costs: float = 2e-5
     plan_every: int = 3
-    """Decisions between two programs, unless machines are due or what comes is off by ``surprise`` of what was expected."""
+    """Decisions between two programs, unless machines are due or what comes is off by ``surprise`` of the forecast."""
 
     surprise: float = 0.2
     budget_s: float = 1.5

@@ -2,9 +2,9 @@
 
 On the four realistic workloads, with forecasters of ours: the bound of hindsight, the regret of every policy against
 it, and ``hindsight_ratio`` of the receding horizon, all in PLAN-AHEAD's form of profit, Γ - σμ (``theta_ratio`` is the
-same in DYN's form, which is 0 on both break-even points). ``..._replayed`` is the receding horizon that knows what comes: a
-schedule that can be had, so that the gap between it and the bound is what is not known. ``step_s`` are CPU seconds of
-a decision for 30 tasks and 200 machines.
+same in DYN's form, which is 0 on both break-even points). ``..._replayed`` is the receding horizon that knows what
+comes: a schedule that can be had, so that the gap between it and the bound is what is not known. ``step_s`` are CPU
+seconds of a decision for 30 tasks and 200 machines.
 """
 
 from __future__ import annotations

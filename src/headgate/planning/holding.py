@@ -61,7 +61,7 @@ class Holdings:
     def cost(self, kind: int) -> Floats:
         """What each way costs with a machine of a class."""
         price = float(self.cloud.classes[kind].price_per_h) * self.billing.period_s / 3_600
-        found: Floats = self.periods * price
+        found: Floats = self.periods.astype(np.float64) * price
         return found
 
     def least_cost(self) -> float:

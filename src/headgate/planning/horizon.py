@@ -249,7 +249,8 @@ class Horizon:
         """The share of each block that lies between two steps."""
         ends = self._ends
         starts = ends - np.array(self.blocks)
-        return np.clip(np.minimum(ends, end) - np.maximum(starts, begin), 0, None) / np.array(self.blocks)
+        found: Floats = np.clip(np.minimum(ends, end) - np.maximum(starts, begin), 0, None) / np.array(self.blocks)
+        return found
 
     def _price(self, kind: int) -> float:
         vm = self.cloud.classes[kind]

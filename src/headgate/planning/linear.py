@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -94,8 +95,7 @@ class LinearProgram:
 
     def solver(self, time_limit_s: float = 60.0, gap: float = 1e-6) -> Any:
         """HiGHS with the program in it, for those who go on to change it."""
-        import highspy
-
+        highspy: Any = import_module("highspy")
         solver = highspy.Highs()
         solver.setOptionValue("output_flag", False)
         solver.setOptionValue("time_limit", max(time_limit_s, 0.05))
