@@ -5,7 +5,8 @@ interval, with a perfect oracle), ``error`` its Fig. 6 (profit by error and hori
 error for three biases), all on the paper's world: ten stages of three tasks, three waves, machines as on EC2. Each of
 the paper's findings is a figure ``finding_...``, 1 if it was reproduced and 0 if not, with a sentence in the table.
 Part ``forecast`` has forecasters of ours in the oracle's place, on four realistic workloads and recorded ones where the
-folder of shared data is. Profit is the paper's, Γ - σμ, and a mean over some seeds.
+folder of shared data is, ``hindsight`` the bound on every policy and how near they come to it. Profit is the paper's,
+Γ - σμ, and a mean over some seeds.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from headgate.bench.lookahead_hindsight import hindsight_part
 from headgate.bench.measured import Measured
 
 if TYPE_CHECKING:
@@ -54,6 +56,10 @@ def run(seed: int, progress: Progress) -> Measured:
         figures |= found
         samples |= raw
         lines += [*told, ""]
+    last = hindsight_part(seed, progress)
+    figures |= last.figures
+    samples |= last.samples
+    lines.append(last.table)
     findings = [key for key in figures if key.startswith("finding_")]
     figures["findings"], figures["findings_reproduced"] = len(findings), sum(int(figures[key]) for key in findings)
     return _measured(figures, samples, lines)
@@ -341,4 +347,5 @@ PARTS: Mapping[str, Callable[[int, Progress], Measured]] = {
     "error": _alone(_error),
     "bias": _alone(_bias),
     "forecast": _alone(_forecast),
+    "hindsight": hindsight_part,
 }

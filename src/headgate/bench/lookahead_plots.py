@@ -7,6 +7,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from headgate.bench.lookahead_hindsight import plot_hindsight
 from headgate.bench.measured import Measured, prepare_plots
 
 __all__ = ["plot"]
@@ -33,11 +34,12 @@ def plot(measured: Measured, folder: Path) -> list[Path]:
         "forecast": _forecast,
     }
     names = {"horizon": "fig5", "error": "fig6", "bias": "fig7", "forecast": "forecast"}
-    return [
+    drawn = [
         draw(measured.samples[part], folder / f"lookahead-{names[part]}.png")
         for part, draw in parts.items()
         if part in measured.samples
     ]
+    return drawn + plot_hindsight(measured, folder)
 
 
 def _mean(rows: Sequence[Any], measure: str, **like: Any) -> float:

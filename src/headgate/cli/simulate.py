@@ -15,6 +15,8 @@ from headgate.cli.span import seconds
 from headgate.errors import InputError, printable
 
 if TYPE_CHECKING:
+    from headgate.planning.hindsight import Hindsight
+    from headgate.service.hindsight import Regret
     from headgate.simulation.dataflow.run import Run
 
 __all__ = ["simulate", "summary_rows"]
@@ -36,8 +38,8 @@ def simulate(
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            help="static, static-peak, threshold, ce, sh, ga, exact, ds2, flink, cpu, lookahead, caf, waaf, wpa, wpo "
-            "or wpp; several are compared."
+            help="static, static-peak, threshold, ce, sh, ga, exact, ds2, flink, cpu, lookahead, receding, caf, "
+            "waaf, wpa, wpo or wpp; several are compared."
         ),
     ] = None,
     rate: Annotated[
@@ -64,6 +66,9 @@ def simulate(
     ] = "ensemble",
     season: Annotated[str, typer.Option(help="After which rates repeat, such as 1d; none if left out.")] = "",
     explain: Annotated[bool, typer.Option("--explain", help="Tell why each decision was taken.")] = False,
+    hindsight: Annotated[
+        bool, typer.Option("--hindsight", help="Tell what no policy could have exceeded, and the regret of each.")
+    ] = False,
     plot: Annotated[Path | None, typer.Option(help="Draw the runs into this .svg or .png file.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write an .html page with tables and pictures.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over existing files.")] = False,
@@ -111,6 +116,7 @@ def simulate(
     shown = sys.stderr.isatty() and not as_json
     ahead = Ahead(forecaster, seconds("--horizon", horizon), seconds("--season", season) if season else 0.0)
     runs = run_policies(setting, policy or ["static"], _progress if shown else None, ahead)
+    against = _against(runs) if hindsight else None
     if plot is not None:
         from headgate.drawing.runs import draw_runs
 
@@ -119,9 +125,12 @@ def simulate(
         write_file(report, _page(runs), force)
     if as_json:
         why = {"reasons": {run.policy: _reasons(run) for run in runs}} if explain else {}
-        print_json(_facts(runs) | why | ({} if gap is None else {"spark_gap": gap.spark_gap, **asdict(gap)}))
+        known = {} if against is None else _hindsight_facts(*against)
+        print_json(_facts(runs) | why | known | ({} if gap is None else {"spark_gap": gap.spark_gap, **asdict(gap)}))
         return
     typer.echo(_text(runs), nl=False)
+    if against is not None:
+        typer.echo(_hindsight_text(*against), nl=False)
     if explain:
         typer.echo(_explained(runs), nl=False)
     if gap is not None:
@@ -147,6 +156,28 @@ def _text(runs: Sequence[Run]) -> str:
     for row in summary_rows(runs):
         cells = "".join(f"{_number(row[told]):>12}" for told in _COLUMNS.values())
         lines.append(f"  {row['policy']:<12}{cells}")
+    return "\n".join(lines) + "\n"
+
+
+def _against(runs: Sequence[Run]) -> tuple[Hindsight, list[Regret]]:
+    from headgate.service.hindsight import regrets
+
+    return regrets(runs)
+
+
+def _hindsight_facts(bound: Hindsight, found: Sequence[Regret]) -> dict[str, Any]:
+    told = {"bound": bound.bound, "bound_theta": bound.theta(bound.bound), "unproven": bound.bound - bound.relaxed}
+    return {"hindsight": told | {"regrets": {each.policy: asdict(each) for each in found}}}
+
+
+def _hindsight_text(bound: Hindsight, found: Sequence[Regret]) -> str:
+    told = f"no policy that meets the throughput can have more than Γ - σμ = {bound.bound:.4f} (Θ = "
+    lines = ["", f"{told}{bound.theta(bound.bound):.4f})", "", "  policy            Γ - σμ      regret       ratio"]
+    for each in found:
+        missed = "" if each.meets else "  (does not meet the throughput)"
+        lines.append(
+            f"  {each.policy:<12}{each.profit:>12.4f}{each.regret:>12.4f}{each.hindsight_ratio:>12.3f}{missed}"
+        )
     return "\n".join(lines) + "\n"
 
 

@@ -15,6 +15,7 @@ from headgate.adaptation.reactive import Core
 from headgate.errors import BadValue, InputError
 from headgate.forecasting.methods import recipe_of
 from headgate.forecasting.oracle import Oracle
+from headgate.service.receding import receding_core
 from headgate.simulation.dataflow.clairvoyant import Clairvoyant
 from headgate.simulation.dataflow.shape import Floats
 from headgate.simulation.dataflow.simulator import Simulator
@@ -44,14 +45,15 @@ class Ahead:
             raise InputError("BAD_HORIZON", f"{told}; look at least one interval ahead")
         try:
             if self.forecaster.partition(":")[0] == "oracle":
-                return Clairvoyant(self._oracle(simulator.setting.seed + row), simulator, row, steps)
+                return Clairvoyant(self.oracle(simulator.setting.seed + row), simulator, row, steps)
             recipe = recipe_of(self.forecaster, round(self.season_s / interval_s))
         except BadValue as error:
             near = f"; did you mean '{error.nearest}'?" if error.nearest else ""
             raise InputError("BAD_FORECASTER", f"{error}; expected oracle or {error.expected}{near}") from None
         return Foresight.of(steps, simulator.shape.sources, recipe, None, self.history)
 
-    def _oracle(self, seed: int) -> Oracle:
+    def oracle(self, seed: int) -> Oracle:
+        """The oracle that is written; raises :class:`BadValue` where its numbers are none."""
         try:
             numbers = [float(text) for text in self.forecaster.split(":")[1:]]
         except ValueError:
@@ -71,6 +73,7 @@ CORES: Mapping[str, tuple[Callable[[Ahead, Simulator, int], Core], str]] = {
         lambda ahead, simulator, row: LookAhead(ahead.sight(simulator, row)),
         "PLAN-AHEAD's Alg. 1: plans for where throughput will leave its band",
     ),
+    "receding": (receding_core, "a program over what is forecast for the rest of the period, one step of it done"),
     "caf": (lambda *_: Averaged("caf", Present()), "ce on what was observed last (PLAN-AHEAD's averaging models)"),
     "waaf": (lambda *_: Averaged("waaf", Recent()), "ce on the mean of the last six intervals"),
     "wpa": (_averaged("wpa"), "ce on the mean of what is forecast"),

@@ -8,7 +8,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["lots"]
+__all__ = ["INTERRUPTION", "lots", "machine_trace"]
+
+TRACE, MOMENT, INTERRUPTION = 1, 2, 3
 
 Words = npt.NDArray[np.uint64]
 
@@ -35,3 +37,12 @@ def lots(seed: int, purpose: int, *coordinates: npt.ArrayLike) -> npt.NDArray[np
             word = _mixed(word + (number + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15))
     found: npt.NDArray[np.float64] = (word >> np.uint64(11)).astype(np.float64) * 2.0**-53
     return found
+
+
+def machine_trace(
+    seed: int, replication: npt.ArrayLike, number: npt.ArrayLike, pool: tuple[int, ...]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The trace of a pool (traces × moments) that a machine follows, and from which moment on."""
+    traces, moments = pool
+    trace = (lots(seed, TRACE, replication, number) * traces).astype(np.int64)
+    return trace, (lots(seed, MOMENT, replication, number) * moments).astype(np.int64)

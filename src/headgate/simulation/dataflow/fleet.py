@@ -11,12 +11,10 @@ import numpy.typing as npt
 
 from headgate.model.vm_class import Cloud
 from headgate.simulation.dataflow.shape import Floats, Ints
-from headgate.simulation.lots import lots
+from headgate.simulation.lots import INTERRUPTION, lots, machine_trace
 from headgate.simulation.variability import TracePool
 
 __all__ = ["Booked", "Fleet", "HeldMachine"]
-
-TRACE, MOMENT, INTERRUPTION = 1, 2, 3
 
 
 class Booked(NamedTuple):
@@ -105,10 +103,8 @@ class Fleet:
         at = (rows[:, None], found)
         number = self.issued[rows, None] + np.arange(len(kinds))
         self.issued[rows] += len(kinds)
-        traces, moments = self._pool_shape
         self.number[at], self.kind[at] = number, kinds
-        self.trace[at] = (lots(self.seed, TRACE, rows[:, None], number) * traces).astype(np.int64)
-        self.offset[at] = (lots(self.seed, MOMENT, rows[:, None], number) * moments).astype(np.int64)
+        self.trace[at], self.offset[at] = machine_trace(self.seed, rows[:, None], number, self._pool_shape)
         self.power[at], self.bandwidth[at], self.price[at] = (
             self._power[kinds],
             self._bandwidth[kinds],
@@ -151,10 +147,12 @@ class Fleet:
         self.placed = placed
 
     def release(self, row: int, slot: int, now_s: float) -> None:
-        """Let a machine go; it is paid until it has shut down."""
+        """Let a machine go; it is paid until it has shut down, and for a period if it is let go at once."""
         self.placed[row, slot] = 0
         self.stopped[row, slot] = now_s
-        self.paid_to[row, slot] = now_s + self._shut_down_s[self.kind[row, slot]]
+        # Otherwise machines could be drawn for nothing until a fast one came.
+        shut_s = now_s + self._shut_down_s[self.kind[row, slot]]
+        self.paid_to[row, slot] = max(shut_s, self.acquired[row, slot] + 1.0)
         self._interrupted.discard((row, int(self.number[row, slot])))
 
     def settle(self, now_s: float) -> list[tuple[int, int]]:

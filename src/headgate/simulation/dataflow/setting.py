@@ -12,6 +12,7 @@ from headgate.errors import BadValue
 from headgate.model.dataflow import Dataflow
 from headgate.model.vm_class import Cloud
 from headgate.simulation.dataflow.shape import Floats, Shape
+from headgate.simulation.lots import machine_trace
 from headgate.simulation.rates import Rate
 from headgate.simulation.variability import STEADY, TracePool
 
@@ -86,6 +87,17 @@ class Setting:
         for place, name in enumerate(names):
             rng = np.random.default_rng([self.seed, 0x726174, place])
             found[:, :, place] = self.rates[name].series(rng, self.replications, self.intervals, self.interval_s)
+        return found
+
+    def machine_speeds(self, replication: int, count: int) -> Floats:
+        """What the first so many machines of a replication do of what they are rated for, by machine and interval.
+
+        A machine is the same whoever acquires it, and whenever: its number decides.
+        """
+        pool = self.pool.every(self.interval_s).speed
+        number = np.arange(count)
+        trace, offset = machine_trace(self.seed, replication, number, pool.shape)
+        found: Floats = pool[trace[:, None], (offset[:, None] + np.arange(self.intervals)) % pool.shape[1]]
         return found
 
     def mean_rates(self) -> dict[str, float]:
