@@ -227,7 +227,7 @@ CASES = [
         "b",
         "json",
         says="config.format is 'jsn'",
-        expected="'json', 'csv' or 'parquet'",
+        expected="'json', 'csv', 'parquet' or 'text'",
     ),
     Case(
         "BAD_VALUE",

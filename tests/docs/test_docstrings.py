@@ -11,10 +11,13 @@ import pytest
 import headgate
 
 NEED_SPARK = ("headgate.runtime", "headgate.tasks.frames", "headgate.tasks.keyed", "headgate.tasks.rowwise")
+ELSEWHERE = ("headgate.bench.apps_peers.",)
+"""Programs that run where other packages are."""
+
 MODULES = sorted(
     module.name
     for module in pkgutil.walk_packages(headgate.__path__, "headgate.", onerror=lambda _: None)
-    if not module.name.startswith(NEED_SPARK) and not module.name.endswith("__main__")
+    if not module.name.startswith((*NEED_SPARK, *ELSEWHERE)) and not module.name.endswith("__main__")
 )
 
 

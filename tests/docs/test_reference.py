@@ -17,7 +17,9 @@ from headgate.cli.main import app
 from tests.docs.test_pages import PAGES, ROOT
 
 # What goes wrong while a dataflow runs (the rooms runtime and tasks) is not a matter of the page on faults in files.
-CONDITION = re.compile(r'(?:[Ff]ault|[Nn]otice|_stop|Error|Infeasible|NotMeasured|__init__)\(\s*"([A-Z][A-Z_]+)"')
+CONDITION = re.compile(
+    r'(?:(?<!de)[Ff]ault|[Nn]otice|_stop|Error|Infeasible|NotMeasured|__init__)\(\s*"([A-Z][A-Z_]+)"'
+)
 
 
 def _script() -> ModuleType:

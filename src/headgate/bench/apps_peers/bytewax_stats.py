@@ -13,6 +13,8 @@ from bytewax.testing import run_main
 from bytewax_etl import Lines, Texts
 from statistics_of import Distinct, Series
 
+__all__ = ["flow"]
+
 ARCHIVED = 10
 PATIENCE = timedelta(minutes=10)
 

@@ -13,6 +13,8 @@ import told
 from pyflink.common import Configuration
 from pyflink.table import EnvironmentSettings, TableEnvironment
 
+__all__ = ["main"]
+
 WINDOW = 5
 MOST_ENTRIES = 8
 

@@ -18,6 +18,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.state import GroupStateTimeout
 
+__all__ = ["main"]
+
 WINDOW = 5
 NUMBERS = list(senml.UNITS)
 PARSED = "seq bigint, bt bigint, source string, " + ", ".join(f"{name} double" for name in NUMBERS)

@@ -14,6 +14,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.state import GroupStateTimeout
 from statistics_of import Distinct, Series
 
+__all__ = ["main"]
+
 ARCHIVED = 10
 VALUES = "id bigint, source string, field string, value double"
 
