@@ -12,8 +12,12 @@ settings.register_profile(
 settings.load_profile("headgate")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that share the one Spark of the run go one after the other; those with processes of their own, beside."""
+    """Tests that share the one Spark of the run go one after the other; those with processes of their own, beside.
+
+    First of all hooks: pytest-xdist reads the marks in its own.
+    """
     for item in items:
         if item.get_closest_marker("spark") is not None:
             shares = "spark" in getattr(item, "fixturenames", ())
