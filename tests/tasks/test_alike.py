@@ -99,7 +99,7 @@ def test_most_records_of_a_city_are_read_together(monkeypatch: pytest.MonkeyPatc
     one_by_one: list[int] = []
     own = parsers._Senml._one_by_one
 
-    def counted(self: Any, texts: Any) -> Any:
+    def counted(self: Any, texts: pa.Array) -> Any:
         one_by_one.append(len(texts))
         return own(self, texts)
 

@@ -35,6 +35,8 @@ EVENTS = {"etl": (100_000, 500_000), "etl_fields": (20_000, 100_000), "stats": (
 PER_FILE = {"etl": 100_000, "etl_fields": 20_000, "stats": 400}
 """Events that come together, in two files or, for STATS, in one: a micro-batch of Spark."""
 
+START = "import sys; from headgate.bench.apps_headgate import main; main(*sys.argv[1:])"
+
 Progress = Callable[[str], None]
 
 
@@ -97,7 +99,7 @@ class _Bench:
         log = out.with_suffix(".log")
         if system == "headgate":
             name = {"etl": "etl_wide", "etl_fields": "etl"}.get(app, app)
-            return ran(Path(sys.executable), ["-m", "headgate.bench.apps_headgate", name, source, out], log)
+            return ran(Path(sys.executable), ["-c", START, name, source, out], log)
         python = Path(sys.executable) if system == "pyspark" else self.peers
         assert python is not None
         return ran(python, [HERE / f"{system}_{app}.py", source, out, examples() / "tables"], log)

@@ -1,7 +1,4 @@
-"""An application of ``examples/riotbench`` on Headgate, over files.
-
-``python -m headgate.bench.apps_headgate NAME IN OUT`` runs it as the programs in :mod:`~headgate.bench.apps_peers` run.
-"""
+"""An application of ``examples/riotbench`` on Headgate, over files, run as the others are in ``apps_peers``."""
 
 from __future__ import annotations
 
@@ -72,7 +69,3 @@ def main(name: str, source: str, out: str) -> None:
         versions = {"headgate": version("headgate"), "pyspark": pyspark.__version__}
         print(json.dumps({"done": True, "versions": versions}), flush=True)
         sys.stdin.read()
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -39,10 +39,12 @@ def ran(python: Path, program: Sequence[str | Path], log: Path) -> Ran:
         environment.setdefault("JAVA_HOME", java.read_text(encoding="utf-8").strip())
     command = [str(python), *map(str, program)]
     began = time.monotonic()
-    with log.open("w", encoding="utf-8") as errors:
-        child = subprocess.Popen(
+    with (
+        log.open("w", encoding="utf-8") as errors,
+        subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, env=environment, text=True
-        )
+        ) as child,
+    ):
         ends = threading.Timer(PATIENCE_S, child.kill)
         ends.start()
         try:
@@ -50,12 +52,11 @@ def ran(python: Path, program: Sequence[str | Path], log: Path) -> Ran:
             wall_s, cpu_s = time.monotonic() - began, cpu_seconds(child.pid)
         finally:
             ends.cancel()
-            assert child.stdin is not None
-            child.stdin.close()
-            child.wait()
+            child.communicate()  # it ends when there is nobody left to tell it anything
     if told is None:
-        last = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()][-1:]
-        said = f"{Path(program[0]).name} ended before it was done: {(last or ['it said nothing'])[0][:200]}; see {log}"
+        lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+        telling = [line for line in lines if "Error" in line or "Exception" in line] or lines or ["it said nothing"]
+        said = f"{Path(program[0]).name} ended before it was done: {telling[-1][:300]}"
         raise HeadgateError("PEER_FAILED", said)
     return Ran(cpu_s, wall_s, told["versions"])
 
