@@ -28,6 +28,7 @@ from headgate.simulation.rates import Constant, RandomWalk, Rate
 ROAD = linear_road(50.0)
 RATES: dict[str, Rate] = {"reports": RandomWalk(50.0), "weather": Constant(0.5)}
 ADAPTIVE = [name for name in POLICIES if name not in ("static", "static-peak", "threshold", "ga")]
+ADAPTIVE += ["lookahead", "waaf", "wpp"]
 
 
 def _setting(hours: float = 3.0, counts_queues: bool = False) -> Setting:

@@ -156,3 +156,27 @@ def test_recorded_rates_are_found_beside_the_dataflow(tmp_path: Path) -> None:
     (tmp_path / "day.csv").write_text("t_s,messages\n0,3000\n60,6000\n300,3000\n")
     ran = headgate("simulate", tmp_path / "road.yaml", "--rate", "recorded:day.csv")
     assert "day.csv:4: 240 s after the row before, where others are 60 s apart" in ran.err
+
+
+def test_policies_look_ahead_and_say_why() -> None:
+    asked = ("simulate", ROAD, *RATES, "--hours", "2", "--interval", "5min", "--policy", "lookahead", "--explain")
+    ran = headgate(*asked, "--horizon", "20min", "--forecaster", "oracle")
+    assert ran.status == 0, ran.err
+    assert re.search(r"lookahead:\n +\d\.\d\d h  relative throughput would leave", ran.out)
+    facts = headgate(*asked, "--policy", "caf", "--forecaster", "holt", "--json").json
+    assert set(facts["policies"]) == {"lookahead", "caf"}
+    assert facts["policies"]["lookahead"]["in_band"] <= 1
+    assert all(each["because"] for each in facts["reasons"]["lookahead"])
+
+
+def test_sight_that_cannot_be_is_told() -> None:
+    asked = ("simulate", ROAD, *RATES, "--hours", "1", "--policy", "lookahead")
+    for option, value, told in (
+        ("--forecaster", "hold", "did you mean 'holt'?"),
+        ("--forecaster", "oracle:x", "oracle:ERROR:BIAS"),
+        ("--horizon", "10s", "look at least one interval ahead"),
+        ("--horizon", "soon", "--horizon"),
+    ):
+        ran = headgate(*asked, option, value)
+        assert ran.status == 2
+        assert told in ran.err, ran.err

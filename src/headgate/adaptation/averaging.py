@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from headgate.adaptation.outlook import Outlook, Sight
-from headgate.adaptation.reactive import Reactive
+from headgate.adaptation.reactive import Core, Reactive
 from headgate.adaptation.situation import Situation
 from headgate.errors import BadValue
 from headgate.simulation.dataflow.shape import Floats
@@ -80,7 +80,7 @@ class Averaged:
 
     model: str
     sight: Sight
-    reactive: Reactive = field(default_factory=Reactive)
+    reactive: Core = field(default_factory=Reactive)
     _blind: bool = False
 
     @property

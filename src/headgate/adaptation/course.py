@@ -27,18 +27,27 @@ def _through(
     target: Any,
     share: Any,
     external: Any,
-    waiting: Any,
+    late: Any,
     is_output: Any,
     power: Any,
     offered: Any,
     could: Any,
     omegas: Any,
+    carries: bool,
 ) -> None:
-    """Relative throughput of every step from ``begin`` on, and what each task is offered in it."""
+    """Relative throughput of every step from ``begin`` on, and what each task is offered in it.
+
+    Where what waits counts, what a task leaves undone in a step is offered to it in the next.
+    """
     for k in range(begin, len(omegas)):
         omegas[k] = propagate(
-            cost, out, first, target, share, external[k], waiting, is_output, power[k], offered[k], could
+            cost, out, first, target, share, external[k], late[k], is_output, power[k], offered[k], could
         )
+        if carries:
+            for p in range(len(cost)):
+                late[k + 1, p] = 0.0
+                if cost[p] > 0.0:
+                    late[k + 1, p] = max(offered[k, p] - power[k, p] / cost[p], 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +72,9 @@ class Course:
         self.now, self.shape = now, now.shape
         self.steps, self.step_s = outlook.steps, now.period_s
         self.external = outlook.external
-        # What waits is worked off over the interval.
-        self.waiting: Floats = now.waiting / self.steps
+        # What waits before each step.
+        self.late: Floats = np.zeros((self.steps + 1, self.shape.tasks))
+        self.late[0] = now.waiting
         self.usual = outlook.usual
         self.active: Ints = now.active.copy()
         self.kind: Ints = now.kind.copy()
@@ -88,7 +98,7 @@ class Course:
     def tried(self) -> Course:
         """One like it on which changes can be tried out."""
         other = copy(self)
-        for name in ("active", "kind", "placed", "left_s", "speed", "power", "offered", "_omegas"):
+        for name in ("active", "kind", "placed", "left_s", "speed", "power", "late", "offered", "_omegas"):
             setattr(other, name, getattr(self, name).copy())
         other.started, other.changes = list(self.started), list(self.changes)
         return other
@@ -107,8 +117,8 @@ class Course:
         shape = self.shape
         out = shape.selectivity[np.arange(shape.tasks), self.active]
         streams = (self.now.first, shape.stream_target, shape.stream_share)
-        flow = (self.external, self.waiting, self.now.is_output)
-        _through(begin, self.cost, out, *streams, *flow, self.power, self.offered, self._could, self._omegas)
+        flow = (self.external, self.late, self.now.is_output, self.power, self.offered, self._could, self._omegas)
+        _through(begin, self.cost, out, *streams, *flow, self.now.counts_queues)
         return self._omegas[begin:]
 
     def mean(self, begin: int = 0) -> float:

@@ -1,7 +1,8 @@
 """The increments of PLAN-AHEAD's Alg. 1: one alternate or one instance, whichever gives more profit.
 
-Profit is in value × hours, over the rest of the interval: an hour with one alternate of value 1 less in P tasks loses
-1/P, and a price of C loses σC.
+Profit is in value × hours, over the rest of the interval but for a billing period at least: an hour with one alternate
+of value 1 less in P tasks loses 1/P, and a price of C loses σC. The paper counts the rest of the interval alone; with
+ten minutes of value against an hour's price it gives up alternates that are worth their machines.
 """
 
 from __future__ import annotations
@@ -71,8 +72,9 @@ def better_way(course: Course, task: int) -> int:
     return int(more[np.argmin(cost[more])]) if len(more) else -1
 
 
-def _rest_h(course: Course, step: int) -> float:
-    return (course.steps - step) * course.step_s / 3_600
+def _rest_h(course: Course, prices: Prices, step: int) -> float:
+    """The rest of the interval, and a billing period at least: a machine is paid for no less, whoever needs it then."""
+    return max((course.steps - step) * course.step_s / 3_600, prices.period_h)
 
 
 def scale_up(course: Course, prices: Prices, step: int) -> bool:
@@ -87,14 +89,14 @@ def scale_up(course: Course, prices: Prices, step: int) -> bool:
         return False
     free = course.free()
     way = cheaper_way(course, task)
-    hours = _rest_h(course, step)
+    hours = _rest_h(course, prices, step)
     if way >= 0:
         shape = course.shape
         offered = float(course.offered[step:, task].mean())
         relief = float(shape.cost_s[task, course.active[task]] - shape.cost_s[task, way]) * offered
         cores = relief / (course.now.cloud.classes[prices.kind].core_power * course.usual)
         bought = max(cores - float(free.sum()), 0.0)
-        periods = max(1.0, hours / prices.period_h)
+        periods = hours / prices.period_h
         lost = prices.value(float(shape.value[task, course.active[task]] - shape.value[task, way]), hours)
         if lost < prices.money(bought * prices.per_core * periods):
             course.switch(step, task, way)
@@ -123,7 +125,7 @@ def scale_down(course: Course, prices: Prices, step: int, low: float) -> bool:
     An instance less saves its core's price where a machine must be paid anew before the interval ends.
     """
     ratios = course.ratios(step)
-    hours = _rest_h(course, step)
+    hours = _rest_h(course, prices, step)
     due = course.left_s[: course.now.held] <= course.steps * course.step_s
     saved = prices.money(prices.per_core) if due.any() else 0.0
     for task in np.argsort(-ratios, kind="stable").tolist():

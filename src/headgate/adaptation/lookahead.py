@@ -9,7 +9,7 @@ import numpy as np
 from headgate.adaptation.course import Course, explained
 from headgate.adaptation.increments import Prices, scale_down, scale_up
 from headgate.adaptation.outlook import Sight
-from headgate.adaptation.reactive import Reactive
+from headgate.adaptation.reactive import Core, Reactive
 from headgate.adaptation.renewal import renew, use_spare
 from headgate.adaptation.situation import Situation
 from headgate.simulation.dataflow.shape import Floats
@@ -58,7 +58,7 @@ class LookAhead:
     """
 
     sight: Sight
-    reactive: Reactive = field(default_factory=Reactive)
+    reactive: Core = field(default_factory=Reactive)
     margin: float = 0.005
     frugal: bool = True
     """Whether machines are paid anew only if they are worth it, and spare cores go to better alternates."""

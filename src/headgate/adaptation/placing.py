@@ -96,6 +96,7 @@ class Placing:
             tuple(worker.machine for worker in observed.workers),
             # An observation tells whether a machine works, not when it will: as late as its class may be.
             np.array([0.0 if worker.ready else self._boot_s(worker) for worker in observed.workers]),
+            self.counts_queues,
         )
         situation.omega = self._omega(situation, processed / seconds, waited / seconds)
         return situation

@@ -43,8 +43,10 @@ def _emptied(course: Course, prices: Prices, machine: int, low: float) -> float 
     for task in np.flatnonzero(course.placed[machine]).tolist():
         for _ in range(int(course.placed[machine, task])):
             course.take(0, task, machine)
-    staying = course.left_s[: course.now.held] >= course.now.period_s
-    staying[machine] = False
+    held = course.now.held
+    # Those that stay anyhow before those that may go next; what was let go has no speed any more.
+    rank = course.speed[:, :held].mean(axis=0) + 1e3 * (course.left_s[:held] >= course.now.period_s)
+    rank[(course.speed[:, :held].sum(axis=0) <= 0) | (np.arange(held) == machine)] = 0.0
     lost = 0.0
     for _ in range(200):
         if course.mean() >= low and (course.power[:, course.cost > 0] > 0).all():
@@ -53,9 +55,9 @@ def _emptied(course: Course, prices: Prices, machine: int, low: float) -> float 
         task = int(np.argmin(ratios))
         if ratios[task] >= 1 - 1e-9:
             return None
-        free = np.flatnonzero((course.free()[: course.now.held] > 0) & staying)
-        if len(free):
-            course.give(0, task, int(free[np.argmax(course.speed[:, free].mean(axis=0))]))
+        free = np.where(course.free()[:held] > 0, rank, 0.0)
+        if free.max() > 0:
+            course.give(0, task, int(np.argmax(free)))
             continue
         way = _least_loss(course)
         if way is None:

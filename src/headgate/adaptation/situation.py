@@ -50,6 +50,9 @@ class Situation:
     starts_s: Floats = field(default_factory=lambda: np.zeros(0))
     """Seconds until a machine that is there works; 0 for those that do."""
 
+    counts_queues: bool = False
+    """Whether what waits counts as output that could be achieved."""
+
     because: list[str] = field(default_factory=list)
     """Why what is done is done, in sentences."""
 

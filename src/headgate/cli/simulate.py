@@ -24,7 +24,6 @@ __all__ = ["simulate", "summary_rows"]
 _COLUMNS = {
     "omega": "Ω",
     "within": "in time",
-    "in_band": "in band",
     "gamma": "Γ",
     "cost": "cost",
     "theta": "Θ",

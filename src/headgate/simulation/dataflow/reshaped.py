@@ -111,5 +111,6 @@ def situation_of(sim: Simulator, row: int, period_s: float) -> tuple[Ints, Situa
         left_s,
         tuple(f"vm-{number}" for number in fleet.number[row, slots].tolist()),
         np.maximum(fleet.ready[row, slots] - sim.now_s, 0.0),
+        setting.counts_queues,
     )
     return slots, situation

@@ -1,0 +1,545 @@
+"""Looking ahead: one step of it is the reactive policy, more of it plans ahead, and without sight it says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headgate.adaptation.averaging import Averaged, Recent
+from headgate.adaptation.course import Course
+from headgate.adaptation.foresight import Foresight, Machines
+from headgate.adaptation.increments import Prices
+from headgate.adaptation.lookahead import LookAhead, crossover, plan
+from headgate.adaptation.outlook import Outlook, Present
+from headgate.adaptation.placing import Placing
+from headgate.adaptation.reactive import Core, Reactive
+from headgate.adaptation.renewal import renew, use_spare
+from headgate.adaptation.reshaping import throughput
+from headgate.adaptation.situation import Situation
+from headgate.bench.dynamic import linear_road, varying_setting
+from headgate.errors import BadValue, InputError
+from headgate.forecasting.autoregressive import Autoregressive
+from headgate.forecasting.forecast import LEVELS, Forecast
+from headgate.forecasting.guard import FROZEN
+from headgate.forecasting.holt import Holt
+from headgate.forecasting.naive import Naive
+from headgate.forecasting.online import Settings
+from headgate.model.vm_class import Cloud, VmClass
+from headgate.service.ahead import Ahead
+from headgate.service.policies import make_policy, sized_for
+from headgate.simulation.dataflow.policies import EachReplication
+from headgate.simulation.dataflow.reshaped import Reshaped
+from headgate.simulation.dataflow.setting import Setting
+from headgate.simulation.dataflow.shape import Shape
+from headgate.simulation.dataflow.simulator import simulate
+from headgate.simulation.rates import Constant, RandomWalk, Rate
+
+Floats = npt.NDArray[np.float64]
+ROAD = linear_road(50.0)
+SHAPE = Shape.of(ROAD)
+SOURCES = SHAPE.sources
+STEP_S = 300.0
+
+
+def _cloud(boot_s: float = 0.0) -> Cloud:
+    classes = (
+        VmClass("one", 1, 1.0, 1000, Decimal("0.06"), boot_s),
+        VmClass("two", 2, 2.0, 1000, Decimal("0.24"), boot_s),
+    )
+    return Cloud("small", classes)
+
+
+def _situation(cores: dict[str, int], rate: float = 5.0, left_s: float = 3000.0, boot_s: float = 0.0) -> Situation:
+    """Each task with cores of its own: machines of two cores with as many of one task as fit."""
+    rows = []
+    for task, count in cores.items():
+        for first in range(0, count, 2):
+            row = np.zeros(SHAPE.tasks, dtype=np.int64)
+            row[SHAPE.place(task)] = min(2, count - first)
+            rows.append(row)
+    external = np.zeros(SHAPE.tasks)
+    external[SHAPE.place("reports")], external[SHAPE.place("weather")] = rate, rate / 100
+    return Situation(
+        SHAPE,
+        _cloud(boot_s),
+        ROAD.service_level,
+        STEP_S,
+        0.8,
+        external,
+        np.zeros(SHAPE.tasks),
+        np.zeros(SHAPE.tasks, dtype=np.int64),
+        np.ones(len(rows), dtype=np.int64),
+        np.full(len(rows), 2.0),
+        np.array(rows),
+        np.full(len(rows), left_s),
+    )
+
+
+def _all(count: int) -> dict[str, int]:
+    return {str(name): count for name in SHAPE.names}
+
+
+def _enough(rate: float, share: float = 1.0) -> dict[str, int]:
+    """Cores with which every task keeps up with a share of a rate."""
+    need = SHAPE.rates({"reports": rate, "weather": rate / 100}) * SHAPE.cost_s[:, 0] * share / 2.0
+    return {str(name): max(1, int(np.ceil(each - 1e-9))) for name, each in zip(SHAPE.names, need, strict=True)}
+
+
+@dataclass
+class Seer:
+    """Sees what it is told to: rates by step, as shares of what comes in now."""
+
+    shares: list[float]
+    trouble: str = ""
+
+    def look(self, now: Situation) -> Outlook:
+        external = np.array([now.external * share for share in self.shares])
+        return Outlook(external, np.tile(now.speed, (len(self.shares), 1)), 1.0, self.trouble)
+
+
+# One step is the reactive policy.
+
+
+@st.composite
+def situations(draw: st.DrawFn) -> tuple[Situation, int]:
+    """Any number of machines of two classes, filled and paid in any way, and a turn."""
+    machines = draw(st.integers(1, 14))
+    seed = draw(st.integers(0, 2**16))
+    rng = np.random.default_rng(seed)
+    kind = rng.integers(0, 2, machines)
+    cores = np.array([1, 2])[kind]
+    placed = np.zeros((machines, SHAPE.tasks), dtype=np.int64)
+    for row in range(machines):
+        for _ in range(rng.integers(0, cores[row] + 1)):
+            placed[row, rng.integers(0, SHAPE.tasks)] += 1
+    now = _situation(_all(1), draw(st.floats(0.0, 40.0)))
+    active = np.array([rng.integers(0, len(ways)) for ways in SHAPE.alternates])
+    waiting = rng.uniform(0, 3, SHAPE.tasks) * draw(st.booleans())
+    found = Situation(
+        SHAPE,
+        _cloud(97.0),
+        ROAD.service_level,
+        STEP_S,
+        draw(st.floats(0.0, 1.0)),
+        now.external,
+        waiting,
+        active,
+        kind.astype(np.int64),
+        np.array([1.0, 2.0])[kind] * rng.uniform(0.3, 1.0, machines),
+        placed,
+        rng.uniform(0, 3600, machines),
+        tuple(f"vm-{number}" for number in range(machines)),
+        rng.choice([0.0, 60.0], machines),
+    )
+    return found, draw(st.integers(1, 20))
+
+
+def _same(one: Situation, other: Situation) -> bool:
+    names = ("placed", "active", "kind")
+    return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in names)
+
+
+def _copy(now: Situation) -> Situation:
+    arrays = {name: getattr(now, name).copy() for name in ("external", "waiting", "active", "kind", "speed", "placed")}
+    return replace(now, **arrays, left_s=now.left_s.copy(), because=[])
+
+
+@given(situations(), st.sampled_from(["forecaster", "present", "seer"]))
+@settings(max_examples=60, deadline=None)
+def test_one_step_ahead_is_the_reactive_policy(given_: tuple[Situation, int], eyes: str) -> None:
+    now, turn = given_
+    sight = {"forecaster": Foresight.of(1, SOURCES, Holt()), "present": Present(), "seer": Seer([1.0])}[eyes]
+    ahead, reactive = _copy(now), _copy(now)
+    LookAhead(sight).decide(ahead, turn)
+    Reactive().decide(reactive, turn)
+    assert _same(ahead, reactive)
+    assert ahead.because == reactive.because
+
+
+@given(situations())
+@settings(max_examples=30, deadline=None)
+def test_caf_is_the_reactive_policy(given_: tuple[Situation, int]) -> None:
+    now, turn = given_
+    model, reactive = _copy(now), _copy(now)
+    Averaged("caf", Present()).decide(model, turn)
+    Reactive().decide(reactive, turn)
+    assert _same(model, reactive)
+
+
+def _setting(hours: float = 3.0, seed: int = 1, counts_queues: bool = False) -> Setting:
+    rates: dict[str, Rate] = {"reports": RandomWalk(50.0), "weather": Constant(0.5)}
+    return replace(varying_setting(ROAD, rates, hours, STEP_S, seed), counts_queues=counts_queues)
+
+
+@pytest.mark.parametrize("forecaster", ["holt", "oracle", "oracle:0.2:0.05"])
+def test_one_step_ahead_does_what_ce_does_in_a_whole_world_action_for_action(forecaster: str) -> None:
+    setting = _setting()
+    ce = simulate(setting, make_policy("ce", setting))
+    ahead = simulate(setting, make_policy("lookahead", setting, Ahead(forecaster, STEP_S)))
+    assert ahead.decisions == ce.decisions
+    assert len(ce.decisions) > 20
+    assert np.array_equal(ahead.mu, ce.mu)
+
+
+# Cross-overs.
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12), st.floats(0.5, 0.8), st.floats(0.8, 1.0))
+def test_the_crossover_is_behind_the_farthest_step_that_holds(omegas: list[float], low: float, high: float) -> None:
+    holds = [low <= float(np.mean(omegas[: upto + 1])) <= high for upto in range(len(omegas))]
+    at = crossover(np.array(omegas), low, high)
+    edges = [abs(float(np.mean(omegas[: k + 1])) - edge) < 1e-9 for k in range(len(omegas)) for edge in (low, high)]
+    if any(edges):
+        return
+    if at is None:
+        assert holds[-1]
+    else:
+        assert not any(holds[at:])
+        assert at == 0 or holds[at - 1]
+
+
+# Plans.
+
+
+def _course(now: Situation, shares: list[float]) -> tuple[Course, Prices]:
+    course = Course(now, Seer(shares).look(now))
+    return course, Prices.of(course)
+
+
+def test_what_is_needed_later_is_planned_and_not_done() -> None:
+    now = _situation(_enough(20.0, 0.82), 20.0)
+    before = now.placed.copy()
+    course, prices = _course(now, [1.0, 1.0, 1.0, 3.0, 3.0, 3.0, 3.0, 3.0])
+    plan(course, prices, 0.8, 0.9)
+    assert course.changes
+    assert min(change.step for change in course.changes) > 0
+    assert course.mean(3) >= 0.8 - 1e-9
+    course.enact()
+    assert np.array_equal(now.placed, before), "nothing of it is for now"
+    assert len(now.kind) == now.held
+
+
+@pytest.mark.parametrize(("boot_s", "starts"), [(0.0, False), (299.0, False), (301.0, True), (900.0, True)])
+def test_machines_start_as_long_before_they_are_needed_as_they_take_to_start(boot_s: float, starts: bool) -> None:
+    """Twice as much comes two steps from now: a machine that takes more than a step must be asked for now."""
+    now = _situation(_enough(20.0, 0.82), 20.0, boot_s=boot_s)
+    course, prices = _course(now, [1.0, 1.0, 3.0, 3.0, 3.0, 3.0])
+    plan(course, prices, 0.8, 0.9)
+    opened = [change for change in course.changes if change.machine >= now.held]
+    assert opened, "more than the free cores are needed"
+    lead = int(np.ceil(boot_s / STEP_S))
+    first = min(change.step for change in opened)
+    assert course.started == [max(0, step - lead) for step in _steps_of_machines(course)]
+    course.enact()
+    assert (len(now.kind) > now.held) == (starts and first - lead <= 0)
+
+
+def _steps_of_machines(course: Course) -> list[int]:
+    first: dict[int, int] = {}
+    for change in course.changes:
+        if change.machine >= course.now.held:
+            first.setdefault(change.machine, change.step)
+    return [first[row] for row in sorted(first)]
+
+
+def test_plans_that_were_not_enacted_cost_nothing_when_they_are_replaced() -> None:
+    now = _situation(_enough(20.0, 0.82), 20.0)
+    before = now.placed.copy()
+    policy = LookAhead(Seer([1.0, 1.0, 1.0, 3.0, 3.0, 3.0, 3.0, 3.0]), frugal=False)
+    policy.decide(now, 1)
+    assert "planned for later" in now.because[0]
+    policy.sight = Seer([1.0] * 8)
+    policy.decide(now, 2)
+    assert np.array_equal(now.placed, before)
+
+
+def test_a_dear_machine_loses_against_a_cheaper_alternate_and_a_cheap_one_does_not() -> None:
+    for price, switched in (("0.06", False), ("60", True)):
+        now = _situation(_enough(5.0, 0.85), 5.0)
+        now.cloud = Cloud("one", (VmClass("one", 1, 1.0, 1000, Decimal(price)), now.cloud.classes[1]))
+        if price == "60":
+            now.cloud = Cloud("one", tuple(replace(each, price_per_h=Decimal(price)) for each in now.cloud.classes))
+        used = now.placed.sum(axis=1)
+        now.placed[used == 1] *= 2  # no free cores
+        course, prices = _course(now, [3.0] * 4)
+        plan(course, prices, 0.8, 0.9)
+        assert any(change.way >= 0 for change in course.changes) == switched
+
+
+def test_cores_are_never_given_twice() -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        now = _situation(_enough(8.0, 0.9), 8.0, left_s=float(rng.choice([100.0, 3000.0])))
+        shares = rng.uniform(0.3, 2.5, 6).tolist()
+        LookAhead(Seer(shares)).decide(now, 1)
+        assert (now.placed.sum(axis=1) <= now.cores).all()
+        assert (now.placed >= 0).all()
+        assert (now.placed.sum(axis=0)[now.cost > 0] > 0).all()
+
+
+# Paid hours.
+
+
+def test_a_machine_is_paid_anew_only_if_it_is_worth_it() -> None:
+    idle = _situation(_enough(20.0, 0.9), 5.0, left_s=100.0)
+    course, prices = _course(idle, [1.0] * 6)
+    renew(course, prices, 0.8)
+    course.enact()
+    assert len(idle.to_release()) > len(idle.kind) / 3, "four times as much as is needed"
+    busy = _situation(_enough(20.0, 0.8), 20.0, left_s=100.0)
+    course, prices = _course(busy, [1.0] * 6)
+    renew(course, prices, 0.8)
+    course.enact()
+    assert len(busy.to_release()) < len(idle.to_release())
+    assert throughput(busy) >= 0.8, "cores of half empty machines are put together, and no throughput is lost"
+    rising = _situation(_enough(20.0, 0.9), 5.0, left_s=100.0)
+    course, prices = _course(rising, [1.0, 4.0, 4.0, 4.0, 4.0, 4.0])
+    renew(course, prices, 0.8)
+    course.enact()
+    assert len(rising.to_release()) < len(idle.to_release()), "what will be needed in five minutes stays"
+
+
+def test_spare_cores_go_to_better_alternates() -> None:
+    now = _situation(_enough(20.0, 0.9), 5.0)
+    now.active[SHAPE.place("congestion")] = 1
+    course, _ = _course(now, [1.0] * 4)
+    use_spare(course, 0.8)
+    course.enact()
+    assert now.active[SHAPE.place("congestion")] == 0
+    tight = _situation(_enough(5.0, 0.5), 5.0)
+    tight.active[SHAPE.place("congestion")] = 1
+    tight.placed[tight.placed.sum(axis=1) == 1] *= 2
+    course, _ = _course(tight, [1.0] * 4)
+    use_spare(course, 0.8)
+    assert not course.changes
+
+
+# Averages.
+
+
+def test_averaging_models_feed_the_reactive_policy() -> None:
+    @dataclass
+    class Noted:
+        seen: list[tuple[float, float]] = field(default_factory=list)
+        name: str = "noted"
+
+        def decide(self, now: Situation, turn: int) -> None:
+            self.seen.append((float(now.external[SHAPE.place("reports")]), float(now.speed[0])))
+
+    for model, rate, speed in (("wpa", 10.0, 1.5), ("wpo", 5.0, 2.0), ("wpp", 15.0, 1.0)):
+        now = _situation(_all(1), 10.0)
+        core = Noted()
+        told = Outlook(np.array([now.external * 0.5, now.external * 1.5]), np.array([now.speed, now.speed / 2]))
+
+        class Told:
+            def look(self, now: Situation, told: Outlook = told) -> Outlook:
+                return told
+
+        Averaged(model, Told(), core).decide(now, 1)
+        assert core.seen == [(pytest.approx(rate), pytest.approx(speed))]
+
+
+def test_waaf_is_the_mean_of_what_was_seen_lately() -> None:
+    eyes = Recent(3)
+    for rate in (4.0, 8.0, 12.0, 16.0):
+        now = _situation(_all(1), rate)
+        now.speed[:] = rate
+        found = eyes.look(now)
+    assert found.external[:, SHAPE.place("reports")].mean() == pytest.approx(12.0)
+    assert found.speed[0, 0] == pytest.approx(12.0)
+    with pytest.raises(BadValue):
+        Recent(0)
+
+
+# Sight that fails.
+
+
+class Faulty:
+    """Forecasts what it saw last, until it is told to fail in one way or another."""
+
+    name = "faulty"
+
+    def __init__(self, series: int, fault: Callable[[], str]) -> None:
+        self.series, self.fault = series, fault
+        self.last = np.zeros(series)
+        self.steps = 0
+
+    def update(self, observations: npt.ArrayLike) -> None:
+        seen = np.asarray(observations, dtype=np.float64).reshape(self.series, -1)
+        self.last = seen[:, -1]
+        self.steps += 1
+        if self.fault() == "raises on update":
+            raise RuntimeError("no model")
+
+    def forecast(self, horizon: int) -> Forecast:
+        match self.fault():
+            case "raises":
+                raise ValueError("singular matrix")
+            case "nan":
+                value = np.full(self.series, np.nan)
+            case "negative":
+                value = -self.last - 1.0
+            case "frozen":
+                value = np.full(self.series, 7.0)
+            case _:
+                value = self.last + 0.001 * self.steps
+        mean = np.tile(value[:, None], (1, horizon))
+        return Forecast(mean, np.repeat(mean[:, :, None], len(LEVELS), axis=2))
+
+
+SENTENCES = {
+    "raises": "raised ValueError: singular matrix",
+    "raises on update": "raised RuntimeError: no model",
+    "nan": "is not a finite number",
+    "negative": "is negative",
+    "frozen": "has not moved while the series did",
+}
+
+
+@pytest.mark.parametrize("fault", SENTENCES)
+@pytest.mark.parametrize("policy", ["lookahead", "wpa"])
+def test_a_forecaster_that_fails_is_noticed_and_the_reactive_policy_decides_until_it_recovers(
+    fault: str, policy: str
+) -> None:
+    fails = False
+    eyes = Foresight(
+        4,
+        SOURCES,
+        lambda series: Faulty(series, lambda: fault if fails else ""),
+        Machines(Naive(), Settings(horizon=4)),
+    )
+    core: Core = LookAhead(eyes) if policy == "lookahead" else Averaged(policy, eyes)
+
+    def decided(turn: int) -> tuple[Situation, Situation]:
+        now = _situation(_enough(6.0, 0.9), 5.0 + turn % 3)
+        now.omega = 0.5
+        other = _copy(now)
+        core.decide(now, turn)
+        Reactive().decide(other, turn)
+        return now, other
+
+    for turn in range(1, 4):
+        sound, _ = decided(turn)
+        assert not any("observed instead" in told for told in sound.because)
+    fails = True
+    told: list[str] = []
+    for turn in range(4, 6 + 2 * FROZEN):
+        now, reactive = decided(turn)
+        told += [each for each in now.because if "observed instead" in each]
+    assert len(told) == 1, "told once, not at every turn"
+    assert SENTENCES[fault] in told[0]
+    assert _same(now, reactive)
+    fails = False
+    again: list[str] = []
+    for turn in range(40, 46):
+        now, _ = decided(turn)
+        again += [each for each in now.because if "sound again" in each]
+    assert len(again) == 1
+
+
+def test_machines_come_and_go_and_new_ones_are_expected_to_do_what_is_usual() -> None:
+    machines = Machines(Autoregressive(), Settings(horizon=3))
+    rng = np.random.default_rng(1)
+    for turn in range(40):
+        now = _situation(_enough(20.0, 0.9), 5.0)
+        now.machine = tuple(f"vm-{turn // 4 + row}" for row in range(now.held))
+        now.speed = 2.0 * rng.uniform(0.7, 0.9, now.held)
+        machines.see(now)
+        share, lost = machines.ahead(now, 3)
+        assert share.shape == (now.held, 3)
+        assert not lost
+    assert ((share > 0.5) & (share < 1.1)).all()
+    now.machine = (*now.machine[:-1], "vm-new")
+    now.starts_s[-1] = 60.0
+    now.speed[-1] = 2.0
+    machines.see(now)
+    share, _ = machines.ahead(now, 3)
+    assert share[-1] == pytest.approx(now.speed[:-1].mean() / 2.0)
+
+
+# In whole worlds.
+
+
+def test_looking_ahead_runs_through_the_protocol_too() -> None:
+    setting = _setting(1.5)
+    made: list[Placing] = []
+
+    def make() -> Placing:
+        eyes = Foresight.of(4, SOURCES, Holt())
+        deployment = sized_for(setting, setting.mean_rates())
+        made.append(Placing(LookAhead(eyes), ROAD, setting.cloud, deployment, STEP_S, False))
+        return made[-1]
+
+    run = simulate(setting, EachReplication(make))
+    assert run.summary().omega > 0.7
+    assert made[0].name == "lookahead"
+
+
+def test_what_waits_is_planned_for_where_it_counts() -> None:
+    setting = _setting(4.0, counts_queues=True)
+    seen = simulate(setting, make_policy("lookahead", setting, Ahead("oracle", 6 * STEP_S))).summary()
+    assert seen.omega > 0.79
+    now = _situation(_enough(20.0, 1.2), 20.0)
+    now.counts_queues = True
+    before = Course(now, Seer([1.0] * 4).look(now)).omegas().copy()
+    now.waiting[SHAPE.place("congestion")] = 60.0
+    behind = Course(now, Seer([1.0] * 4).look(now)).omegas()
+    assert behind[0] < before[0]
+    assert (np.diff(behind) > 0).all(), "with more power than comes in, what waits is worked off"
+
+
+def test_replications_have_eyes_of_their_own() -> None:
+    one = _setting(2.0)
+    many = replace(one, replications=2)
+    ahead = Ahead("holt", 4 * STEP_S)
+    alone, together = (simulate(each, make_policy("lookahead", each, ahead)) for each in (one, many))
+    assert np.array_equal(alone.omega[:, 0], together.omega[:, 0])
+    assert not np.array_equal(together.omega[:, 0], together.omega[:, 1])
+
+
+def test_what_is_decided_is_told() -> None:
+    setting = _setting(2.0)
+    for name in ("ce", "lookahead"):
+        run = simulate(setting, make_policy(name, setting, Ahead("oracle", 4 * STEP_S)))
+        assert run.reasons
+        assert all(each.because.startswith(("relative throughput", "no looking")) for each in run.reasons)
+        when = {each.at_s for each in run.reasons}
+        changed = {each.at_s for each in run.decisions if each.replication is not None}
+        assert changed - when <= {each for each in changed if each not in when}
+        summary = run.summary()
+        assert summary.in_band + summary.left_band / len(run.omega) == pytest.approx(1.0)
+        assert summary.changes == sum(each.replication == 0 for each in run.decisions)
+
+
+@pytest.mark.parametrize(
+    ("ahead", "told"),
+    [
+        (Ahead("olt"), "unknown forecaster 'olt'"),
+        (Ahead("oracle:much"), "oracle:ERROR:BIAS"),
+        (Ahead("oracle:2"), "error and bias"),
+        (Ahead("holt-winters"), "needs a season"),
+        (Ahead("holt", 10.0), "shorter than an interval"),
+    ],
+)
+def test_settings_that_cannot_be_are_told_in_a_sentence(ahead: Ahead, told: str) -> None:
+    setting = _setting(1.0)
+    with pytest.raises(InputError, match=told):
+        simulate(setting, make_policy("lookahead", setting, ahead))
+
+
+def test_a_perfect_oracle_earns_more_than_what_was_observed_last() -> None:
+    setting = _setting(6.0)
+    caf = simulate(setting, make_policy("caf", setting)).summary()
+    ahead = simulate(setting, make_policy("lookahead", setting, Ahead("oracle", 12 * STEP_S))).summary()
+    assert isinstance(make_policy("caf", setting), Reshaped)
+    assert caf.theta is not None
+    assert ahead.theta is not None
+    assert ahead.theta > caf.theta
+    assert ahead.omega > 0.79
