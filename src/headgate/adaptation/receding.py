@@ -55,7 +55,7 @@ class Receding:
     """Steps over which throughput and profit are counted."""
 
     counts_queues: bool = False
-    margin: float = 0.01
+    margin: float = 0.012
     stay: float = 0.02
     switch_costs: float = 2e-5
     plan_every: int = 3
@@ -151,7 +151,7 @@ class Receding:
     def _asked(self, least: float, ahead: int) -> float:
         """The mean that is still to be reached, for that of the whole period to be what is asked for."""
         # Towards the end less is left that may go wrong.
-        margin = self.margin * max(min(1.0, ahead / 24), 0.3)
+        margin = self.margin * max(min(1.0, ahead / 24), 0.6)
         wanted = (least + margin) * (self._count + ahead) - self._seen
         return float(np.clip(wanted / ahead + self._short, 0.0, 1.0))
 

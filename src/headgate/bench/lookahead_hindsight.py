@@ -158,7 +158,7 @@ def plot_hindsight(measured: Measured, folder: Path) -> list[Path]:
         course.set_ylim(0, 1.05)
     axes[0][0].set_ylabel("Γ - σμ")
     axes[1][0].set_ylabel("relative throughput")
-    axes[0][0].legend(fontsize=8)
+    axes[0][0].legend(fontsize=8, loc="lower left")
     axes[1][0].legend(fontsize=8)
     figure.tight_layout()
     path = folder / "lookahead-hindsight.png"
