@@ -35,13 +35,13 @@ def check(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return importlib.import_module("check_patterns")
 
 
-def dataflow(folder: Path, threshold: int, files_per_batch: int | None = None) -> Dataflow:
+def dataflow(folder: Path, files_per_batch: int | None = None, **options: int) -> Dataflow:
     document = yaml.safe_load((HERE / "patterns.yaml").read_text())
     tasks = {task["id"]: task for task in document["tasks"] if task["id"] != "clock"}
     some = {} if files_per_batch is None else {"files_per_batch": files_per_batch}
     for name in ("entering", "leaving"):
         tasks[name] = {"id": name, **files(folder / name, columns=COLUMNS, **some)}
-    tasks["detector"]["config"]["options"]["threshold"] = threshold
+    tasks["detector"]["config"]["options"] |= options
     tasks["report"].update(type="write_memory", config={"name": "report"})
     text = json.dumps({**document, "tasks": list(tasks.values())})
     return parse(text.replace("frequent_patterns.", "examples.patterns.frequent_patterns."), "json").dataflow
@@ -73,7 +73,7 @@ def test_the_report_is_what_a_miner_finds(
     window, threshold, step, count = 50, 3, 45, 90
     for name in ("entering", "leaving"):
         (tmp_path / name).mkdir()
-    engine.submit(dataflow(tmp_path, threshold))
+    engine.submit(dataflow(tmp_path, threshold=threshold))
     for first in range(0, count, step):
         put_transactions(check, tmp_path, window, range(first, first + step))
         engine.wait_until_idle()  # the loop has drained, so the answer is complete
@@ -94,7 +94,8 @@ def test_a_longer_stream_in_many_micro_batches(engine: Engine, tmp_path: Path, c
     """The window and the threshold of the example; a micro-batch of each source has transactions of its own."""
     for first in range(0, 1_200, 60):
         put_transactions(check, tmp_path, check.WINDOW, range(first, first + 60))
-    engine.submit(dataflow(tmp_path, check.THRESHOLD, files_per_batch=3))
+    # All of it is there at once, so what leads back may come after the last transaction: the horizon must be as long.
+    engine.submit(dataflow(tmp_path, files_per_batch=3, horizon=1_200))
     engine.wait_until_idle()
     assert check.wrong_at(reported(engine), range(0, 1_200, 10), check.WINDOW, check.THRESHOLD) == []
     # What was planted in a phase is found while the window holds little else.
