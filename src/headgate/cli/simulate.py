@@ -36,8 +36,8 @@ def simulate(
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            help="static, static-peak, threshold, ce, sh, ga, exact, ds2, flink, cpu, lookahead, caf, waaf, wpa, wpo "
-            "or wpp; several are compared."
+            help="static, static-peak, threshold, ce, sh, ga, exact, ds2, flink, cpu, lookahead, lookahead-plain, caf, "
+            "waaf, wpa, wpo or wpp; several are compared."
         ),
     ] = None,
     rate: Annotated[

@@ -71,6 +71,10 @@ CORES: Mapping[str, tuple[Callable[[Ahead, Simulator, int], Core], str]] = {
         lambda ahead, simulator, row: LookAhead(ahead.sight(simulator, row)),
         "PLAN-AHEAD's Alg. 1: plans for where throughput will leave its band",
     ),
+    "lookahead-plain": (
+        lambda ahead, simulator, row: LookAhead(ahead.sight(simulator, row), plain=True),
+        "Alg. 1 as the paper prints it",
+    ),
     "caf": (lambda *_: Averaged("caf", Present()), "ce on what was observed last (PLAN-AHEAD's averaging models)"),
     "waaf": (lambda *_: Averaged("waaf", Recent()), "ce on the mean of the last six intervals"),
     "wpa": (_averaged("wpa"), "ce on the mean of what is forecast"),
