@@ -17,7 +17,7 @@ from headgate.adaptation.course import Course
 from headgate.adaptation.foresight import Foresight, Machines
 from headgate.adaptation.increments import Prices
 from headgate.adaptation.lookahead import LookAhead, crossover, plan
-from headgate.adaptation.outlook import Outlook, Present
+from headgate.adaptation.outlook import Outlook, Present, Sight
 from headgate.adaptation.placing import Placing
 from headgate.adaptation.reactive import Core, Reactive
 from headgate.adaptation.renewal import renew, use_spare
@@ -155,7 +155,12 @@ def _copy(now: Situation) -> Situation:
 @settings(max_examples=60, deadline=None)
 def test_one_step_ahead_is_the_reactive_policy(given_: tuple[Situation, int], eyes: str) -> None:
     now, turn = given_
-    sight = {"forecaster": Foresight.of(1, SOURCES, Holt()), "present": Present(), "seer": Seer([1.0])}[eyes]
+    all_eyes: dict[str, Sight] = {
+        "forecaster": Foresight.of(1, SOURCES, Holt()),
+        "present": Present(),
+        "seer": Seer([1.0]),
+    }
+    sight = all_eyes[eyes]
     ahead, reactive = _copy(now), _copy(now)
     LookAhead(sight).decide(ahead, turn)
     Reactive().decide(reactive, turn)
@@ -252,7 +257,7 @@ def _steps_of_machines(course: Course) -> list[int]:
 def test_plans_that_were_not_enacted_cost_nothing_when_they_are_replaced() -> None:
     now = _situation(_enough(20.0, 0.82), 20.0)
     before = now.placed.copy()
-    policy = LookAhead(Seer([1.0, 1.0, 1.0, 3.0, 3.0, 3.0, 3.0, 3.0]), frugal=False)
+    policy = LookAhead(Seer([1.0, 1.0, 1.0, 3.0, 3.0, 3.0, 3.0, 3.0]), plain=True)
     policy.decide(now, 1)
     assert "planned for later" in now.because[0]
     policy.sight = Seer([1.0] * 8)
@@ -343,7 +348,7 @@ def test_averaging_models_feed_the_reactive_policy() -> None:
                 return told
 
         Averaged(model, Told(), core).decide(now, 1)
-        assert core.seen == [(pytest.approx(rate), pytest.approx(speed))]
+        assert core.seen[0] == pytest.approx((rate, speed))
 
 
 def test_waaf_is_the_mean_of_what_was_seen_lately() -> None:

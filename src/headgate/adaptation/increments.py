@@ -31,10 +31,14 @@ class Prices:
     """What a core of it costs for a billing period."""
 
     period_h: float
+    least_h: float
+    """Hours for which value counts at least."""
+
     tasks: int
 
     @classmethod
-    def of(cls, course: Course) -> Prices:
+    def of(cls, course: Course, plain: bool = False) -> Prices:
+        """As a course's cloud and service level have it; plain is the paper, with value for the interval alone."""
         level, shape = course.now.level, course.shape
         best, worst = level.break_even_at_best_per_h, level.break_even_at_worst_per_h
         sigma = 0.0
@@ -48,7 +52,14 @@ class Prices:
             key=lambda each: (classes[each].price_per_power_h, -classes[each].core_power, classes[each].cores),
         )
         period_h = course.now.cloud.billing.period_s / 3_600
-        return cls(sigma, kind, float(course.price[kind]) / classes[kind].cores, period_h, shape.tasks)
+        return cls(
+            sigma,
+            kind,
+            float(course.price[kind]) / classes[kind].cores,
+            period_h,
+            0.0 if plain else period_h,
+            shape.tasks,
+        )
 
     def value(self, gamma: float, hours: float) -> float:
         """Of one task's alternates, for some time."""
@@ -74,7 +85,7 @@ def better_way(course: Course, task: int) -> int:
 
 def _rest_h(course: Course, prices: Prices, step: int) -> float:
     """The rest of the interval, and a billing period at least: a machine is paid for no less, whoever needs it then."""
-    return max((course.steps - step) * course.step_s / 3_600, prices.period_h)
+    return max((course.steps - step) * course.step_s / 3_600, prices.least_h)
 
 
 def scale_up(course: Course, prices: Prices, step: int) -> bool:
@@ -96,7 +107,7 @@ def scale_up(course: Course, prices: Prices, step: int) -> bool:
         relief = float(shape.cost_s[task, course.active[task]] - shape.cost_s[task, way]) * offered
         cores = relief / (course.now.cloud.classes[prices.kind].core_power * course.usual)
         bought = max(cores - float(free.sum()), 0.0)
-        periods = hours / prices.period_h
+        periods = max(hours / prices.period_h, 1.0)
         lost = prices.value(float(shape.value[task, course.active[task]] - shape.value[task, way]), hours)
         if lost < prices.money(bought * prices.per_core * periods):
             course.switch(step, task, way)

@@ -60,13 +60,16 @@ class LookAhead:
     sight: Sight
     reactive: Core = field(default_factory=Reactive)
     margin: float = 0.005
-    frugal: bool = True
-    """Whether machines are paid anew only if they are worth it, and spare cores go to better alternates."""
+    plain: bool = False
+    """Whether it is Alg. 1 as printed: value counts for the interval alone, and paid hours are let run out."""
 
-    name: str = "lookahead"
     _blind: bool = False
     _owed: float = 0.0
     """Throughput that was missed so far, in steps of it; below 0 if there was more than asked for."""
+
+    @property
+    def name(self) -> str:
+        return "lookahead-plain" if self.plain else "lookahead"
 
     def decide(self, now: Situation, turn: int) -> None:
         outlook = self.sight.look(now)
@@ -82,8 +85,8 @@ class LookAhead:
             return
         low, high = self._band(now)
         course = Course(now, outlook)
-        prices = Prices.of(course)
-        if self.frugal:
+        prices = Prices.of(course, self.plain)
+        if not self.plain:
             renew(course, prices, low)
             use_spare(course, low)
         ahead = course.omegas().copy()

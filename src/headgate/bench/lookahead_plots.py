@@ -14,6 +14,7 @@ __all__ = ["plot"]
 
 COLOURS = {
     "lookahead": "#12466b",
+    "lookahead-plain": "#7aa6c8",
     "caf": "#c2410c",
     "waaf": "#a16207",
     "wpa": "#4d7c0f",
@@ -43,7 +44,7 @@ def plot(measured: Measured, folder: Path) -> list[Path]:
 
 
 def _mean(rows: Sequence[Any], measure: str, **like: Any) -> float:
-    return mean(row[measure] for row in rows if all(row[key] == value for key, value in like.items()))
+    return mean(float(row[measure]) for row in rows if all(row[key] == value for key, value in like.items()))
 
 
 def _values(rows: Sequence[Any], key: str) -> list[Any]:
@@ -79,7 +80,10 @@ def _horizon(rows: Any, path: Path) -> Path:
         axes.set_title(label, loc="left", fontsize=10)
         axes.set_xlabel("prediction interval (min)", fontsize=9)
     panels[0].axhline(0.8, color="#475569", linestyle=":", linewidth=1)
-    panels[0].legend(frameon=False, fontsize=8, ncols=2)
+    handles, names = panels[0].get_legend_handles_labels()
+    panels[1].legend(
+        handles, names, frameon=False, fontsize=8, ncols=len(names), loc="upper center", bbox_to_anchor=(0.5, 1.25)
+    )
     return _finish(figure, path)
 
 
@@ -102,15 +106,19 @@ def _bias(rows: Any, path: Path) -> Path:
     from matplotlib import pyplot
 
     biases, errors = sorted(_values(rows, "bias"), key=abs), _values(rows, "error")
-    figure, panels = pyplot.subplots(1, len(biases), figsize=(12, 3.8), sharey=True, squeeze=False)
-    for axes, bias in zip(panels[0], biases, strict=True):
-        for policy in dict.fromkeys(row["policy"] for row in rows):
-            values = [_mean(rows, "profit", policy=policy, bias=bias, error=each) for each in errors]
-            wide = 2.2 if policy == "lookahead" else 1.3
-            axes.plot(
-                [100 * each for each in errors], values, marker=".", color=COLOURS[policy], linewidth=wide, label=policy
-            )
-        axes.set_title(f"profit Γ - σμ, bias {bias:+.0%}", loc="left", fontsize=10)
+    figure, panels = pyplot.subplots(2, len(biases), figsize=(12, 6), sharex=True, sharey="row", squeeze=False)
+    labels = {"profit": "profit Γ - σμ", "omega": "relative throughput Ω"}
+    for line, (measure, label) in zip(panels, labels.items(), strict=True):
+        for axes, bias in zip(line, biases, strict=True):
+            for policy in dict.fromkeys(row["policy"] for row in rows):
+                values = [_mean(rows, measure, policy=policy, bias=bias, error=each) for each in errors]
+                wide = 2.2 if policy == "lookahead" else 1.3
+                at = [100 * each for each in errors]
+                axes.plot(at, values, marker=".", color=COLOURS[policy], linewidth=wide, label=policy)
+            axes.set_title(f"{label}, bias {bias:+.0%}", loc="left", fontsize=10)
+            axes.set_xticks(at)
+    for axes in panels[1]:
+        axes.axhline(0.8, color="#475569", linestyle=":", linewidth=1)
         axes.set_xlabel("error (%)", fontsize=9)
     panels[0][0].legend(frameon=False, fontsize=8)
     return _finish(figure, path)

@@ -38,7 +38,8 @@ def simulate(
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            help="static, static-peak, threshold, ce, sh, ga, exact, ds2, flink, cpu, lookahead, receding, caf, "
+            help="static, static-peak, threshold, ce, sh, ga, exact, ds2, flink, cpu, lookahead, lookahead-plain, "
+            "receding, caf, "
             "waaf, wpa, wpo or wpp; several are compared."
         ),
     ] = None,

@@ -73,6 +73,10 @@ CORES: Mapping[str, tuple[Callable[[Ahead, Simulator, int], Core], str]] = {
         lambda ahead, simulator, row: LookAhead(ahead.sight(simulator, row)),
         "PLAN-AHEAD's Alg. 1: plans for where throughput will leave its band",
     ),
+    "lookahead-plain": (
+        lambda ahead, simulator, row: LookAhead(ahead.sight(simulator, row), plain=True),
+        "Alg. 1 as the paper prints it",
+    ),
     "receding": (receding_core, "a program over what is forecast for the rest of the period, one step of it done"),
     "caf": (lambda *_: Averaged("caf", Present()), "ce on what was observed last (PLAN-AHEAD's averaging models)"),
     "waaf": (lambda *_: Averaged("waaf", Recent()), "ce on the mean of the last six intervals"),
