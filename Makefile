@@ -23,7 +23,7 @@ demo: setup  ## run the demonstration
 
 test: setup  ## run the fast and the Spark tests (ARGS="-k name" and the like are passed on to pytest)
 	@$(BIN)/python -m pytest -q -n auto -m "not spark and not slow" $(ARGS) || $(NONE_CHOSEN)
-	@$(WITH_JAVA) $(BIN)/python -m pytest -q -n 2 --dist loadgroup -m "spark and not slow" $(ARGS) || $(NONE_CHOSEN)
+	@$(WITH_JAVA) $(BIN)/python -m pytest -q -m "spark and not slow" $(ARGS) || $(NONE_CHOSEN)
 
 test-fast: packages  ## run the tests that need no Java
 	@$(BIN)/python -m pytest -q -n auto -m "not spark and not slow" $(ARGS)

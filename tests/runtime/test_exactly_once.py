@@ -50,16 +50,15 @@ AIMS = (
 
 @pytest.mark.spark
 @pytest.mark.timeout(600)
-def test_three_kills(tmp_path: Path) -> None:
+def test_two_kills(tmp_path: Path) -> None:
     with rig_in(tmp_path, seed=1) as rig:
         rig.killed_at_random()
         (rig.folder / "out" / "late").unlink()
         assert rig.killed_at("after commit 3"), rig.log()
-        assert rig.killed_at("after deliver 5"), rig.log()
         rig.finish()
         found = compare(rig)
     print(found)
-    assert found["kills"] == 3
+    assert found["kills"] == 2
     assert found["of them committed"] >= 1
 
 
