@@ -51,14 +51,14 @@ def _values(rows: Sequence[Any], key: str) -> list[Any]:
     return sorted({row[key] for row in rows})
 
 
-def _finish(figure: Any, path: Path) -> Path:
+def _finish(figure: Any, path: Path, top: float = 1.0) -> Path:
     from matplotlib import pyplot
 
     for axes in figure.axes:
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(True, alpha=0.25)
         axes.tick_params(labelsize=8)
-    figure.tight_layout()
+    figure.tight_layout(rect=(0, 0, 1, top))
     figure.savefig(path, dpi=110)
     pyplot.close(figure)
     return path
@@ -81,10 +81,8 @@ def _horizon(rows: Any, path: Path) -> Path:
         axes.set_xlabel("prediction interval (min)", fontsize=9)
     panels[0].axhline(0.8, color="#475569", linestyle=":", linewidth=1)
     handles, names = panels[0].get_legend_handles_labels()
-    panels[1].legend(
-        handles, names, frameon=False, fontsize=8, ncols=len(names), loc="upper center", bbox_to_anchor=(0.5, 1.25)
-    )
-    return _finish(figure, path)
+    figure.legend(handles, names, frameon=False, fontsize=8, ncols=len(names), loc="upper center")
+    return _finish(figure, path, top=0.94)
 
 
 def _error(rows: Any, path: Path) -> Path:
