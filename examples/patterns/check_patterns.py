@@ -3,8 +3,8 @@
     .venv/bin/python examples/patterns/check_patterns.py out/patterns
 
 The miner knows nothing of changes or of loops: it grows patterns item by item, with the transactions that have them as
-the bits of a number, and keeps those that have no frequent pattern above them. A stream that is stopped in its course leaves
-rows on their way, so the last transactions are left out. Exit status 1 if anything differs.
+the bits of a number, and keeps those that have no frequent pattern above them. A stream that is stopped in its course
+leaves rows on their way, so the last transactions are left out. Exit status 1 if anything differs.
 """
 
 from __future__ import annotations
