@@ -95,7 +95,7 @@ def test_a_longer_stream_in_many_micro_batches(engine: Engine, tmp_path: Path, c
     for first in range(0, 1_200, 60):
         put_transactions(check, tmp_path, check.WINDOW, range(first, first + 60))
     # All of it is there at once, so what leads back may come after the last transaction: the horizon must be as long.
-    engine.submit(dataflow(tmp_path, files_per_batch=3, horizon=1_200))
+    engine.submit(dataflow(tmp_path, files_per_batch=3, horizon=2_400))
     engine.wait_until_idle()
     assert check.wrong_at(reported(engine), range(0, 1_200, 10), check.WINDOW, check.THRESHOLD) == []
     # What was planted in a phase is found while the window holds little else.
