@@ -15,7 +15,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,7 @@ __all__ = [
     "Hosted",
     "Hosting",
     "Results",
+    "Values",
     "groups_for",
     "host",
     "hosted_schema",
@@ -58,6 +59,9 @@ did raise; the latter two are null if there are none."""
 
 PACKED = StructType().add(SNAPSHOT, IntegerType()).add(PACK, BinaryType())
 """What a host puts out: packs of rows, each of one snapshot."""
+
+MANY = 32
+"""From so many rows of a key on, a task that can does them at once."""
 
 KEYS = 1_000
 """Keys whose state is fetched and put back together."""
@@ -208,15 +212,14 @@ class _Host(StatefulProcessor):
         places = np.argsort(codes, kind="stable")
         ends = np.cumsum(np.bincount(codes, minlength=len(texts))).tolist()
         batch = batch.take(pa.array(places))
-        columns = [batch.column(at).to_pylist() for at in does.columns]
+        values = Values([batch.column(at) for at in does.columns], len(batch))
         results = Results(len(does.tasks))
         for first in range(0, len(texts), KEYS):
             put = []
             some = texts[first : first + KEYS]
             for at, (text, stored) in enumerate(zip(some, self.state.get(some), strict=True), start=first):
                 begin = ends[at - 1] if at else 0
-                mine = [column[begin : ends[at]] for column in columns]
-                put.append((text, stepped(stored, mine, ends[at] - begin, does.tasks, results)))
+                put.append((text, stepped(stored, values, (begin, ends[at]), does.tasks, results)))
             self.state.put(put)
         kept = [(n, c) for n, c in zip(self.names, batch.columns, strict=True) if n != ORDER]
         return pa.RecordBatch.from_arrays(
@@ -295,34 +298,43 @@ class Results:
         )
 
 
+class Values:
+    """The columns that tasks ask for, as Arrow has them, and as Python's once somebody needs them so."""
+
+    def __init__(self, columns: Sequence[pa.Array], rows: int) -> None:
+        self.columns = columns
+        self._rows = rows
+
+    @cached_property
+    def rows(self) -> list[tuple[Any, ...]]:
+        return list(zip(*(column.to_pylist() for column in self.columns), strict=True)) or [()] * self._rows
+
+
 def stepped(
-    stored: bytes | None, columns: Sequence[list[Any]], count: int, tasks: Sequence[Hosted], results: Results
+    stored: bytes | None, values: Values, span: tuple[int, int], tasks: Sequence[Hosted], results: Results
 ) -> bytes:
-    """What is remembered of a key after its rows, whose values are in columns; what tasks tell of them is added."""
+    """What is remembered of a key after its rows, which are in a span; what tasks tell of them is added."""
     lives: dict[str, dict[str, Any]] = pickle.loads(stored) if stored is not None else {}
     # What tasks remembered that are gone is forgotten; an alternate that rests keeps what it knows.
     lives = {task.life: lives.get(task.life, {}) for task in tasks}
-    rows: list[Any] | None = None
+    begin, end = span
     for slot, task in enumerate(tasks):
         entries = lives[task.life]
-        found: list[float | str | None] | None = None
-        if task.bulk is not None:
+        state = entries.get(task.alternate)
+        found: list[float | str | None] = []
+        if task.bulk is not None and end - begin >= MANY:
             try:
-                entries[task.alternate], found = task.bulk(entries.get(task.alternate), columns, count)
+                state, found = task.bulk(state, [column.slice(begin, end - begin) for column in values.columns])
             except Exception:  # the row that it raises for is found one by one
-                found = None
-        if found is None:
-            if rows is None:
-                rows = list(zip(*columns, strict=True)) if columns else [()] * count
-            found = []
-            state = entries.get(task.alternate)
-            for at, row in enumerate(rows):
+                found = []
+        if not found:
+            for at, row in enumerate(values.rows[begin:end]):
                 try:
                     state, result = task.step(state, row)
                 except Exception as error:
                     results.errors[results.rows + at, slot], result = told_of(error), None
                 found.append(result)
-            entries[task.alternate] = state
+        entries[task.alternate] = state
         results.add(slot, found)
-    results.rows += count
+    results.rows += end - begin
     return pickle.dumps(lives, 5)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from headgate.model.task_type import TaskConfig
 from headgate.tasks.rowwise import RowWise, quoted
 from headgate.tasks.stateful import Count, Dedup, Difference, Kalman, KeyedConfig, MovingAverage
@@ -19,8 +21,8 @@ Step = Callable[[Any, Sequence[Any]], tuple[Any, float | str | None]]
 """From the state of a key (``None`` at first) and a row to the new state and the result: nothing, a number, or a text,
 which is JSON unless the result is to be a string."""
 
-Bulk = Callable[[Any, Sequence[list[Any]], int], tuple[Any, list[float | str | None]]]
-"""The same for so many rows of a key at once, whose values are in columns; what it was given, it must not change."""
+Bulk = Callable[[Any, Sequence[pa.Array]], tuple[Any, list[float | str | None]]]
+"""The same for many rows of a key at once, whose values are in columns; it must not change the state that it is given."""
 
 
 def _count(options: Count, index: Callable[[str], int]) -> Step:
