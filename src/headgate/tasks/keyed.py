@@ -22,7 +22,7 @@ Step = Callable[[Any, Sequence[Any]], tuple[Any, float | str | None]]
 which is JSON unless the result is to be a string."""
 
 Bulk = Callable[[Any, Sequence[pa.Array]], tuple[Any, list[float | str | None]]]
-"""The same for many rows of a key at once, whose values are in columns; it must not change the state that it is given."""
+"""The same for many rows of a key at once, whose values are in columns; the state that it gets must stay as it is."""
 
 
 def _count(options: Count, index: Callable[[str], int]) -> Step:
