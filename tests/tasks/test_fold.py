@@ -5,12 +5,13 @@ from __future__ import annotations
 import pickle
 from typing import Any, Literal
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.errors import InputError
-from headgate.runtime.host import Results, hosting, stepped
+from headgate.runtime.host import Results, Values, hosting, stepped
 from headgate.tasks.keyed import check_keyed, row_with_result, step_of
 from headgate.tasks.user_defined import Fold
 
@@ -63,7 +64,8 @@ def told(batches: list[list[Any]], options: Fold) -> tuple[list[float | None], d
     does = hosting([("life", "way", options)], ["k", "v"])
     stored, results = None, Results(1)
     for batch in batches:
-        stored = stepped(stored, [batch], len(batch), does.tasks, results)
+        values = Values([pa.array(batch, pa.float64())], len(batch))
+        stored = stepped(stored, values, (0, len(batch)), does.tasks, results)
     remembered = pickle.loads(stored)["life"].get("way") if stored else None
     return results.numbers[0], {row: text for (row, _), text in results.errors.items()}, remembered
 

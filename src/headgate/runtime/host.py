@@ -15,7 +15,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,8 @@ from headgate.runtime.pipelined import PipelinedMap
 from headgate.runtime.state import read_json
 from headgate.runtime.worker import settle
 from headgate.tasks.guard import told_of
-from headgate.tasks.keyed import BULK, KEYED, Bulk, Step
+from headgate.tasks.keyed import BULK, KEYED, Bulk, Folding, Step, fold_of
+from headgate.tasks.user_defined import Fold
 
 __all__ = [
     "ERRORS",
@@ -42,6 +43,7 @@ __all__ = [
     "Hosted",
     "Hosting",
     "Results",
+    "Values",
     "groups_for",
     "host",
     "hosted_schema",
@@ -58,6 +60,9 @@ did raise; the latter two are null if there are none."""
 
 PACKED = StructType().add(SNAPSHOT, IntegerType()).add(PACK, BinaryType())
 """What a host puts out: packs of rows, each of one snapshot."""
+
+MANY = 32
+"""From so many rows of a key on, a task that can does them at once."""
 
 KEYS = 1_000
 """Keys whose state is fetched and put back together."""
@@ -124,6 +129,7 @@ class Hosted:
     alternate: str
     step: Step
     bulk: Bulk | None = None
+    fold: Folding | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +158,8 @@ def hosting(tasks: Sequence[tuple[str, str, Any]], names: Sequence[str]) -> Host
     for life, alternate, options in tasks:
         bulk = BULK.get(type(options))
         step = KEYED[type(options)](options, index)
-        made.append(Hosted(life, alternate, step, None if bulk is None else bulk(options, index)))
+        fold = fold_of(options, index) if isinstance(options, Fold) else None
+        made.append(Hosted(life, alternate, step, None if bulk is None else bulk(options, index), fold))
     return Hosting(tuple(made), tuple(asked))
 
 
@@ -208,15 +215,14 @@ class _Host(StatefulProcessor):
         places = np.argsort(codes, kind="stable")
         ends = np.cumsum(np.bincount(codes, minlength=len(texts))).tolist()
         batch = batch.take(pa.array(places))
-        columns = [batch.column(at).to_pylist() for at in does.columns]
+        values = Values([batch.column(at) for at in does.columns], len(batch))
         results = Results(len(does.tasks))
         for first in range(0, len(texts), KEYS):
             put = []
             some = texts[first : first + KEYS]
             for at, (text, stored) in enumerate(zip(some, self.state.get(some), strict=True), start=first):
                 begin = ends[at - 1] if at else 0
-                mine = [column[begin : ends[at]] for column in columns]
-                put.append((text, stepped(stored, mine, ends[at] - begin, does.tasks, results)))
+                put.append((text, stepped(stored, values, (begin, ends[at]), does.tasks, results)))
             self.state.put(put)
         kept = [(n, c) for n, c in zip(self.names, batch.columns, strict=True) if n != ORDER]
         return pa.RecordBatch.from_arrays(
@@ -295,6 +301,18 @@ class Results:
         )
 
 
+class Values:
+    """The columns that tasks ask for, as Arrow has them, and as Python's once somebody needs them so."""
+
+    def __init__(self, columns: Sequence[pa.Array], rows: int) -> None:
+        self.columns = columns
+        self._rows = rows
+
+    @cached_property
+    def rows(self) -> list[tuple[Any, ...]]:
+        return list(zip(*(column.to_pylist() for column in self.columns), strict=True)) or [()] * self._rows
+
+
 @dataclass(frozen=True, slots=True)
 class _Errors:
     """Where what a task raises for some rows is noted."""
@@ -308,48 +326,52 @@ class _Errors:
 
 
 def _halved(
-    bulk: Bulk, kept: bytes, columns: Sequence[list[Any]], count: int, errors: _Errors
+    fold: Folding, kept: bytes, rows: Sequence[Sequence[Any]], errors: _Errors
 ) -> tuple[bytes, list[float | str | None]]:
     """What a task tells of rows, some of which it raises for: found by halving, since what it remembers may be large.
 
     Of a row that it raises for nothing is remembered.
     """
     try:
-        state, found = bulk(pickle.loads(kept), columns, count)
+        state, found = fold(pickle.loads(kept), rows)
         return pickle.dumps(state, 5), found
     except Exception as error:
-        if count == 1:
+        if len(rows) == 1:
             errors.errors[errors.first, errors.slot] = told_of(error)
             return kept, [None]
-    half = count // 2
-    kept, first = _halved(bulk, kept, [column[:half] for column in columns], half, errors)
-    kept, second = _halved(bulk, kept, [column[half:] for column in columns], count - half, errors.behind(half))
+    half = len(rows) // 2
+    kept, first = _halved(fold, kept, rows[:half], errors)
+    kept, second = _halved(fold, kept, rows[half:], errors.behind(half))
     return kept, [*first, *second]
 
 
 def stepped(
-    stored: bytes | None, columns: Sequence[list[Any]], count: int, tasks: Sequence[Hosted], results: Results
+    stored: bytes | None, values: Values, span: tuple[int, int], tasks: Sequence[Hosted], results: Results
 ) -> bytes:
-    """What is remembered of a key after its rows, whose values are in columns; what tasks tell of them is added."""
+    """What is remembered of a key after its rows, which are in a span; what tasks tell of them is added."""
     lives: dict[str, dict[str, Any]] = pickle.loads(stored) if stored is not None else {}
     # What tasks remembered that are gone is forgotten; an alternate that rests keeps what it knows.
     lives = {task.life: lives.get(task.life, {}) for task in tasks}
-    rows: list[Any] | None = None
+    begin, end = span
     for slot, task in enumerate(tasks):
         entries = lives[task.life]
         state = entries.get(task.alternate)
-        if task.bulk is not None:
+        found: list[float | str | None] = []
+        if task.fold is not None:
             try:
-                state, found = task.bulk(state, columns, count)
+                state, found = task.fold(state, values.rows[begin:end])
             except Exception:  # it may have changed what it was given
                 before = {} if stored is None else pickle.loads(stored).get(task.life, {})
-                kept = pickle.dumps(before.get(task.alternate), 5)
-                kept, found = _halved(task.bulk, kept, columns, count, _Errors(results.errors, results.rows, slot))
+                kept, errors = pickle.dumps(before.get(task.alternate), 5), _Errors(results.errors, results.rows, slot)
+                kept, found = _halved(task.fold, kept, values.rows[begin:end], errors)
                 state = pickle.loads(kept)
-        else:
-            rows = list(zip(*columns, strict=True)) if rows is None and columns else rows or [()] * count
-            found = []
-            for at, row in enumerate(rows):
+        elif task.bulk is not None and end - begin >= MANY:
+            try:
+                state, found = task.bulk(state, [column.slice(begin, end - begin) for column in values.columns])
+            except Exception:  # the row that it raises for is found one by one
+                found = []
+        if not found:
+            for at, row in enumerate(values.rows[begin:end]):
                 try:
                     state, result = task.step(state, row)
                 except Exception as error:
@@ -357,5 +379,5 @@ def stepped(
                 found.append(result)
         entries[task.alternate] = state
         results.add(slot, found)
-    results.rows += count
+    results.rows += end - begin
     return pickle.dumps(lives, 5)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from headgate.model.task_type import TaskConfig
 from headgate.tasks.functions import load_function
 from headgate.tasks.rowwise import RowWise, quoted
@@ -15,7 +17,18 @@ from headgate.tasks.training import TrainConfig
 from headgate.tasks.training_steps import TRAINING, check_training
 from headgate.tasks.user_defined import Fold
 
-__all__ = ["BULK", "KEYED", "Bulk", "Step", "check_keyed", "fold_many", "row_with_result", "step_of", "with_function"]
+__all__ = [
+    "BULK",
+    "KEYED",
+    "Bulk",
+    "Folding",
+    "Step",
+    "check_keyed",
+    "fold_of",
+    "folding",
+    "row_with_result",
+    "step_of",
+]
 
 NUMBERS = ("double", "bigint")
 """Types of results that the host passes on as numbers; others it passes on as texts."""
@@ -27,8 +40,11 @@ Step = Callable[[Any, Sequence[Any]], tuple[Any, float | str | None]]
 """From the state of a key (``None`` at first) and a row to the new state and the result: nothing, a number, or a text,
 which is JSON unless the result is to be a string."""
 
-Bulk = Callable[[Any, Sequence[list[Any]], int], tuple[Any, list[float | str | None]]]
-"""The same for so many rows of a key at once, whose values are in columns."""
+Bulk = Callable[[Any, Sequence[pa.Array]], tuple[Any, list[float | str | None]]]
+"""The same for many rows of a key at once, whose values are in columns; the state that it gets must stay as it is."""
+
+Folding = Callable[[Any, Sequence[Sequence[Any]]], tuple[Any, list[float | str | None]]]
+"""The same for some rows of a key by a function of the dataflow's author, who may change the state that he gets."""
 
 
 def _count(options: Count, index: Callable[[str], int]) -> Step:
@@ -126,27 +142,27 @@ def _dedup(options: Dedup, index: Callable[[str], int]) -> Step:
 
 
 def _fold(options: Fold, index: Callable[[str], int]) -> Step:
-    many = fold_many(options, index)
+    fold = fold_of(options, index)
 
     def step(state: Any, row: Sequence[Any]) -> tuple[Any, float | str | None]:
-        state, (result,) = many(state, [[value] for value in row], 1)
+        state, (result,) = fold(state, [row])
         return state, result
 
     return step
 
 
-def fold_many(options: Fold, index: Callable[[str], int]) -> Bulk:
-    """Fold a function over the rows of a key: one by one, or as it wants them, all at once.
+def fold_of(options: Fold, index: Callable[[str], int]) -> Folding:
+    """How the function that a task names folds rows."""
+    return folding(options, load_function(options.function), [index(name) for name in options.takes])
+
+
+def folding(options: Fold, function: Callable[..., tuple[Any, Any]], places: Sequence[int]) -> Folding:
+    """How a function folds rows, one by one or all at once; the columns that it takes are at these places.
 
     >>> options = Fold(function="m.f", key=("k",), takes=("v",), columns="n bigint")
-    >>> with_function(options, lambda state, row: ((state or 0) + row["v"], {"n": state}), [0])(1, [[5, 7]], 2)
+    >>> folding(options, lambda state, row: ((state or 0) + row["v"], {"n": state}), [0])(1, [(5,), (7,)])
     (13, [1.0, 6.0])
     """
-    return with_function(options, load_function(options.function), [index(name) for name in options.takes])
-
-
-def with_function(options: Fold, function: Callable[..., tuple[Any, Any]], places: Sequence[int]) -> Bulk:
-    """The same with a function that is there, over columns at these places."""
     keywords, names = dict(options.options), options.takes
     (only, kind), *others = options.added().items()
 
@@ -160,19 +176,19 @@ def with_function(options: Fold, function: Callable[..., tuple[Any, Any]], place
             return None if value is None else float(value)
         return as_json(value) if kind.startswith(NESTED) else str(value)
 
-    def one_by_one(state: Any, columns: Sequence[list[Any]], count: int) -> tuple[Any, list[float | str | None]]:
-        del count
+    def one_by_one(state: Any, rows: Sequence[Sequence[Any]]) -> tuple[Any, list[float | str | None]]:
         results = []
-        for values in zip(*(columns[at] for at in places), strict=True):
-            state, made = function(state, dict(zip(names, values, strict=True)), **keywords)
+        for row in rows:
+            state, made = function(state, {n: row[at] for n, at in zip(names, places, strict=True)}, **keywords)
             results.append(told(made))
         return state, results
 
-    def all_at_once(state: Any, columns: Sequence[list[Any]], count: int) -> tuple[Any, list[float | str | None]]:
-        given = {name: columns[at] for name, at in zip(names, places, strict=True)}
+    def all_at_once(state: Any, rows: Sequence[Sequence[Any]]) -> tuple[Any, list[float | str | None]]:
+        columns = list(zip(*rows, strict=True))
+        given = {name: list(columns[at]) for name, at in zip(names, places, strict=True)}
         state, made = function(state, given, **keywords)
-        if len(made) != count:
-            raise ValueError(f"{options.function} returned {len(made)} results for {count} rows")
+        if len(made) != len(rows):
+            raise ValueError(f"{options.function} returned {len(made)} results for {len(rows)} rows")
         return state, [told(each) for each in made]
 
     return one_by_one if options.mode == "row" else all_at_once
@@ -190,7 +206,7 @@ KEYED: dict[type[TaskConfig], Callable[..., Step]] = {
     **TRAINING,
 }
 
-BULK: dict[type[TaskConfig], Callable[..., Bulk]] = {Interpolate: interpolate_many, Fold: fold_many}
+BULK: dict[type[TaskConfig], Callable[..., Bulk]] = {Interpolate: interpolate_many}
 """Of those that do many rows in less time than one by one: how."""
 
 

@@ -9,7 +9,9 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
+import numpy as np
 import orjson
+import pyarrow as pa
 
 from headgate.tasks.statistics import (
     Accumulate,
@@ -91,34 +93,35 @@ def interpolate(options: Interpolate, index: Index) -> Step:
 
 def interpolate_many(
     options: Interpolate, index: Index
-) -> Callable[[Any, Sequence[list[Any]], int], tuple[Any, list[float | str | None]]]:
+) -> Callable[[Any, Sequence[pa.Array]], tuple[Any, list[float | str | None]]]:
     """The step of an interpolate task over many rows of a key: only where something is missing there is much to do.
 
     >>> many = interpolate_many(Interpolate(key=("k",), columns=("v",), size=2), ["v"].index)
-    >>> many(((1.0, 2.0),), [[None, 4.0, None]], 3)
+    >>> many(((1.0, 2.0),), [pa.array([None, 4.0, None])])
     (((2.0, 4.0),), [1.5, None, 3.0])
     """
     places = [index(name) for name in options.columns]
     names, size = options.columns, options.size
 
-    def many(state: Any, columns: Sequence[list[Any]], count: int) -> tuple[Any, list[float | str | None]]:
+    def many(state: Any, columns: Sequence[pa.Array]) -> tuple[Any, list[float | str | None]]:
         last = state or tuple(() for _ in places)
         kept = []
         filled: dict[int, dict[str, float]] = {}
         for at, name, values in zip(places, names, last, strict=True):
             column = columns[at]
-            known = list(values)
-            if None in column:
-                for row, value in enumerate(column):
-                    if value is not None:
-                        known.append(value)
-                    elif known:
-                        window = [float(one) for one in known[-size:]]
+            known = column
+            if column.null_count:
+                known = column.drop_null()
+                missing = np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))
+                numbers = [*values, *known.to_pylist()]
+                for nth, row in enumerate(missing.tolist()):
+                    come = len(values) + row - nth
+                    window = [float(one) for one in numbers[max(come - size, 0) : come]]
+                    if window:
                         filled.setdefault(row, {})[name] = sum(window) / len(window)
-            else:
-                known += column
-            kept.append(tuple(float(one) for one in known[-size:]))
-        results: list[float | str | None] = [None] * count
+            newest = known.slice(max(len(known) - size, 0)).to_pylist()
+            kept.append(tuple(float(one) for one in (*values, *newest)[-size:]))
+        results: list[float | str | None] = [None] * len(columns[places[0]])
         for row, made in filled.items():
             results[row] = made[names[0]] if len(names) == 1 else as_json(made)
         return tuple(kept), results

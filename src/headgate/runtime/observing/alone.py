@@ -15,7 +15,7 @@ from headgate.model.names import Signature
 from headgate.model.task_type import State
 from headgate.runtime.exchange import INGEST, SNAPSHOT
 from headgate.runtime.fusion import Fusion
-from headgate.runtime.host import ERRORS, RESULTS, TEXTS, Hosting, Results, hosting, places_of, stepped
+from headgate.runtime.host import ERRORS, RESULTS, TEXTS, Hosting, Results, Values, hosting, places_of, stepped
 from headgate.runtime.isolation.guard import Guards
 from headgate.runtime.packing import key_codes
 from headgate.runtime.plan import Fragment, Kind, Plan, RunningTask
@@ -150,11 +150,10 @@ class _Keyed(Alone):
             for batch in batches:
                 codes, texts = key_codes([batch.column(at) for at in key])
                 batch = batch.take(pa.array(np.argsort(codes, kind="stable")))
-                columns = [batch.column(at).to_pylist() for at in does.columns]
+                values = Values([batch.column(at) for at in does.columns], len(batch))
                 results, begin = Results(len(does.tasks)), 0
                 for text, count in zip(texts, np.bincount(codes).tolist(), strict=True):
-                    mine = [column[begin : begin + count] for column in columns]
-                    kept[text] = stepped(kept.get(text), mine, count, does.tasks, results)
+                    kept[text] = stepped(kept.get(text), values, (begin, begin + count), does.tasks, results)
                     begin += count
                 # The host hands results on with the rows, and that is part of what a task takes.
                 yield pa.RecordBatch.from_arrays(results.arrays()[:2], ["results", "texts"])
