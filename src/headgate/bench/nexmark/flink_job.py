@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+__all__ = ["ANSWERS", "QUERIES", "main"]
+
 BIDS = "(select auction, bidder, price, `at`, extra from events where event = 'bid')"
 PEOPLE = "(select id, name, city, state, `at` from events where event = 'person')"
 AUCTIONS = "(select id, seller, category, `at`, expires from events where event = 'auction')"
