@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-__all__ = ["main"]
+__all__ = ["ANSWERS", "QUERIES", "main"]
 
 BIDS = "(select auction, bidder, price, `at`, extra from events where event = 'bid')"
 PEOPLE = "(select id, name, city, state, `at` from events where event = 'person')"
