@@ -4,7 +4,8 @@ Everything is measured in one run, on one Spark:
 
 - ``sampling``: CPU of four dataflows with all measuring on (rows counted in every batch, tasks measured by themselves
   in one batch of twenty, an observation every five seconds) over their CPU with all of it off. Two engines, one of
-  each kind, take turns at the same files, a few at a time, so that what else the machine does falls on both;
+  each kind, take turns at the same files, a few at a time, so that what else the machine does falls on both, once
+  Spark is warm;
   ``sampled_share`` is the time that tasks were measured by themselves over that of batches, which may be 0.02;
 - ``cpu_error_*``: how far the profiled CPU time per row is from that of a micro-benchmark of the task alone, by kind of
   task; the micro-benchmark reads the CPU time of all processes, with and without the task, over many rows;
@@ -36,9 +37,9 @@ COLUMNS = "id bigint, k string, v double, text string"
 FILES, ROWS = 450, 4_000
 """So many files that tasks are measured by themselves a few times, within their share of the time."""
 
-WARM_FILES, AT_ONCE = 50, 20
+WARM_FILES, AT_ONCE = 70, 20
 IDLE_S = 5.0
-MICRO_ROWS, MICRO_ROUNDS = 1_000_000, 5
+MICRO_ROWS, MICRO_ROUNDS = 1_000_000, 9
 KEYS = 200
 
 Progress = Callable[[str], None]
@@ -124,6 +125,7 @@ def _cost(spark: Any, folder: Path, progress: Progress) -> tuple[dict[str, float
 
     sides = {"off": Measuring(counting=False, sample_every=None), "on": Measuring()}
     spent: dict[str, list[float]] = {side: [] for side in sides}
+    _warmed(spark, folder, progress)
     files = sorted((folder / "data").iterdir())
     with ExitStack() as ends:
         engines: dict[str, Any] = {}
@@ -158,6 +160,21 @@ def _cost(spark: Any, folder: Path, progress: Progress) -> tuple[dict[str, float
         figures = {"sampling": ratio, "sampled_share": engines["on"].profiler.share, "idle_cpu": idle}
         figures["tasks_sampled"] = float(len(engines["on"].profiler.profiles()))
     return figures, {"sampling": spent}
+
+
+def _warmed(spark: Any, folder: Path, progress: Progress) -> None:
+    """Let Spark compile what measuring tasks by themselves takes: in the life of an engine that happens once."""
+    from headgate.runtime.engine import Engine
+    from headgate.runtime.observing.measuring import Measuring
+
+    progress("tasks measured by themselves, to warm up")
+    config = {"path": str(folder / "data"), "columns": COLUMNS, "files_per_batch": 5}
+    flows = _flows({"type": "read_files", "config": config}, lambda name: _parquet(folder / "warm" / name))
+    measuring = Measuring(sample_every=2, share=2.0)
+    with Engine(folder / "warm" / "state", spark=spark, trigger_s=0.1, measuring=measuring) as engine:
+        engine.submit(*flows)
+        engine.wait_until_idle()
+        engine.aside.wait_until_idle()
 
 
 # how true it is
