@@ -56,7 +56,7 @@ def _on_spark(runs: Series, path: Path) -> Path:
     alone = runs["none"]["cpu_s"]
     bars = left.bar(names, [runs[name]["cpu_s"] / alone for name in names], color=[COLOURS[name] for name in names])
     left.bar_label(bars, fmt="%.2f", fontsize=8)
-    left.set_title("CPU for the same rows, none = 1", fontsize=10)
+    left.set_title("CPU from the first submission to the last withdrawal, none = 1", fontsize=10)
     for place, name in enumerate(names):
         for times, mark in ((runs[name]["submit_s"], "o"), (runs[name]["withdraw_s"], "x")):
             spread = [place + 0.5 * (n / max(len(times) - 1, 1) - 0.5) for n in range(len(times))]
