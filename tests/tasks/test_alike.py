@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from headgate.tasks.generated import records
 from headgate.tasks.generating import Generate
-from headgate.tasks.parsers import UNREADABLE, parse_senml
+from headgate.tasks.parsers import FEW, UNREADABLE, parse_senml
 from headgate.tasks.parsing import ParseSenml
 
 OPTIONS = ParseSenml(columns="k string, t double, h double", required=("k",), units={"t": "far"}, longest=300)
@@ -74,7 +74,7 @@ def lines(draw: st.DrawFn) -> bytes | None:
     )
 
 
-GOOD = [written([("k", f"s{n}"), ("t", f"{n}.5"), ("h", str(n))], n, False) for n in range(20)]
+GOOD = [written([("k", f"s{n}"), ("t", f"{n}.5"), ("h", str(n))], n, False) for n in range(FEW)]
 
 
 @settings(max_examples=40, deadline=None)
@@ -89,7 +89,7 @@ def test_together_as_one_by_one(some: list[bytes | None]) -> None:
 
 @pytest.mark.parametrize("first", [0, 5_000])
 def test_the_city_together_as_one_by_one(first: int) -> None:
-    some: list[bytes | None] = [*records(Generate(bad=0.05, missing=0.1), range(first, first + 200))]
+    some: list[bytes | None] = [*records(Generate(bad=0.05, missing=0.1), range(first, first + 400))]
     assert read(CITY, some) == read_alone(CITY, some)
 
 
@@ -107,7 +107,7 @@ def test_most_records_of_a_city_are_read_together(monkeypatch: pytest.MonkeyPatc
     some: list[bytes | None] = [*records(Generate(bad=0.01), range(5_000))]
     rows, bad = read(CITY, some)
     assert len(rows) + len(bad) == 5_000
-    assert sum(one_by_one) < 250
+    assert sum(one_by_one) < 600
 
 
 def test_what_cannot_be_read_raises_what_is_caught() -> None:

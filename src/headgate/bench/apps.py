@@ -29,7 +29,7 @@ from headgate.bench.peer_packages import PINNED, peer_python
 
 __all__ = ["PARTS", "run"]
 
-EVENTS = {"etl": (250_000, 1_250_000), "etl_fields": (20_000, 100_000), "stats": (200, 1_200)}
+EVENTS = {"etl": (500_000, 1_500_000), "etl_fields": (20_000, 100_000), "stats": (200, 1_200)}
 """How many events the two runs of an application are over. STATS draws a chart for every other event."""
 
 PER_FILE = {"etl": 250_000, "etl_fields": 20_000, "stats": 400}

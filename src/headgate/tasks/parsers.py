@@ -27,11 +27,11 @@ VALUES = ("v", "sv", "vs", "bv", "vb")
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, OverflowError)
 """What reading a record that is none may raise."""
 
-FRAMES, TRIES, TRIED = 8, 16, 20
+FRAMES, TRIES, TRIED = 4, 8, 20
 """How many frames are known at most, how often one is looked for, and among how many records."""
 
-WORTH = 100
-"""A further frame is looked for while more than one record in so many fits none."""
+FEW = 256
+"""Fewer records than this are sooner read one by one than looked at together."""
 
 Places = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -73,11 +73,13 @@ class _Senml:
 
     def read(self, texts: pa.Array) -> tuple[list[tuple[str, pa.Array]], Bad]:
         """The columns of some texts, and which of them are bad."""
+        if len(texts) < FEW:
+            return self._one_by_one(texts)
         marked, left = Marked(texts, self.options.longest), np.arange(len(texts))
         places: list[Places] = []
         parts: list[list[pa.Array]] = []
         known = 0
-        while known < len(self.frames) or self._learn(texts, left):
+        while len(left) >= FEW and (known < len(self.frames) or self._learn(texts, left)):
             rows, values = self.frames[known].taken(marked, left)
             columns, rows = self._columns_of(values, rows)
             known += 1
@@ -100,8 +102,8 @@ class _Senml:
         return list(zip(names, merged, strict=True)), {int(left[at]): told for at, told in unfit.items()}
 
     def _learn(self, texts: pa.Array, left: Places) -> bool:
-        """Take the frame of the first record that can be read of those that are left, if there are many of them."""
-        if len(self.frames) == FRAMES or not self.tries or len(left) * WORTH <= len(texts):
+        """Take the frame of the first record that can be read of those that are left."""
+        if len(self.frames) == FRAMES or not self.tries:
             return False
         self.tries -= 1
         layouts = _Layouts(self.names, self.units)
