@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headgate.bench.measured import cpu_seconds
+from headgate.bench.measured import CpuClock
 from headgate.errors import HeadgateError
 
 __all__ = ["HERE", "Ran", "ran"]
@@ -45,11 +45,12 @@ def ran(python: Path, program: Sequence[str | Path], log: Path) -> Ran:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, env=environment, text=True
         ) as child,
     ):
+        clock = CpuClock(child.pid)
         ends = threading.Timer(PATIENCE_S, child.kill)
         ends.start()
         try:
             told = _last_words(child)
-            wall_s, cpu_s = time.monotonic() - began, cpu_seconds(child.pid)
+            wall_s, cpu_s = time.monotonic() - began, clock.seconds()
         finally:
             ends.cancel()
             child.communicate()  # it ends when there is nobody left to tell it anything
