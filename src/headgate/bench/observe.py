@@ -6,7 +6,7 @@ Everything is measured in one run, on one Spark:
   in one batch of twenty, an observation every five seconds) over their CPU with all of it off. Two engines, one of
   each kind, take turns at the same files, a few at a time, so that what else the machine does falls on both, once
   Spark is warm;
-  ``sampled_share`` is the time that tasks were measured by themselves over that of batches, which may be 0.01;
+  ``sampled_share`` is the time that tasks were measured by themselves over that in which batches were at work, which may be 0.02;
 - ``cpu_error_*``: how far the profiled CPU time per row is from that of a micro-benchmark of the task alone, by kind of
   task; the micro-benchmark reads the CPU time of all processes, with and without the task, over many rows;
 - ``events_behind_error``: how far the growth of what a source is said to be behind is from the rows that came to be due
@@ -34,10 +34,10 @@ from headgate.model.dataflow import Dataflow
 __all__ = ["PARTS", "burn", "run"]
 
 COLUMNS = "id bigint, k string, v double, text string"
-FILES, ROWS = 450, 4_000
+FILES, ROWS = 750, 4_000
 """So many files that tasks are measured by themselves a few times, within their share of the time."""
 
-WARM_FILES, AT_ONCE = 70, 20
+WARM_FILES, AT_ONCE = 110, 40
 IDLE_S = 5.0
 MICRO_ROWS, MICRO_ROUNDS = 1_000_000, 9
 KEYS = 200

@@ -7,7 +7,6 @@ rest is Spark's own expressions and a broadcast join.
 
 import pickle
 import sys
-from itertools import count
 
 import numpy as np
 import pandas as pd
@@ -31,11 +30,16 @@ STATE = "kept binary"
 def parsed(batches):
     kinds = [pa.int64(), pa.int64(), pa.string(), *[pa.float64()] * len(NUMBERS)]
     names = ["seq", "bt", "source", *NUMBERS]
-    places = count()
+    done = 0
     for batch in batches:
         texts = batch.column(0).cast(pa.binary()).to_pylist()
-        rows = [row for row in map(senml.read, texts) if row is not None]
-        columns = [[next(places) for _ in rows], *([row[name] for row in rows] for name in names[1:])]
+        # A block has more bytes than lines: its place in the file and the line's in the block order a file's lines.
+        places = batch.column(1).to_numpy() + np.arange(done, done + len(texts))
+        done += len(texts)
+        read = list(map(senml.read, texts))
+        rows = [row for row in read if row is not None]
+        kept = places[[row is not None for row in read]]
+        columns = [kept, *([row[name] for row in rows] for name in names[1:])]
         yield pa.RecordBatch.from_arrays([pa.array(c, kind) for c, kind in zip(columns, kinds, strict=True)], names)
 
 
@@ -75,6 +79,7 @@ def main(source, out, tables):
     )
     spark.sparkContext.setLogLevel("ERROR")
     lines = spark.readStream.format("text").option("maxFilesPerTrigger", 2).load(source)
+    lines = lines.select("value", "_metadata.file_block_start")
     rows = lines.mapInArrow(parsed, PARSED)
     is_known = F.col("source").isin(*senml.ids(tables))
     for name, (low, high) in senml.RANGES.items():

@@ -77,6 +77,7 @@ class Profiler:
         self._samples: dict[Key, deque[_Sample]] = {}
         self._asked: dict[Key, int] = {}
         self._epochs_s = 0.0
+        self._epochs_end = -math.inf
         self._spent_s = 0.0
 
     def wants(self, epoch: int) -> bool:
@@ -87,14 +88,15 @@ class Profiler:
             measured = sum(self._asked.values())
             return self._allowance_s() >= (self._spent_s / measured if measured else FIRST_S)
 
-    def took(self, seconds: float) -> None:
-        """Tell how long an epoch took."""
+    def took(self, began: float, ended: float) -> None:
+        """Tell when an epoch was at work. Epochs at the same time count once: they share the processors."""
         with self._lock:
-            self._epochs_s += seconds
+            self._epochs_s += max(0.0, ended - max(began, self._epochs_end))
+            self._epochs_end = max(ended, self._epochs_end)
 
     @property
     def share(self) -> float:
-        """The time spent on measuring tasks over the time that epochs have taken."""
+        """The time spent on measuring tasks over the time that epochs were at work."""
         with self._lock:
             return self._spent_s / self._epochs_s if self._epochs_s else 0.0
 
