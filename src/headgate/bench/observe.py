@@ -6,7 +6,8 @@ Everything is measured in one run, on one Spark:
   in one batch of twenty, an observation every five seconds) over their CPU with all of it off. Two engines, one of
   each kind, take turns at the same files, a few at a time, so that what else the machine does falls on both, once
   Spark is warm;
-  ``sampled_share`` is the time that tasks were measured by themselves over that in which batches were at work, which may be 0.02;
+  ``sampled_share`` is the time that tasks were measured by themselves over that in which
+  batches were at work, which may be 0.02;
 - ``cpu_error_*``: how far the profiled CPU time per row is from that of a micro-benchmark of the task alone, by kind of
   task; the micro-benchmark reads the CPU time of all processes, with and without the task, over many rows;
 - ``events_behind_error``: how far the growth of what a source is said to be behind is from the rows that came to be due

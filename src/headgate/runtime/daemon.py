@@ -10,16 +10,23 @@ and the one of Arrow's allocator is started again in the child by the allocator 
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
+from contextlib import suppress
 
 __all__ = ["run"]
+
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+KEPT_BYTES, LARGE_BYTES = 256 << 20, 32 << 20
+"""Free memory that a worker keeps, and the size from which memory is asked for by itself."""
 
 
 def run() -> None:
     """Import, and fork workers as Spark asks for them."""
     # A worker has one core of a machine that others use too; and NumPy reads this when it is imported.
     os.environ.update(dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
+    _keep_memory()
     import pandas  # noqa: F401
     import pyarrow.compute
     import pyarrow.parquet  # noqa: F401
@@ -33,6 +40,18 @@ def run() -> None:
     gc.collect()
     gc.freeze()  # a child that collects would copy every page that it looks at
     manager()
+
+
+def _keep_memory() -> None:
+    """Let workers keep what they free for the next batch: giving it back and asking anew costs a fault for each page.
+
+    By glibc's ``mallopt``, and nothing where there is none; Arrow is asked to allocate by it too.
+    """
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    with suppress(OSError, AttributeError):
+        allocator = ctypes.CDLL(None)
+        for option, size_bytes in ((M_TRIM_THRESHOLD, KEPT_BYTES), (M_MMAP_THRESHOLD, LARGE_BYTES)):
+            allocator.mallopt(option, size_bytes)
 
 
 if __name__ == "__main__":
