@@ -256,6 +256,6 @@ def _arrivals(rows: Mapping[str, Any], file_of: Any, moments: list[float]) -> di
     for kind, vid, second, number, moment in zip(*columns, at, strict=True):
         if kind == 0:
             found["tolls", (vid, second)] = found["alerts", (vid, second)] = moment
-        else:
+        elif kind in kinds:  # nobody waits for an answer to a weather update
             found[kinds[kind], number] = moment
     return found
