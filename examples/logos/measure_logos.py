@@ -47,15 +47,15 @@ class Times:
         return float(np.var(self.seconds) / np.mean(self.seconds) ** 2)
 
 
-def found_by(way: str, clips: int, searched: str = SEARCHED) -> tuple[list[Interval], dict[str, Times]]:
+def found_by(way: str, clips: int, searched: str = SEARCHED, seed: int = 1) -> tuple[list[Interval], dict[str, Times]]:
     """What is found in the first clips, and how long each operator took."""
     times = {name: Times() for name in ("extract", "match", "aggregate")}
     found: list[Interval] = []
-    extract(film({"value": 0}), way)  # the first call sets things up
+    extract(film({"value": 0}, seed), way)  # the first call sets things up
     for clip in range(clips):
         states: dict[str, Any] = {}
         for frame in range(FRAMES):
-            row = times["extract"].of(extract, film({"value": clip * FRAMES + frame}), way)
+            row = times["extract"].of(extract, film({"value": clip * FRAMES + frame}, seed), way)
             for seen in times["match"].of(match, row, searched):
                 logo = seen["logo"]
                 states[logo], told = times["aggregate"].of(aggregate, states.get(logo), seen, FRAMES)

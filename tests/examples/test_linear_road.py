@@ -171,8 +171,11 @@ def test_it_tells_what_is_wrong_missing_unasked_twice_and_late(rows: Any) -> Non
     given.emitted = {("tolls", 1): 14.0, ("tolls", 2): 15.1, ("travel_times", 3): 39.0}
     share, times, late = validate.share_in_time(given, {("tolls", 1): 10, ("tolls", 2): 10, ("travel_times", 3): 10})
     assert share == pytest.approx(2 / 3)
-    assert late == {"tolls": 1, "travel_times": 0}
+    assert late == [10]
     assert times["travel_times"] == [29.0]
+    asked = [("tolls", 1), ("tolls", 3)]  # the second of which has no answer
+    share, times, late = validate.share_in_time(given, {("tolls", 1): 10, ("tolls", 3): 12}, 11, asked)
+    assert (share, late, times) == (0.0, [12], {"tolls": [float("inf")]})
 
 
 # the tasks

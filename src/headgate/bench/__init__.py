@@ -138,5 +138,6 @@ def report(benchmark: Benchmark, measured: Measured, seed: int) -> dict[str, Any
         "machine": platform.machine(),
         "cores": os.cpu_count(),
         **({"versions": measured.versions} if measured.versions else {}),
+        **({"notes": measured.notes} if measured.notes else {}),
         "samples": measured.samples,
     }
