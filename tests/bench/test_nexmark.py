@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.bench import nexmark
-from headgate.bench.nexmark import flink, flink_job, side_by_side, together
+from headgate.bench.measured import Measured
+from headgate.bench.nexmark import flink, flink_job, plots, side_by_side, together
 from headgate.bench.nexmark.events import COLUMNS, Events, end_marks, lines, write_files
 from headgate.bench.nexmark.flows import QUERIES, flow
 from headgate.bench.nexmark.on_headgate import Data
@@ -135,6 +136,13 @@ def test_what_a_system_cannot_do_is_told(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert side_by_side._table([ours, flink]).splitlines()[7].split()[2] == "-"
     # What Headgate or Spark by hand cannot do is a fault.
     assert side_by_side._figures([system("headgate", monkeypatch, tmp_path, fails="q6")])["same_rows"] == 0
+
+
+def test_a_picture_with_gaps(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    systems = [system("headgate", monkeypatch, tmp_path), system("flink", monkeypatch, tmp_path, fails="q6")]
+    (path,) = plots.plot(Measured(side_by_side._figures(systems), {}), tmp_path / "plots")
+    assert path.stat().st_size > 5_000
 
 
 def test_wrong_answers_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ from headgate.bench import (
     simulate_spark,
 )
 from headgate.bench.measured import Measured
+from headgate.bench.nexmark import plots as nexmark_plots
 
 __all__ = ["BENCHMARKS", "Benchmark", "report"]
 
@@ -90,7 +91,8 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         "nexmark",
         "Nexmark's queries beside Spark by hand and Flink, and all of them merged.",
         nexmark.run,
-        parts=nexmark.PARTS,
+        nexmark_plots.plot,
+        nexmark.PARTS,
     ),
     "observe": Benchmark(
         "observe",
