@@ -7,17 +7,18 @@ import os
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 from headgate.bench.peer_packages import PINNED, peer_python
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Flink", "answers", "at_hand", "last_of_each", "versions"]
+__all__ = ["Flink", "answers", "at_hand", "standing", "versions"]
 
 COLUMNS = {
     "q0": "auction bigint, bidder bigint, price bigint, at timestamp, extra string",
@@ -32,8 +33,8 @@ COLUMNS = {
 }
 """The columns of its answers."""
 
-CORRECTED = {"q4": "category"}
-"""Queries whose answers are taken back and put right, and the column that tells which answer is put right."""
+CORRECTED = ("q4", "q6")
+"""Queries whose answers are taken back and put right."""
 
 PYTHON = "HEADGATE_FLINK_PYTHON"
 """The environment variable that names a Python which has PyFlink."""
@@ -131,26 +132,16 @@ def answers(spark: SparkSession, query: str, place: Path) -> DataFrame:
     folder = place / "out" / query
     if query not in CORRECTED:
         return spark.read.schema(COLUMNS[query]).json(str(folder))
-    # As text, since a frame without rows has no columns by which they could be told.
-    lines = [json.dumps(row) for row in last_of_each(folder, CORRECTED[query])]
-    told = spark.createDataFrame([(line,) for line in lines], "line string")
+    told = spark.createDataFrame([(line,) for line in standing(folder)], "line string")
     return told.selectExpr(f"from_json(line, '{COLUMNS[query]}') as row").select("row.*")
 
 
-def last_of_each(folder: Path, key: str) -> list[dict[str, Any]]:
-    """The answers that stand at the end, of a log of changes: all of one key are in order in files of one writer."""
-    found: dict[Any, dict[str, Any]] = {}
-    for file in sorted(folder.rglob("*part-*"), key=_written_by):
+def standing(folder: Path) -> list[str]:
+    """The answers that stand at the end of a log of changes, as JSON: what was told and not taken back."""
+    found: Counter[str] = Counter()
+    for file in folder.rglob("*part-*"):
         for line in file.read_text(encoding="utf-8").splitlines():
             change = json.loads(line)
-            if change["op"] == "d":
-                found.pop(change["before"][key], None)
-            else:
-                found[change["after"][key]] = change["after"]
-    return list(found.values())
-
-
-def _written_by(file: Path) -> tuple[int, int]:
-    """The writer of a file and its number among that one's files, which end its name: part-ID-WRITER-NUMBER."""
-    writer, number = file.name.split("-")[-2:]
-    return int(writer), int(number)
+            is_told = change["op"] != "d"
+            found[json.dumps(change["after" if is_told else "before"])] += 1 if is_told else -1
+    return list(found.elements())
