@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from headgate.bench import linear_road, linear_road_trial
+from headgate.bench import linear_road, linear_road_plots, linear_road_trial
 from headgate.bench.linear_road_trial import Outcome, dataflow, example, make_importable
 from headgate.errors import InputError
 from headgate.formats import parse
@@ -109,6 +109,17 @@ def test_only_a_hold_without_a_late_or_wrong_answer_counts() -> None:
     assert "99.99% of answers in time" in found.notes["beyond"]
     del holds[2]
     assert linear_road._measured(ramp, holds, late, 5, pressure).figures["expressways"] == 0
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_a_picture(held: bool, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    pressure = linear_road._Pressure(lambda _: None)
+    pressure.at_s = 61.0
+    ramp = replace(GOOD, in_time=0.9, first_late_s=60.0, responses=[(n, 1 + n / 20) for n in range(90)])
+    hold = replace(GOOD, right=held, responses=[(n, 1.4 + n % 7 / 10) for n in range(105)])
+    (path,) = linear_road_plots.plot(linear_road._measured(ramp, {4: hold}, ramp, 5, pressure), tmp_path)
+    assert path.stat().st_size > 5_000
 
 
 @pytest.mark.parametrize("begin", range(1, 8))

@@ -17,6 +17,7 @@ from headgate.bench import (
     drs_plots,
     forecast,
     linear_road,
+    linear_road_plots,
     lookahead,
     lookahead_plots,
     model,
@@ -77,7 +78,10 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         parts={"speed": forecast.speed, "accuracy": forecast.accuracy},
     ),
     "linearroad": Benchmark(
-        "linearroad", "Expressways held with every answer of Linear Road right and in time.", linear_road.run
+        "linearroad",
+        "Expressways held with every answer of Linear Road right and in time.",
+        linear_road.run,
+        linear_road_plots.plot,
     ),
     "lookahead": Benchmark(
         "lookahead",
