@@ -3,8 +3,8 @@
     .venv/bin/python examples/linear_road/alternates.py
 
 Congestion is judged by the speed of each segment in the next minute, travel time by how long a car takes that drives
-through the minutes to come. The first fifteen minutes are not judged. The value of an alternate is the mean absolute
-error of the best one over its own; the expressways are others than those that the models were chosen on.
+through the minutes to come, rain and all. The first fifteen minutes are not judged. The value of an alternate is the
+mean absolute error of the best one over its own; the expressways are others than those that the models were chosen on.
 """
 
 import sys
@@ -31,11 +31,11 @@ def speeds_of(traffic):
     return np.where(count > 0, total / np.maximum(count, 1), np.nan).reshape(shape)
 
 
-def forecasts(speeds, model):
-    """What a model forecasts for each minute of a direction, from those before it."""
+def forecasts(speeds, model, wet):
+    """What a model forecasts for each minute of a direction, from those before it and the rain that is told ahead."""
     known, made = None, [np.full(SEGMENTS, np.nan)]
     for minute in range(speeds.shape[1] - 1):
-        known = model(known, speeds[:, minute])
+        known = model(known, speeds[:, minute], wet[:, minute + 1])
         made.append(known["forecast"])
     return np.column_stack(made)
 
@@ -61,7 +61,7 @@ def predicted_s(now, usual, trend):
 def measured(seed=SEED):
     """The mean absolute errors of all alternates, in miles an hour and in seconds."""
     from examples.linear_road.congestion import MODELS
-    from examples.linear_road.traffic import Road, make, usual_speeds
+    from examples.linear_road.traffic import STRETCH, Road, make, rain, usual_speeds
 
     road = Road(cars=3_000, entering_per_s=7.0, accidents=3)
     speeds = speeds_of(make(2, MINUTES * 60, seed, road))
@@ -72,7 +72,9 @@ def measured(seed=SEED):
         here = speeds[xway, way]
         filled = np.where(np.isnan(here), np.nanmean(here, axis=1)[:, None], here)
         before = usual[xway, way] if way == 0 else usual[xway, way, ::-1]
-        made = {name: forecasts(here, model) for name, model in MODELS.items()}
+        wet = np.repeat(rain(MINUTES + 1, seed, xway, road), STRETCH, axis=0)
+        wet = wet if way == 0 else wet[::-1]
+        made = {name: forecasts(here, model, wet) for name, model in MODELS.items()}
         for name, found in made.items():
             errors[name].append(np.abs(found - here)[:, FIRST:].ravel())
         for _ in range(100):

@@ -38,6 +38,7 @@ def expect(rows, history=None, usual=None, congestion="regression", travel="rece
     """
     found = Expected()
     roads = {}
+    weather = defaultdict(dict)  # (xway, dir, ten segments) -> minute -> rain that was told in it, last
     charges = defaultdict(list)
     names = (
         "type",
@@ -63,10 +64,15 @@ def expect(rows, history=None, usual=None, congestion="regression", travel="rece
             if (xway, direction) not in roads:
                 roads[xway, direction] = _Direction(xway, direction)
             roads[xway, direction].report(found, charges, time, vid, spd, lane, seg, pos)
+        elif kind == 5:
+            weather[xway, direction, seg // 10][time // 60 + 1] = spd / 10
         else:
             queries.append(dict(zip(names, row, strict=True)))
     for road in roads.values():
         road.end(found)
+    for (xway, direction, stretch), told in weather.items():
+        if (xway, direction) in roads:
+            roads[xway, direction].rain[stretch] = told
     for query in queries:
         number = query["qid"]
         if query["type"] == 2:
@@ -107,6 +113,7 @@ class _Direction:
         self.accidents = {}  # (lane, pos) -> since
         self.in_force = []  # segments of accidents, for this minute
         self.prices = {}
+        self.rain = {}  # ten segments -> minute -> what a station told in it
 
     def report(self, found, charges, time, vid, spd, lane, seg, pos):
         minute = time // 60 + 1
@@ -243,7 +250,7 @@ def _regressed(road, seg, minute, first):
 
     Minimises sum 0.97^age (y - w.f)^2 + 0.97^n 30 |w - w0|^2, which is what recursive least squares does step by step.
     """
-    gram, right = np.eye(5) * 30.0, 30.0 * np.array([0.0, 0.5, 0.5, 0.0, 0.0])
+    gram, right = np.eye(6) * 30.0, 30.0 * np.array([0.0, 0.5, 0.5, 0.0, 0.0, -1.5])
     for m in range(first, minute - 1):
         f, y = _features(road, seg, m, first), road.plain.get(m + 1, {}).get(seg)
         if f is not None and y is not None:
@@ -260,8 +267,21 @@ def _features(road, seg, minute, first):
         ahead = 1 if road.direction == 0 else -1
         further = [_last(road, min(max(seg + ahead * k, 0), 99), minute, first) for k in (1, 2)]
         parts = [own, mean, *(own if value is None else value for value in further)]
-        cache[seg, minute] = None if mean is None else np.array([1.0, *(value / 10 for value in parts)])
+        wetter = _wetter(road, seg, minute + 1)
+        cache[seg, minute] = None if mean is None else np.array([1.0, *(value / 10 for value in parts), wetter])
     return cache[seg, minute]
+
+
+def _wetter(road, seg, minute):
+    """By how much the road is wetter in a minute than in the one before, as far as was told before each of the two."""
+    now, before = _rain(road, seg, minute), _rain(road, seg, minute - 1)
+    return 0.0 if now is None or before is None else now / (now + 5) - before / (before + 5)
+
+
+def _rain(road, seg, minute):
+    """The last that was told of the rain in a segment before a minute."""
+    told = road.rain.get(seg // 10, {})
+    return next((told[m] for m in range(minute - 1, 0, -1) if m in told), None)
 
 
 def _last(road, seg, minute, first):

@@ -2,14 +2,28 @@
 
 Every expressway follows from the seed and its own number alone. Cars are advanced report by report, all at once: the
 k-th report of a car comes 30 k seconds after its first, and how far it gets in between depends on the speed that its
-segment has in that minute. Congestion is waves that drift upstream, and what builds up behind an accident.
+segment has in that minute. Congestion is waves that drift upstream, what builds up behind an accident, and rain, which
+slows all cars under it and of which weather stations tell a minute ahead.
 """
 
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-__all__ = ["COLUMNS", "FEET", "ROAD", "SEGMENTS", "Accident", "Road", "Traffic", "make", "usual_speeds"]
+__all__ = [
+    "COLUMNS",
+    "FEET",
+    "ROAD",
+    "SEGMENTS",
+    "STRETCH",
+    "WEATHER",
+    "Accident",
+    "Road",
+    "Traffic",
+    "make",
+    "rain",
+    "usual_speeds",
+]
 
 COLUMNS = ("type", "time", "vid", "spd", "xway", "lane", "dir", "seg", "pos", "qid", "s_init", "s_end", "dow", "tod")
 COLUMNS += ("day",)
@@ -20,6 +34,16 @@ SEGMENTS, FEET = 100, 5_280
 
 EVERY_S = 30
 """How often a car reports."""
+
+WEATHER = 5
+"""The type of a weather update: ``spd`` is tenths of a millimetre of rain an hour from the next minute on, in the ten
+segments from ``seg`` on."""
+
+STRETCH = 10
+"""Segments for each weather station."""
+
+SLOWED, SOAKED_MM_PER_H = 0.3, 6.0
+"""Rain takes at most this share of the speed; how much rain it takes for two thirds of that."""
 
 END = SEGMENTS * FEET - 1
 FEET_PER_S = FEET / 3_600
@@ -51,6 +75,9 @@ class Road:
 
     queries: float = 0.01
     """Queries for each position report: of ten, five for a balance, one for an expenditure, four for a travel time."""
+
+    showers: int = 2
+    """Bands of rain that come and go over each expressway."""
 
     vanish: float = 0.002
     """The share of cars that cease to report without having left."""
@@ -134,7 +161,7 @@ def make(expressways: int, seconds: int, seed: int = 0, road: Road = ROAD, start
 
     >>> traffic = make(1, 120, road=Road(cars=300))
     >>> (
-    ...     set(np.unique(traffic.columns["type"]).tolist()) <= {0, 2, 3, 4},
+    ...     set(np.unique(traffic.columns["type"]).tolist()) <= {0, 2, 3, 4, WEATHER},
     ...     bool(np.all(np.diff(traffic.columns["time"]) >= 0)),
     ... )
     (True, True)
@@ -146,19 +173,21 @@ def make(expressways: int, seconds: int, seed: int = 0, road: Road = ROAD, start
         if start >= begin_s + seconds:
             continue
         rng = np.random.default_rng([seed, xway])
-        made, trip, stopped = _expressway(xway, start, begin_s + seconds - start, rng, road)
-        for part in (made, trip):
-            part["vid"] += first_vid
+        wet = rain((begin_s + seconds) // 60 + 2, seed, xway, road)
+        made, trip, stopped = _expressway(xway, start, begin_s + seconds - start, rng, road, wet)
+        made["vid"] += np.where(made["type"] == WEATHER, 0, first_vid)
+        trip["vid"] += first_vid
         accidents += [replace(a, vids=tuple(v + first_vid for v in a.vids)) for a in stopped]
         first_vid += int(trip["vid"].max()) + 1 - first_vid if len(trip["vid"]) else 0
         parts.append(made)
         trips.append(trip)
     columns = {name: np.concatenate([part[name] for part in parts]) for name in COLUMNS}
     renamed = _come_back({n: np.concatenate([t[n] for t in trips]) for n in trips[0]}, seed, road)
-    columns["vid"] = renamed[columns["vid"]]
+    by_car = columns["type"] != WEATHER
+    columns["vid"][by_car] = renamed[columns["vid"][by_car]]
     order = np.lexsort((columns["type"], columns["time"]))
     columns = {name: values[order].astype(np.int32) for name, values in columns.items()}
-    asked = columns["type"] != 0
+    asked = (columns["type"] != 0) & (columns["type"] != WEATHER)
     columns["qid"][asked] = np.arange(np.count_nonzero(asked))
     # Cars that had an accident are not among those that come back: their numbers are as they were.
     return Traffic(columns, tuple(accidents))
@@ -180,8 +209,23 @@ def speeds(rng: np.random.Generator, minutes: int, road: Road) -> np.ndarray:
     return found
 
 
+def rain(minutes: int, seed: int = 0, xway: int = 0, road: Road = ROAD) -> np.ndarray:
+    """Millimetres of rain an hour over each stretch of ten segments, in each minute, to a tenth."""
+    rng = np.random.default_rng([seed, xway, 5])
+    middle, minute = (np.arange(SEGMENTS // STRETCH) + 0.5)[:, None] * STRETCH, np.arange(minutes)[None, :]
+    found = np.zeros((SEGMENTS // STRETCH, minutes))
+    for _ in range(road.showers):
+        centre, width, heaviest = rng.uniform(0, 100), rng.uniform(10, 25), rng.uniform(5, 20)
+        drift, every, phase = rng.uniform(-0.8, 0.8), rng.uniform(14, 30), rng.uniform(0, 2 * np.pi)
+        # Over any one place it rains less than half of the time, and begins and ends within minutes.
+        heavy = heaviest * np.clip(3 * np.sin(2 * np.pi * minute / every + phase) - 0.5, 0, 1)
+        off = np.abs((middle - centre - drift * minute + 50) % 100 - 50)
+        found += np.where(off < width, heavy, 0)
+    return np.round(found, 1)
+
+
 def usual_speeds(expressways: int, seed: int = 0, road: Road = ROAD) -> np.ndarray:
-    """What speeds have been in weeks before: by expressway, direction, segment, day of the week and hour."""
+    """What speeds were in weeks before, when dry: by expressway, direction, segment, day of the week and hour."""
     found = np.empty((expressways, 2, SEGMENTS, 7, 24), np.float32)
     hour = np.arange(24)
     # Slower in the hours of work, faster at night, and again at weekends.
@@ -196,10 +240,11 @@ def usual_speeds(expressways: int, seed: int = 0, road: Road = ROAD) -> np.ndarr
     return found
 
 
-def _expressway(xway: int, start: int, seconds: int, rng: np.random.Generator, road: Road):
+def _expressway(xway: int, start: int, seconds: int, rng: np.random.Generator, road: Road, wet: np.ndarray):
     """Rows, trips and accidents of one expressway, whose cars are numbered from 0."""
-    minutes = (start + seconds) // 60 + 2
-    field_ = speeds(rng, minutes, road)
+    field_ = speeds(rng, wet.shape[1], road)
+    slower = 1 - SLOWED * (1 - np.exp(-np.repeat(wet, STRETCH, axis=0) / SOAKED_MM_PER_H))
+    field_ *= np.stack((slower, slower[::-1]))  # along each direction
     cars = _cars(seconds, rng, road, field_[:, :, start // 60])
     arranged = _arrange(cars, rng, road)
     places = [
@@ -213,7 +258,8 @@ def _expressway(xway: int, start: int, seconds: int, rng: np.random.Generator, r
     made, trips = _drive(cars, xway, start, seconds, rng, field_, road)
     accidents = [_as_accident(made, xway, pair) for pair in arranged]
     asked = _queries(made, cars, start, seconds, rng, road)
-    made = {name: np.concatenate([made[name], asked[name]]) for name in COLUMNS}
+    told = _weather(xway, start, seconds, wet)
+    made = {name: np.concatenate([made[name], asked[name], told[name]]) for name in COLUMNS}
     return made, trips, [accident for accident in accidents if accident is not None]
 
 
@@ -359,6 +405,22 @@ def _queries(made, cars: _Cars, start: int, seconds: int, rng: np.random.Generat
     }.items():
         asked[name] = np.where(kind == 4, values, -1)
     return asked
+
+
+def _weather(xway: int, start: int, seconds: int, wet: np.ndarray):
+    """What weather stations tell: each in every minute, at a second of its own, of the rain in the minute after.
+
+    A station is beside both directions and tells those who watch either.
+    """
+    stations, minutes = np.arange(len(wet)), np.arange(start // 60, (start + seconds - 1) // 60 + 1)
+    way, station, minute = (part.ravel() for part in np.meshgrid((0, 1), stations, minutes, indexing="ij"))
+    time = minute * 60 + 5 * station + 2 * way
+    there = (time >= start) & (time < start + seconds)
+    way, station, minute, time = (part[there] for part in (way, station, minute, time))
+    told = {name: np.full(len(time), -1, np.int64) for name in COLUMNS}
+    tenths = np.round(wet[station, np.minimum(minute + 1, wet.shape[1] - 1)] * 10).astype(np.int64)
+    told |= {"type": np.full(len(time), WEATHER), "time": time, "dir": way, "spd": tenths}
+    return told | {"xway": np.full(len(time), xway), "seg": station * STRETCH}
 
 
 def _come_back(trips: dict[str, np.ndarray], seed: int, road: Road) -> np.ndarray:

@@ -118,20 +118,23 @@ def _is_right(kind, right, given):
     return right == given
 
 
-def share_in_time(answers, arrived, since=None):
-    """The share of answers within their deadline, response times by kind, and what was late.
+def share_in_time(answers, arrived, since=None, asked=()):
+    """The share of answers within their deadline, response times by kind, and when came in what was answered too late.
 
     ``arrived`` tells when a report or query came in, by kind and what it is, in seconds of the same clock as
-    ``answers.emitted``; those that came in before ``since`` are not judged.
+    ``answers.emitted``; those that came in before ``since`` are not judged. What was ``asked`` and is not answered at
+    all has taken for ever.
     """
-    late, times = Counter(), defaultdict(list)
-    for key, emitted in answers.emitted.items():
+    late, times = [], defaultdict(list)
+    lacking = {key: float("inf") for key in asked if key not in answers.emitted}
+    for key, emitted in (*answers.emitted.items(), *lacking.items()):
         if key in arrived and (since is None or arrived[key] >= since):
             took = emitted - arrived[key]
             times[key[0]].append(took)
-            late[key[0]] += took > DEADLINES_S[key[0]]
+            if took > DEADLINES_S[key[0]]:
+                late.append(arrived[key])
     judged = sum(map(len, times.values()))
-    return (1 - sum(late.values()) / judged if judged else 0.0), dict(times), dict(late)
+    return (1 - len(late) / judged if judged else 0.0), dict(times), late
 
 
 # files

@@ -47,27 +47,27 @@ class Score:
         return f"precision {self.precision:.3f}, recall {self.recall:.3f} ({self.right} right of {self.found} found)"
 
 
-def drawn(clips: Iterable[int]) -> set[Interval]:
+def drawn(clips: Iterable[int], seed: int = 1) -> set[Interval]:
     """What some clips show of the logos that are searched for."""
-    return {(clip, s.logo, s.first, s.last) for clip in clips for s in scene(clip) if s.logo in SEARCHED}
+    return {(clip, s.logo, s.first, s.last) for clip in clips for s in scene(clip, seed) if s.logo in SEARCHED}
 
 
-def by_frame(found: Iterable[Interval], clips: Iterable[int]) -> Score:
+def by_frame(found: Iterable[Interval], clips: Iterable[int], seed: int = 1) -> Score:
     """Each logo in each frame counts."""
     there, wanted = (
         {(clip, logo, frame) for clip, logo, first, last in some for frame in range(first, last + 1)}
-        for some in (found, drawn(clips))
+        for some in (found, drawn(clips, seed))
     )
     return Score(len(there & wanted), len(there), len(wanted))
 
 
-def by_showing(found: Iterable[Interval], clips: Iterable[int]) -> Score:
+def by_showing(found: Iterable[Interval], clips: Iterable[int], seed: int = 1) -> Score:
     """Each showing counts: it is found if something found overlaps it by more than half of the two together.
 
     What was found in two pieces is right at most once.
     """
     some = list(found)
-    wanted = drawn(clips)
+    wanted = drawn(clips, seed)
     right = sum(any(_overlap(one, other) > 0.5 for other in some) for one in wanted)
     return Score(right, len(some), len(wanted))
 

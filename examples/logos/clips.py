@@ -153,11 +153,11 @@ def film(row: Row, seed: int = 1) -> Row:
     return {"clip": clip, "frame": within, "image": image.tobytes()}
 
 
-def write_logos(folder: Path) -> None:
+def write_logos(folder: Path, seed: int = 1) -> None:
     """Draw the logos that are searched for."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in SEARCHED:
-        cv2.imwrite(str(folder / f"{name}.png"), logo(name))
+        cv2.imwrite(str(folder / f"{name}.png"), logo(name, seed))
 
 
 def main() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import random
 from collections import defaultdict
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,7 @@ def test_reports_are_as_linear_road_has_them(rows: Any) -> None:
 
 
 def test_queries_are_of_three_kinds_and_numbered(rows: Any) -> None:
-    asked = rows.rows(rows.columns["type"] != 0).columns
+    asked = rows.rows(np.isin(rows.columns["type"], (2, 3, 4))).columns
     assert np.array_equal(asked["qid"], np.arange(len(asked["qid"])))
     shares = {kind: float(np.mean(asked["type"] == kind)) for kind in (2, 3, 4)}
     assert shares == pytest.approx({2: 0.5, 3: 0.1, 4: 0.4}, abs=0.06)
@@ -75,6 +76,27 @@ def test_expressways_may_begin_later() -> None:
     found = traffic.make(3, 100, 1, traffic.Road(cars=60), starts=[0, 40, 200]).columns
     assert found["time"][found["xway"] == 1].min() >= 40
     assert 2 not in found["xway"]
+
+
+def test_stations_tell_of_the_rain_of_the_next_minute(rows: Any) -> None:
+    told = rows.rows(rows.columns["type"] == traffic.WEATHER).columns
+    assert len(told["time"]) == 2 * 2 * 10 * 6 + 2 * 2 * 8  # of the seventh minute only 40 seconds are there
+    for xway in (0, 1):
+        wet = traffic.rain(8, 11, xway, ROAD)
+        here = told["xway"] == xway
+        wanted = wet[told["seg"][here] // 10, told["time"][here] // 60 + 1]
+        assert told["spd"][here].tolist() == np.round(wanted * 10).astype(int).tolist()
+        assert len(np.unique(wet)) > 1
+
+
+def test_rain_slows_cars_down() -> None:
+    """The same cars on the same road, but for the rain."""
+    road = traffic.Road(cars=2_000, accidents=0)
+    wet, dry = (alternates.speeds_of(traffic.make(1, 1_200, 3, replace(road, showers=n))) for n in (2, 0))
+    mm_per_h = np.repeat(traffic.rain(20, 3, 0, road), traffic.STRETCH, axis=0)
+    ratio = np.stack((wet[0, 0] / dry[0, 0], wet[0, 1, ::-1] / dry[0, 1, ::-1]))  # by segment, not along
+    assert np.nanmedian(ratio[:, mm_per_h > 5]) == pytest.approx(0.75, abs=0.06)
+    assert np.nanmedian(ratio[:, mm_per_h == 0]) == pytest.approx(1, abs=0.02)
 
 
 # the validator
@@ -149,8 +171,11 @@ def test_it_tells_what_is_wrong_missing_unasked_twice_and_late(rows: Any) -> Non
     given.emitted = {("tolls", 1): 14.0, ("tolls", 2): 15.1, ("travel_times", 3): 39.0}
     share, times, late = validate.share_in_time(given, {("tolls", 1): 10, ("tolls", 2): 10, ("travel_times", 3): 10})
     assert share == pytest.approx(2 / 3)
-    assert late == {"tolls": 1, "travel_times": 0}
+    assert late == [10]
     assert times["travel_times"] == [29.0]
+    asked = [("tolls", 1), ("tolls", 3)]  # the second of which has no answer
+    share, times, late = validate.share_in_time(given, {("tolls", 1): 10, ("tolls", 3): 12}, 11, asked)
+    assert (share, late, times) == (0.0, [12], {"tolls": [float("inf")]})
 
 
 # the tasks
@@ -237,6 +262,27 @@ def test_the_real_sample(usual: Path) -> None:
     given.expenditures = expected.expenditures
     found = validate.check(expected, given)
     assert found.right, found
+
+
+def test_a_weather_update_changes_the_regression_and_tolls_stay(rows: Any, usual: Path) -> None:
+    """What is told of rain reaches travel times, and nothing else."""
+    some = rows.rows((rows.columns["xway"] <= 0) & (rows.columns["dir"] <= 0))
+    dry = some.rows(some.columns["type"] != traffic.WEATHER)
+    with_rain, without = (validate.expect(given.columns, None, np.load(usual)) for given in (some, dry))
+    assert with_rain.tolls == without.tolls
+    assert with_rain.balances == without.balances
+    other = [abs(with_rain.travel_times[n] / s - 1) > 1e-3 for n, s in without.travel_times.items()]
+    assert sum(other) > 10
+
+
+def test_knowing_the_rain_makes_the_regression_better() -> None:
+    """On minutes that it has not seen, against the same regression which is told of no rain."""
+    road = traffic.Road(cars=2_000, entering_per_s=5, accidents=0)
+    speeds = alternates.speeds_of(traffic.make(1, 1_800, 5, road))[0, 0]
+    wet = np.repeat(traffic.rain(31, 5, 0, road), traffic.STRETCH, axis=0)
+    seen, unseen = (alternates.forecasts(speeds, congestion.regression, r) for r in (wet, np.full_like(wet, np.nan)))
+    errors = [float(np.nanmean(np.abs(found - speeds)[:, 10:])) for found in (seen, unseen)]
+    assert errors[0] < 0.9 * errors[1], errors
 
 
 def test_values_of_alternates_are_those_measured() -> None:

@@ -100,6 +100,17 @@ def test_a_short_gap_is_bridged_a_long_one_ends_the_showing() -> None:
     assert aggregated([yes, no, yes, no], list(range(4))) == []
 
 
+def test_another_seed_draws_other_clips_and_other_logos(tmp_path: Path) -> None:
+    CLIPS.write_logos(tmp_path, 2)
+    assert {path.stem for path in tmp_path.iterdir()} == set(CLIPS.SEARCHED)
+    for name in CLIPS.SEARCHED:
+        there = cv2.imread(str(tmp_path / f"{name}.png"), cv2.IMREAD_GRAYSCALE)
+        assert (there == CLIPS.logo(name, 2)).all()
+        assert (there != CLIPS.logo(name)).mean() > 0.3
+    assert CHECK.drawn(range(20), 2) != CHECK.drawn(range(20))
+    assert CHECK.by_frame(CHECK.drawn(range(9), 2), range(9), 2).f1 == 1 > CHECK.by_frame((), range(9), 2).f1
+
+
 def test_scores() -> None:
     clips = range(6)
     drawn = sorted(CHECK.drawn(clips))

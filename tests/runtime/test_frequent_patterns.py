@@ -90,6 +90,7 @@ def test_the_report_is_what_a_miner_finds(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_a_longer_stream_in_many_micro_batches(engine: Engine, tmp_path: Path, check: ModuleType) -> None:
     """The window and the threshold of the example; a micro-batch of each source has transactions of its own."""
     for first in range(0, 1_200, 60):

@@ -91,6 +91,7 @@ def test_every_answer_is_right(engine: Engine, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_at_true_pace_every_answer_is_right_and_has_its_time(spark: SparkSession, tmp_path: Path) -> None:
     """A minute and a half of 600 reports a second; whether all are in time depends on what else the machine does."""
     road = traffic.Road(cars=18_000, entering_per_s=40, accident_s=0)

@@ -32,15 +32,16 @@ def check(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return importlib.import_module("check_logos")
 
 
-def dataflow(folder: Path) -> Dataflow:
+def dataflow(folder: Path, searched: Path = HERE / "searched", seed: int = 1) -> Dataflow:
     document = yaml.safe_load((HERE / "logos.yaml").read_text())
     tasks = {task["id"]: task for task in document["tasks"]}
     tasks["clock"] = {"id": "clock", **files(folder, columns="value bigint", files_per_batch=1)}
+    tasks["camera"]["config"]["options"] = {"seed": seed}
     tasks["store"].update(type="write_memory", config={"name": "logos"})
     text = json.dumps({**document, "tasks": list(tasks.values())})
     for module in ("clips", "logo_detection"):
         text = text.replace(f'"{module}.', f'"examples.logos.{module}.')
-    return parse(text.replace("examples/logos/searched", str(HERE / "searched")), "json").dataflow
+    return parse(text.replace("examples/logos/searched", str(searched)), "json").dataflow
 
 
 def put_clips(folder: Path, clips: Iterable[int]) -> None:
@@ -70,10 +71,16 @@ def test_logos_are_found_when_they_are_shown(engine: Engine, tmp_path: Path, che
 
 
 @pytest.mark.slow
-def test_many_clips(engine: Engine, tmp_path: Path, check: ModuleType) -> None:
-    put_clips(tmp_path / "in", range(24))
-    engine.submit(dataflow(tmp_path / "in"))
+@pytest.mark.timeout(900)
+def test_many_clips_of_another_seed(engine: Engine, tmp_path: Path, check: ModuleType) -> None:
+    """Clips and logos that thresholds were not chosen with: next to nothing is made up, not everything is found."""
+    clips, seed = range(24), 2
+    importlib.import_module("clips").write_logos(tmp_path / "searched", seed)
+    put_clips(tmp_path / "in", clips)
+    engine.submit(dataflow(tmp_path / "in", tmp_path / "searched", seed))
     engine.wait_until_idle()
-    by_frame, by_showing = (score(found(engine), range(24)) for score in (check.by_frame, check.by_showing))
-    assert min(by_frame.precision, by_frame.recall) >= 0.9, by_frame
-    assert min(by_showing.precision, by_showing.recall) >= 0.9, by_showing
+    by_frame, by_showing = (score(found(engine), clips, seed) for score in (check.by_frame, check.by_showing))
+    assert by_frame.precision >= 0.98, by_frame
+    assert by_frame.recall >= 0.8, by_frame
+    assert by_showing.precision >= 0.9, by_showing
+    assert by_showing.recall >= 0.8, by_showing

@@ -17,6 +17,7 @@ from headgate.bench import (
     drs_plots,
     forecast,
     linear_road,
+    linear_road_plots,
     lookahead,
     lookahead_plots,
     model,
@@ -34,6 +35,7 @@ from headgate.bench import (
     simulate_spark,
 )
 from headgate.bench.measured import Measured
+from headgate.bench.nexmark import plots as nexmark_plots
 
 __all__ = ["BENCHMARKS", "Benchmark", "report"]
 
@@ -76,7 +78,10 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         parts={"speed": forecast.speed, "accuracy": forecast.accuracy},
     ),
     "linearroad": Benchmark(
-        "linearroad", "Expressways held with every answer of Linear Road right and in time.", linear_road.run
+        "linearroad",
+        "Expressways held with every answer of Linear Road right and in time.",
+        linear_road.run,
+        linear_road_plots.plot,
     ),
     "lookahead": Benchmark(
         "lookahead",
@@ -90,7 +95,8 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         "nexmark",
         "Nexmark's queries beside Spark by hand and Flink, and all of them merged.",
         nexmark.run,
-        parts=nexmark.PARTS,
+        nexmark_plots.plot,
+        nexmark.PARTS,
     ),
     "observe": Benchmark(
         "observe",
@@ -138,5 +144,6 @@ def report(benchmark: Benchmark, measured: Measured, seed: int) -> dict[str, Any
         "machine": platform.machine(),
         "cores": os.cpu_count(),
         **({"versions": measured.versions} if measured.versions else {}),
+        **({"notes": measured.notes} if measured.notes else {}),
         "samples": measured.samples,
     }

@@ -28,6 +28,9 @@ class Measured:
     versions: dict[str, str] = field(default_factory=dict)
     """Of other software that was measured."""
 
+    notes: dict[str, str] = field(default_factory=dict)
+    """What numbers cannot tell: why a figure is lacking, what was done."""
+
 
 def prepare_plots(folder: Path) -> None:
     """Make the folder of a benchmark's pictures; raises :class:`InputError` where matplotlib is not installed."""

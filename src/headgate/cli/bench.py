@@ -66,3 +66,6 @@ def bench(
     else:
         for key, value in result["figures"].items():
             typer.echo(f"{key:<28} {value:>14,.3f}" if isinstance(value, float) else f"{key:<28} {value:>14}")
+    if not as_json:
+        for about, told in measured.notes.items():
+            typer.echo(f"{about}: {told}")

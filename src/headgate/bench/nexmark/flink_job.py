@@ -1,9 +1,8 @@
 """Runs Nexmark's queries in Flink SQL; for a Python that has PyFlink, and needs nothing else.
 
-    python flink_job.py EVENTS
-
-Each line of standard input names a query and a folder for its answers; a line of standard output tells when they are
-there. The queries are the published ones, over the same flat events; answers are files of JSON lines.
+Each line of standard input is a list, in JSON, of a query, a folder of events and a folder for its answers; a line of
+standard output tells when they are there, or why they cannot be. The queries are the published ones, over the same flat
+events. Answers are files of JSON lines; those that are put right again and again are a log of changes.
 """
 
 import json
@@ -31,11 +30,16 @@ ANSWERS = {
     "q1": BID.replace("price BIGINT", "price DECIMAL(23, 3)"),
     "q2": "auction BIGINT, price BIGINT",
     "q3": "name STRING, city STRING, state STRING, auction BIGINT",
+    "q4": "category BIGINT, auctions BIGINT, average DOUBLE",
     "q5": "window_start TIMESTAMP(3), window_end TIMESTAMP(3), auction BIGINT, bids BIGINT",
+    "q6": "seller BIGINT, auction BIGINT, average DOUBLE",
     "q7": BID,
     "q8": "id BIGINT, name STRING, window_start TIMESTAMP(3)",
 }
-"""The columns of answers that are only ever added to."""
+"""The columns of the answers."""
+
+CORRECTED = ("q4", "q6")
+"""Queries whose answers are taken back and put right."""
 
 QUERIES = {
     "q0": "select auction, bidder, price, `at`, extra from bid",
@@ -56,6 +60,17 @@ QUERIES = {
         join (
             select max(bids) as most, window_start, window_end from ({COUNTED}) group by window_start, window_end) as m
         on c.window_start = m.window_start and c.window_end = m.window_end and c.bids >= m.most""",
+    # Ten auctions in the order in which they close; the published SQL has eleven, in the order of their winning bids.
+    "q6": """
+        select seller, auction, avg(cast(final as double)) over
+            (partition by seller order by expires rows between 9 preceding and current row)
+        from (
+            select seller, auction, price as final, expires from (
+                select a.seller, a.id as auction, b.price, a.expires,
+                    row_number() over (partition by a.id, a.seller order by b.price desc) as place
+                from auction as a, bid as b
+                where a.id = b.auction and b.`at` between a.`at` and a.expires)
+            where place = 1)""",
     "q7": """
         select b.auction, b.bidder, b.price, b.`at`, b.extra from bid as b
         join (
@@ -78,12 +93,13 @@ QUERIES = {
 EVENTS = """
     create table events (
         event STRING, `at` TIMESTAMP_LTZ(3), id BIGINT, name STRING, email STRING, card STRING, city STRING,
-        state STRING, item STRING, initial BIGINT, reserve BIGINT, expires TIMESTAMP_LTZ(3), seller BIGINT,
+        state STRING, item STRING, `initial` BIGINT, reserve BIGINT, expires TIMESTAMP_LTZ(3), seller BIGINT,
         category BIGINT, auction BIGINT, bidder BIGINT, price BIGINT, channel STRING, extra STRING,
-        watermark for `at` as `at` - interval '1' hour
+        watermark for `at` as `at` - interval '1' day
     ) with ('connector' = 'filesystem', 'path' = '{path}', 'format' = 'json',
         'json.timestamp-format.standard' = 'ISO-8601')"""
-# Two readers take files in any order: with an hour's patience no event is late, and windows are told of at the end.
+# Two readers take files in any order, the marks of the end too: with a day's patience no event is late, and windows are
+# told of at the end.
 
 
 def _environment(events: str) -> Any:
@@ -100,32 +116,35 @@ def _environment(events: str) -> Any:
 
 
 def _run(environment: Any, query: str, number: int, place: str) -> None:
-    if query in ANSWERS:
-        options = f"'connector' = 'filesystem', 'path' = '{Path(place).absolute().as_uri()}', 'format' = 'json'"
-        environment.execute_sql(f"create table out{number} ({ANSWERS[query]}) with ({options})")
-        environment.execute_sql(f"insert into out{number} {QUERIES[query]}").wait()
-        return
-    # Answers that are taken back and put right: the last of each category counts.
-    last: dict[int, dict[str, Any]] = {}
-    with environment.execute_sql(QUERIES[query]).collect() as rows:
-        for row in rows:
-            if row.get_row_kind().name in ("INSERT", "UPDATE_AFTER"):
-                last[row[0]] = {"category": row[0], "auctions": row[1], "average": row[2]}
-    folder = Path(place)
-    folder.mkdir(parents=True)
-    (folder / "0.json").write_text("".join(json.dumps(row) + "\n" for row in last.values()))
+    options = {
+        "connector": "filesystem",
+        "path": Path(place).absolute().as_uri(),
+        "format": "debezium-json" if query in CORRECTED else "json",
+    }
+    told = ", ".join(f"'{name}' = '{value}'" for name, value in options.items())
+    environment.execute_sql(f"create table out{number} ({ANSWERS[query]}) with ({told})")
+    environment.execute_sql(f"insert into out{number} {QUERIES[query]}").wait()
+
+
+def _reason(error: Exception) -> str:
+    """What Flink says is the matter: the innermost of the causes that it tells, without where in its code."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip() and not line.strip().startswith("at ")]
+    causes = [line.removeprefix("Caused by: ") for line in lines if "Exception: " in line]
+    return " ".join((causes or lines or [type(error).__name__])[-1].split())[:500]
 
 
 def main() -> None:
-    environment = _environment(sys.argv[1])
+    environments: dict[str, Any] = {}
     print("ready", flush=True)
     for number, line in enumerate(sys.stdin):
-        query, place = line.split()
+        query, events, place = json.loads(line)
         try:
-            _run(environment, query, number, place)
+            if events not in environments:
+                environments[events] = _environment(events)
+            _run(environments[events], query, number, place)
             print("done", flush=True)
         except Exception as error:
-            print(f"failed {' '.join(str(error).split())[:2000]}", flush=True)
+            print(f"failed {_reason(error)}", flush=True)
 
 
 if __name__ == "__main__":
