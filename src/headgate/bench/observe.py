@@ -5,9 +5,9 @@ Everything is measured in one run, on one Spark:
 - ``sampling``: CPU of four dataflows with all measuring on (rows counted in every batch, tasks measured by themselves
   in one batch of twenty, an observation every five seconds) over their CPU with all of it off. Two engines, one of
   each kind, take turns at the same files, a few at a time, so that what else the machine does falls on both, once
-  Spark is warm;
-  ``sampled_share`` is the time that tasks were measured by themselves over that in which
-  batches were at work, which may be 0.02;
+  Spark is warm and the four seconds are spent that an engine has for tasks of which nothing is known; ``sampled_share``
+  is the time that tasks were measured by themselves meanwhile, over that in which batches were at work: half a percent,
+  in the long run;
 - ``cpu_error_*``: how far the profiled CPU time per row is from that of a micro-benchmark of the task alone, by kind of
   task; the micro-benchmark reads the CPU time of all processes, with and without the task, over many rows;
 - ``events_behind_error``: how far the growth of what a source is said to be behind is from the rows that came to be due
@@ -148,6 +148,7 @@ def _cost(spark: Any, folder: Path, progress: Progress) -> tuple[dict[str, float
         for side in sides:
             progress(f"four dataflows, measuring {side}, {WARM_FILES} files to warm up")
             work(side, files[:WARM_FILES])
+        measured_s, worked_s = engines["on"].profiler.spent_s
         before = cpu_seconds()
         time.sleep(IDLE_S)
         idle = (cpu_seconds() - before) / IDLE_S / len(sides)  # what the one that is not at work uses, a second
@@ -158,7 +159,9 @@ def _cost(spark: Any, folder: Path, progress: Progress) -> tuple[dict[str, float
                 spent[side].append(cpu_seconds() - before - idle * (time.monotonic() - began))
             ratio = sum(spent["on"]) / sum(spent["off"])
             progress(f"four dataflows, {first + AT_ONCE} of {FILES} files: on over off is {ratio:.3f}")
-        figures = {"sampling": ratio, "sampled_share": engines["on"].profiler.share, "idle_cpu": idle}
+        measured, worked = engines["on"].profiler.spent_s
+        share = (measured - measured_s) / (worked - worked_s)
+        figures = {"sampling": ratio, "sampled_share": share, "idle_cpu": idle}
         figures["tasks_sampled"] = float(len(engines["on"].profiler.profiles()))
     return figures, {"sampling": spent}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -15,7 +16,7 @@ from headgate.model.names import Signature
 from headgate.model.task_type import State
 from headgate.runtime.exchange import INGEST, SNAPSHOT
 from headgate.runtime.fusion import Fusion
-from headgate.runtime.host import ERRORS, RESULTS, TEXTS, Hosting, Results, Values, hosting, places_of, stepped
+from headgate.runtime.host import ERRORS, RESULTS, TEXTS, Results, Values, hosting, places_of, stepped
 from headgate.runtime.isolation.guard import Guards
 from headgate.runtime.packing import key_codes
 from headgate.runtime.plan import Fragment, Kind, Plan, RunningTask
@@ -44,14 +45,17 @@ class Alone(ABC):
     def scaled(self, given: int, wanted: int) -> Iterator[tuple[Frames, int]]:
         """About so many rows, materialised: some of those given, or all of them several times.
 
+        How many is rounded to powers of two: they stand in the code that Spark makes of the plan, and what has been
+        compiled for one measurement is then there for the next.
+
         Rows that were repeated only as they are read came out half as dear again: what repeats them is not the same
         with the task and without it, once Spark has compiled both.
         """
-        times = max(1, round(wanted / given))
+        times = _power_of_two(wanted / given)
         if times == 1 and wanted >= given:
             yield self.entering, given
             return
-        some = max(1, round(wanted / len(self.entering)))
+        some = _power_of_two(wanted / len(self.entering))
         frames = {
             port: (_repeated(frame, times) if times > 1 else frame.limit(some)).persist()
             for port, frame in self.entering.items()
@@ -79,6 +83,15 @@ class Alone(ABC):
         """Let go of the rows."""
         for frame in self.entering.values():
             frame.unpersist()
+
+
+def _power_of_two(number: float) -> int:
+    """The nearest power of two.
+
+    >>> [_power_of_two(number) for number in (0.3, 1, 3, 64, 100)]
+    [1, 1, 4, 64, 128]
+    """
+    return 1 << max(0, round(math.log2(number)))
 
 
 def _repeated(frame: DataFrame, times: int) -> DataFrame:
@@ -123,7 +136,10 @@ class _Stateless(Alone):
 
 
 class _Keyed(Alone):
-    """A hosted task: steps through rows as the host does, with the task and without it, and keeps state for itself."""
+    """A hosted task: steps through rows as the host does, with the task twice and once, and keeps state for itself.
+
+    What a host takes for any task at all is shared by those that it hosts, and is not the task's own.
+    """
 
     def __init__(self, task: RunningTask, frame: DataFrame) -> None:
         super().__init__(task, {"in": frame})
@@ -131,21 +147,20 @@ class _Keyed(Alone):
         self._options = task.options
 
     def without(self, entering: Frames) -> DataFrame:
-        return self._hosting(entering["in"], hosts=False)
+        return self._hosting(entering["in"], copies=1)
 
     def made(self, entering: Frames) -> DataFrame:
-        return self._hosting(entering["in"], hosts=True)
+        return self._hosting(entering["in"], copies=2)
 
     def output(self, entering: Frames) -> DataFrame:
         return entering["in"].withColumn("result", F.lit(0.0))
 
-    def _hosting(self, frame: DataFrame, *, hosts: bool) -> DataFrame:
+    def _hosting(self, frame: DataFrame, *, copies: int) -> DataFrame:
         names, options = tuple(frame.columns), self._options
         key = places_of(names, options.key)
 
         def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            does = hosting([("life", "way", options)], names)
-            does = does if hosts else Hosting((), does.columns)
+            does = hosting([(f"life {copy}", "way", options) for copy in range(copies)], names)
             kept: dict[str, bytes] = {}
             for batch in batches:
                 codes, texts = key_codes([batch.column(at) for at in key])

@@ -17,8 +17,8 @@ class Measuring:
     sample_every: int | None = 20
     """One epoch of a fragment in so many has tasks measured by themselves; none has if it is left out."""
 
-    share: float = 0.02
-    """Of the time in which epochs are at work, at most so much is spent on measuring tasks."""
+    share: float = 0.005
+    """Of the time in which epochs are at work, so much may go to measuring tasks, beyond four seconds at first."""
 
 
 MEASURING = Measuring()

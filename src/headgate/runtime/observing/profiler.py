@@ -49,6 +49,9 @@ FASTEST = 500.0
 FIRST_S = 2.0
 """What measuring a task is taken to cost before any has been measured."""
 
+CREDIT_S = 4.0
+"""What may be spent beyond the share, once in an engine's life: what nothing is known of is soon measured."""
+
 KEPT = 5
 """Measurements of a task that count; the middle one is believed."""
 
@@ -95,13 +98,13 @@ class Profiler:
             self._epochs_end = max(ended, self._epochs_end)
 
     @property
-    def share(self) -> float:
-        """The time spent on measuring tasks over the time that epochs were at work."""
+    def spent_s(self) -> tuple[float, float]:
+        """Seconds spent on measuring tasks, and seconds in which epochs were at work."""
         with self._lock:
-            return self._spent_s / self._epochs_s if self._epochs_s else 0.0
+            return self._spent_s, self._epochs_s
 
     def _allowance_s(self) -> float:
-        return self._share * self._epochs_s - self._spent_s
+        return CREDIT_S + self._share * self._epochs_s - self._spent_s
 
     def sample(self, rows: DataFrame, plan: Plan, fragment: Fragment) -> None:
         """Measure some of a fragment's tasks on an epoch's rows; at least one, and no more than time is left for."""
