@@ -310,7 +310,8 @@ def _bias(seed: int, progress: Progress) -> Part:
 
 def _forecast(seed: int, progress: Progress) -> Part:
     """Forecasters of ours: look-ahead's profit against CAF's."""
-    from headgate.bench.lookahead_workloads import realistic, recorded
+    from headgate.bench.lookahead_recorded import recorded
+    from headgate.bench.lookahead_workloads import realistic
     from headgate.service.ahead import Ahead
 
     rows: list[Row] = []
