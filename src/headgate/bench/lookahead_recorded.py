@@ -4,7 +4,7 @@ There are four, two dataflows by two kinds of machines, and they were chosen so,
 
 - every dataflow meets PlanetLab's machines and Azure's, so that neither result is one of a pairing;
 - the stretches of tweets are the first that fit and do not overlap: days 3, 10 and 17 of the series by the minute, each
-  with three days before it, and the series by the second, of 48 hours, with all that it has before its last twelve;
+  with three days before it, and the series by the second, which is days 0 and 1, with all before its last twelve hours;
 - of Azure's components those by which machines vary most with time beside the remote disk, ``cache`` and ``app``; raw
   CPU hardly varies there;
 - means are scaled to those of the realistic worlds, 40 messages/s on ten stages and 50 on Linear Road.
@@ -52,27 +52,31 @@ def recorded(seed: int, progress: Callable[[str], None]) -> list[Workload]:
 
 
 def _days(first: int) -> Callable[[Path], Floats]:
-    """Three days and eighteen hours in steps of five minutes; where the collection has a hole, a line across it."""
+    """Three days and eighteen hours of the series by the minute, which tells where it has holes."""
 
     def read(folder: Path) -> Floats:
         with gzip.open(folder / "arrival_rates" / "twitter_stream_per_minute.csv.gz", "rt") as file:
             rows = list(csv.DictReader(file))
-        minutes = np.array([float(row["tweets"]) if row["valid"] == "1" else np.nan for row in rows])
-        known = np.flatnonzero(~np.isnan(minutes))
-        minutes = np.interp(np.arange(len(minutes)), known, minutes[known])
-        steps = minutes[: len(minutes) // 5 * 5].reshape(-1, 5).mean(axis=1)
-        found: Floats = steps[first * DAY : first * DAY + 3 * DAY + BEGIN + STEPS]
-        return found
+        steps = _steps(np.array([float(row["tweets"]) if row["valid"] == "1" else np.nan for row in rows]))
+        return steps[first * DAY : first * DAY + 3 * DAY + BEGIN + STEPS]
 
     return read
 
 
 def _seconds(folder: Path) -> Floats:
-    """Forty-eight hours in steps of five minutes."""
+    """Two days less half an hour: minutes in which nobody tweets are the same holes."""
     with gzip.open(folder / "arrival_rates" / "twitter_stream_per_second_48h.csv.gz", "rt") as file:
         tweets = np.array([float(row["tweets"]) for row in csv.DictReader(file)])
-    step = int(STEP_S)
-    found: Floats = tweets[: len(tweets) // step * step].reshape(-1, step).mean(axis=1)
+    minutes = tweets.reshape(-1, 60).sum(axis=1)
+    return _steps(np.where(minutes > 0, minutes, np.nan))
+
+
+def _steps(minutes: Floats) -> Floats:
+    """In steps of five minutes, with a line across each hole, to where the last hole begins if it has no end."""
+    known = np.flatnonzero(~np.isnan(minutes))
+    whole = np.interp(np.arange(known[-1] + 1), known, minutes[known])
+    step = round(STEP_S / 60)
+    found: Floats = whole[: len(whole) // step * step].reshape(-1, step).mean(axis=1)
     return found
 
 
