@@ -1,6 +1,6 @@
-"""Recorded worlds: what came in and how machines did was measured by others, and is read from the folder of shared data.
+"""Recorded worlds: what came in and how machines did, read from the folder of shared data.
 
-There are four, two dataflows by two kinds of machines, and they were chosen so, before any policy had seen the last two:
+There are four, two dataflows by two kinds of machines. The last two were chosen before any policy had seen them:
 
 - every dataflow meets PlanetLab's machines and Azure's, so that neither result is one of a pairing;
 - the stretches of tweets are the first that fit and do not overlap: days 3, 10 and 17 of the series by the minute, each
