@@ -131,6 +131,7 @@ class Receding:
             min(now.level.throughput_min + self.margin, 1.0) if self.counts_queues else 0.0,
             self.break_even.sigma / (ahead * self.interval_s / 3_600),
             self.switch_costs,
+            ahead == left,
         )
         steps = horizon.solved(self.budget_s)
         if steps is None:
