@@ -44,17 +44,21 @@ def _counted(figures: Mapping[str, Any]) -> dict[str, int]:
     >>> _counted({"finding_a": 1, "finding_b": 0, "recorded_finding_a": 1, "recorded_worlds_with_a": 3})
     {'findings': 2, 'findings_reproduced': 1, 'recorded_findings': 1, 'recorded_findings_reproduced': 1}
     """
-    found = {}
+    found: dict[str, int] = {}
     for prefix in ("", "recorded_"):
         held = [int(value) for key, value in figures.items() if key.startswith(f"{prefix}finding_")]
         found |= {f"{prefix}findings": len(held), f"{prefix}findings_reproduced": sum(held)} if held else {}
     return found
 
 
+def _rounded_figure(figure: Any) -> Any:
+    return round(figure, 5) if isinstance(figure, float) else figure
+
+
 def _rounded(part: Callable[[int, Progress], Measured]) -> Callable[[int, Progress], Measured]:
     def run_part(seed: int, progress: Progress) -> Measured:
         found = part(seed, progress)
-        figures = {key: round(each, 5) if isinstance(each, float) else each for key, each in found.figures.items()}
+        figures = {key: _rounded_figure(each) for key, each in found.figures.items()}
         return Measured(figures, found.samples, found.table)
 
     return run_part
