@@ -11,6 +11,7 @@ import numpy as np
 from headgate.adaptation.levelling import least_served, levelled
 from headgate.adaptation.reactive import Reactive
 from headgate.adaptation.situation import Situation
+from headgate.adaptation.watching import Watch
 from headgate.errors import BadValue
 from headgate.forecasting.forecast import Forecast
 from headgate.forecasting.forecaster import Forecaster
@@ -26,7 +27,10 @@ WEIGHTS = (0.25, 0.5, 0.25)
 """The quantiles that are the scenarios, and how much each counts."""
 
 LEARNS = 0.2
-"""The weight of the last observation in what a machine usually does."""
+"""The weight of the last observation in how much throughput is short of its promises."""
+
+ALIKE = 0.04
+"""Machines whose speeds differ by less than this share of what they are rated for are kept or let go together."""
 
 FAR = 144
 """Steps beyond which nobody looks."""
@@ -75,14 +79,13 @@ class Receding:
     """By how much throughput usually is below what the program expects: cores are whole, and rates not as forecast."""
 
     _since: int = 1_000_000
-    _usually: dict[str, float] = field(default_factory=dict)
-    """What each machine does of what it is rated for, in the mean of the last while."""
-
+    _machines: Watch = field(init=False)
     _foreseen: Floats = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
         if self.period < 1 or self.budget_s <= 0:
             raise BadValue(f"a period of {self.period} steps, {self.budget_s:g} s for each", "at least 1, above 0")
+        self._machines = Watch(max(1, round(3_600 / self.interval_s)))
 
     def decide(self, now: Situation, turn: int) -> None:
         began = time.process_time()
@@ -123,11 +126,12 @@ class Receding:
             self.interval_s,
             hour,
             now.active,
-            self._usual(),
+            self._machines.usual,
             asked,
             min(now.level.throughput_min + self.margin, 1.0) if self.counts_queues else 0.0,
             self.break_even.sigma / (ahead * self.interval_s / 3_600),
             self.switch_costs,
+            ahead == left,
         )
         steps = horizon.solved(self.budget_s)
         if steps is None:
@@ -168,35 +172,31 @@ class Receding:
         return found
 
     def _groups(self, now: Situation) -> tuple[list[Group], list[Ints]]:
-        """Machines by class and by the steps for which they are paid, with their rows."""
+        """Machines by class, by the steps for which they are paid and, if due, by speed, with their rows."""
         paid = np.floor(now.left_s / self.interval_s + 1e-6).astype(np.int64)
         paid[now.left_s < now.period_s] = 0
         groups, rows = [], []
         speed = self._expected(now)
-        for kind, steps in sorted({*zip(now.kind.tolist(), paid.tolist(), strict=True)}):
-            there = np.flatnonzero((now.kind == kind) & (paid == steps))
+        rated = np.array([each.core_power for each in now.cloud.classes])[now.kind]
+        alike = np.where(paid > 0, 0, np.round(speed / rated / ALIKE)).astype(np.int64)
+        for kind, steps, pace in sorted({*zip(now.kind.tolist(), paid.tolist(), alike.tolist(), strict=True)}):
+            there = np.flatnonzero((now.kind == kind) & (paid == steps) & (alike == pace))
             groups.append(Group(kind, float(speed[there].mean()), steps, len(there)))
             rows.append(there)
         return groups, rows
 
     def _watch(self, now: Situation) -> None:
-        """Remember machines: one that is slow at the moment is not slow for an hour."""
+        """Remember machines that work: one that is slow at the moment is not slow for an hour."""
         rated = np.array([each.core_power for each in now.cloud.classes])[now.kind]
-        before, self._usually = self._usually, {}
-        others = float(np.mean(list(before.values()))) if before else 1.0
-        for name, share, starts in zip(now.machine, now.speed / rated, now.starts_s, strict=True):
-            known = before.get(name, others if before else float(share))
-            self._usually[name] = known if starts > 0 else known + LEARNS * (float(share) - known)
+        shares = (now.speed / rated).tolist()
+        working = zip(now.machine, shares, now.starts_s.tolist(), strict=True)
+        self._machines.see((name, share) for name, share, starts_s in working if starts_s <= 0)
 
     def _expected(self, now: Situation) -> Floats:
         """Power of a core of each machine over the next hours."""
         rated = np.array([each.core_power for each in now.cloud.classes])[now.kind]
-        found: Floats = rated * np.array([self._usually[name] for name in now.machine])
+        found: Floats = rated * np.array([self._machines.expected(name) for name in now.machine])
         return found
-
-    def _usual(self) -> float:
-        """What machines do of what they are rated for."""
-        return float(np.mean(list(self._usually.values()))) if self._usually else 1.0
 
     def _enact(self, now: Situation, steps: Steps, rows: list[Ints], forecast: Forecast) -> None:
         now.active[:] = steps.active
@@ -207,7 +207,7 @@ class Receding:
             if count:
                 vm = now.cloud.classes[kind]
                 works = max(1.0 - vm.boot_s / self.interval_s, 0.0)
-                now.open(kind, count, vm.core_power * self._usual() * max(works, 1e-3))
+                now.open(kind, count, vm.core_power * self._machines.usual * max(works, 1e-3))
         self._share(now, forecast, leaving)
 
     def _slowest(self, now: Situation, rows: Ints, stay: int) -> list[int]:

@@ -1,10 +1,10 @@
 """Part ``hindsight`` of ``headgate bench lookahead``: how near policies come to what could have been.
 
-On the four realistic workloads, with forecasters of ours: the bound of hindsight, the regret of every policy against
-it, and ``hindsight_ratio`` of the receding horizon, all in PLAN-AHEAD's form of profit, Γ - σμ (``theta_ratio`` is the
-same in DYN's form, which is 0 on both break-even points). ``..._replayed`` is the receding horizon that knows what
-comes: a schedule that can be had, so that the gap between it and the bound is what is not known. ``step_s`` are CPU
-seconds of a decision for 30 tasks and 200 machines.
+On the four realistic workloads and the recorded ones, with forecasters of ours: the bound of hindsight, the regret of
+every policy against it, and ``hindsight_ratio`` of the receding horizon, all in PLAN-AHEAD's form of profit, Γ - σμ
+(``theta_ratio`` is the same in DYN's form, which is 0 on both break-even points). ``..._replayed`` is the receding
+horizon that knows what comes: a schedule that can be had, so that the gap between it and the bound is what is not
+known. ``step_s`` are CPU seconds of a decision for 30 tasks and 200 machines.
 """
 
 from __future__ import annotations
@@ -32,12 +32,14 @@ STEPS = 12
 
 
 def hindsight_part(seed: int, progress: Progress) -> Measured:
-    """Bounds and regrets on the four workloads, and how long a step takes."""
+    """Bounds and regrets on the realistic workloads and the recorded ones, and how long a step takes."""
+    from headgate.bench.lookahead_recorded import recorded
     from headgate.bench.lookahead_workloads import realistic
 
     figures: dict[str, Any] = {}
     rows: list[dict[str, Any]] = []
-    for workload in realistic(seed):
+    made, found_there = realistic(seed), recorded(seed, progress)
+    for workload in (*made, *found_there):
         progress(f"hindsight: the bound of {workload.name}")
         found = _regrets(workload, progress)
         rows += found
@@ -50,14 +52,19 @@ def hindsight_part(seed: int, progress: Progress) -> Measured:
         figures[f"hindsight_omega_{workload.name}"] = ours["receding"]["omega"]
         figures[f"hindsight_theta_ratio_{workload.name}"] = ours["receding"]["theta_ratio"]
         figures[f"hindsight_ratio_replayed_{workload.name}"] = ours["replayed"]["hindsight_ratio"]
-    ratios = [value for key, value in figures.items() if key.startswith("hindsight_ratio_") and "replayed" not in key]
-    figures["hindsight_ratio_min"] = min(ratios)
-    figures["hindsight_omega_min"] = min(value for key, value in figures.items() if key.startswith("hindsight_omega_"))
+    for prefix, worlds in (("", made), ("recorded_", found_there)):
+        for measure in ("ratio", "omega"):
+            if worlds:
+                least = min(figures[f"hindsight_{measure}_{each.name}"] for each in worlds)
+                figures[f"{prefix}hindsight_{measure}_min"] = least
     progress(f"hindsight: steps for 30 tasks and {MACHINES} machines")
     took = _steps(seed)
     figures["step_s_p95"], figures["step_s_max"] = float(np.quantile(took, 0.95)), max(took)
     rounded = {key: round(value, 5) if isinstance(value, float) else value for key, value in figures.items()}
-    return Measured(rounded, {"hindsight": rows, "step_s": took}, _text(rows))
+    samples: dict[str, Any] = {"hindsight": [row for row in rows if row["workload"] in {each.name for each in made}]}
+    if found_there:
+        samples["recorded_hindsight"] = rows[len(samples["hindsight"]) :]
+    return Measured(rounded, samples | {"step_s": took}, _text(rows))
 
 
 def _regrets(workload: Workload, progress: Progress) -> list[dict[str, Any]]:
@@ -119,9 +126,9 @@ def _steps(seed: int) -> list[float]:
 
 
 def _text(rows: list[dict[str, Any]]) -> str:
-    lines = ["  workload    policy          Ω      Γ - σμ    regret   ratio   ratio (DYN)"]
+    lines = ["  workload              policy          Ω      Γ - σμ    regret   ratio   ratio (DYN)"]
     lines += [
-        f"  {row['workload']:<12}{row['policy']:<12}{row['omega']:>6.3f}{row['profit']:>10.4f}"
+        f"  {row['workload']:<22}{row['policy']:<12}{row['omega']:>6.3f}{row['profit']:>10.4f}"
         f"{row['regret']:>10.4f}{row['hindsight_ratio']:>8.3f}{row['theta_ratio']:>10.3f}"
         for row in rows
     ]
@@ -130,12 +137,17 @@ def _text(rows: list[dict[str, Any]]) -> str:
 
 def plot_hindsight(measured: Measured, folder: Path) -> list[Path]:
     """Profit beside the bound, and throughput over time beside that of the bound's plan."""
-    if "hindsight" not in measured.samples:
-        return []
     prepare_plots(folder)
+    return [
+        _drawn(measured.samples[key], folder / f"lookahead-{key.replace('_', '-')}.png")
+        for key in ("hindsight", "recorded_hindsight")
+        if key in measured.samples
+    ]
+
+
+def _drawn(rows: list[dict[str, Any]], path: Path) -> Path:
     import matplotlib.pyplot as plt
 
-    rows = measured.samples["hindsight"]
     workloads = list(dict.fromkeys(row["workload"] for row in rows))
     policies = list(dict.fromkeys(row["policy"] for row in rows))
     figure, axes = plt.subplots(2, len(workloads), figsize=(4.2 * len(workloads), 7), squeeze=False)
@@ -161,7 +173,6 @@ def plot_hindsight(measured: Measured, folder: Path) -> list[Path]:
     axes[0][0].legend(fontsize=8, loc="lower left")
     axes[1][0].legend(fontsize=8)
     figure.tight_layout()
-    path = folder / "lookahead-hindsight.png"
     figure.savefig(path, dpi=120)
     plt.close(figure)
-    return [path]
+    return path

@@ -1,4 +1,4 @@
-"""Pictures of ``headgate bench lookahead``, like PLAN-AHEAD's Figs. 5 to 7, and one of our forecasters."""
+"""Pictures of ``headgate bench lookahead``: PLAN-AHEAD's Figs. 5 to 7, on generated and recorded worlds, and more."""
 
 from __future__ import annotations
 
@@ -36,9 +36,10 @@ def plot(measured: Measured, folder: Path) -> list[Path]:
     }
     names = {"horizon": "fig5", "error": "fig6", "bias": "fig7", "forecast": "forecast"}
     drawn = [
-        draw(measured.samples[part], folder / f"lookahead-{names[part]}.png")
+        draw(measured.samples[f"{worlds}{part}"], folder / f"lookahead-{worlds.replace('_', '-')}{names[part]}.png")
+        for worlds in ("", "recorded_")
         for part, draw in parts.items()
-        if part in measured.samples
+        if f"{worlds}{part}" in measured.samples
     ]
     return drawn + plot_hindsight(measured, folder)
 

@@ -1,4 +1,4 @@
-"""Worlds that policies which look ahead are measured on: PLAN-AHEAD's own, four realistic ones, and recorded ones.
+"""Worlds that policies which look ahead are measured on: PLAN-AHEAD's own, and four realistic ones.
 
 Each is half a day in steps of five minutes, with what came in on the days before for those who forecast. What could be
 achieved is counted from what comes in, as PLAN-AHEAD defines it. The realistic ones were written down before any policy
@@ -7,25 +7,19 @@ had seen them, and nothing in them was chosen by how policies do.
 
 from __future__ import annotations
 
-import csv
-import gzip
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from headgate.bench.dynamic import linear_road, ten_stages
-from headgate.bench.sharing import shared_data
 from headgate.model.catalogues import catalogue
 from headgate.model.dataflow import Dataflow
 from headgate.simulation.dataflow.setting import Setting
 from headgate.simulation.rates import Rate, Recorded, Sinusoid
-from headgate.simulation.traces import Unit, coefficients, pool_of, read_csv_columns, traces_of
 from headgate.simulation.variability import EC2, TracePool
 
-__all__ = ["DAY", "Workload", "paper", "realistic", "recorded"]
+__all__ = ["BEGIN", "DAY", "STEPS", "STEP_S", "Workload", "on_linear_road", "paper", "realistic", "with_past"]
 
 Floats = npt.NDArray[np.float64]
 STEP_S = 300.0
@@ -99,20 +93,20 @@ def realistic(seed: int) -> list[Workload]:
     bursts = np.array([_bursts(rng, three_days, 50.0), np.full(len(three_days), 0.5)])
     growth = np.array([_growth(rng, eight_days, 30.0, each) for each in (0.03, 0.05, 0.08)])
     return [
-        _made("day", ten_stages(), stages, day, pool, seed, "a day's course with noise of 8 %"),
-        _road("rush", rush, pool, seed, "two rush hours that begin and end in a step"),
-        _road("bursts", bursts, pool, seed, "a day's course with bursts of 2 to 3 times"),
-        _made("growth", ten_stages(), stages, growth, pool, seed, "growing by 3 to 8 % a day, quieter at weekends"),
+        with_past("day", ten_stages(), stages, day, pool, seed, "a day's course with noise of 8 %"),
+        on_linear_road("rush", rush, pool, seed, "two rush hours that begin and end in a step"),
+        on_linear_road("bursts", bursts, pool, seed, "a day's course with bursts of 2 to 3 times"),
+        with_past("growth", ten_stages(), stages, growth, pool, seed, "growing by 3 to 8 % a day, quieter at weekends"),
     ]
 
 
-def _road(name: str, values: Floats, pool: TracePool, seed: int, about: str) -> Workload:
+def on_linear_road(name: str, values: Floats, pool: TracePool, seed: int, about: str) -> Workload:
     """On Linear Road, with DYN's break-even costs for the mean rate of the twelve hours."""
     mean = float(values[0, -STEPS:].mean())
-    return _made(name, linear_road(mean), ["reports", "weather"], values, pool, seed, about)
+    return with_past(name, linear_road(mean), ["reports", "weather"], values, pool, seed, about)
 
 
-def _made(
+def with_past(
     name: str, flow: Dataflow, sources: list[str], values: Floats, pool: TracePool, seed: int, about: str
 ) -> Workload:
     """A workload of which everything up to the last twelve hours is history."""
@@ -170,67 +164,3 @@ def _growth(rng: np.random.Generator, at: npt.NDArray[np.int64], mean: float, da
     days = at / DAY
     week = np.where(np.isin(at // DAY % 7, (5, 6)), 0.67, 1.0)
     return _day_cycle(rng, at, mean) * (1 + daily * days) * week
-
-
-def recorded(seed: int, progress: Callable[[str], None]) -> list[Workload]:
-    """Tweets by the minute on machines of PlanetLab and of Azure, where the folder of shared data is."""
-    folder = shared_data()
-    if folder is None:
-        progress("no folder of shared data: recorded workloads are left out")
-        return []
-    found = []
-    for name, make, pool, first_day in (
-        ("tweets_planetlab", _tweets_stages, _planetlab, 3),
-        ("tweets_azure", _tweets_road, _azure, 10),
-    ):
-        try:
-            found.append(make(name, _tweets(folder, first_day), pool(folder), seed))
-        except FileNotFoundError as error:
-            progress(f"{error.filename} is not there: left out")
-    return found
-
-
-def _tweets(folder: Path, first_day: int) -> Floats:
-    """Three days and eighteen hours in steps of five minutes; where the collection has a hole, a line across it."""
-    path = folder / "arrival_rates" / "twitter_stream_per_minute.csv.gz"
-    with gzip.open(path, "rt") as file:
-        rows = list(csv.DictReader(file))
-    minutes = np.array([float(row["tweets"]) if row["valid"] == "1" else np.nan for row in rows])
-    known = np.flatnonzero(~np.isnan(minutes))
-    minutes = np.interp(np.arange(len(minutes)), known, minutes[known])
-    steps = minutes[: len(minutes) // 5 * 5].reshape(-1, 5).mean(axis=1)
-    found: Floats = steps[first_day * DAY : first_day * DAY + 3 * DAY + BEGIN + STEPS]
-    return found
-
-
-def _tweets_stages(name: str, tweets: Floats, pool: TracePool, seed: int) -> Workload:
-    """Each input gets a share of the stream."""
-    scaled = tweets / tweets.mean() * 40.0
-    values = np.array([scaled, 0.8 * scaled, 1.2 * scaled])
-    stages = [f"s1{each}" for each in "abc"]
-    return _made(name, ten_stages(), stages, values, pool, seed, "tweets of August 2021, machines of PlanetLab")
-
-
-def _tweets_road(name: str, tweets: Floats, pool: TracePool, seed: int) -> Workload:
-    scaled = tweets / tweets.mean() * 50.0
-    values = np.array([scaled, scaled / 100])
-    about = "tweets of August 2021, machines of Azure by their caches"
-    return _road(name, values, pool, seed, about)
-
-
-def _there(path: Path) -> Path:
-    if not path.exists():
-        raise FileNotFoundError(2, "", str(path))
-    return path
-
-
-def _planetlab(folder: Path) -> TracePool:
-    path = _there(folder / "planetlab_cpu" / "planetlab_20110303_200vms.csv.gz")
-    traces = traces_of(read_csv_columns(path), path.name)
-    return pool_of(coefficients(traces, Unit.USED_PERCENT, path.name), path.name)
-
-
-def _azure(folder: Path) -> TracePool:
-    path = _there(folder / "azure_vm_noise" / "perf_10min_28d.csv.gz")
-    traces = traces_of(read_csv_columns(path), path.name, "cache")
-    return pool_of(coefficients(traces, Unit.SHARE, path.name), path.name)

@@ -117,6 +117,9 @@ class Horizon:
     """What a unit of money is worth, in value over the steps of the horizon."""
 
     per_switch: float
+    ends: bool = False
+    """Whether the horizon is the end of the period, so that what is paid for beyond it is lost."""
+
     program: LinearProgram = field(default_factory=LinearProgram)
     _power: list[Ints] = field(default_factory=list)
     _cores: list[Ints] = field(default_factory=list)
@@ -256,6 +259,13 @@ class Horizon:
         vm = self.cloud.classes[kind]
         return self.per_money * float(vm.price_per_h) * self.cloud.billing.period_s / 3_600
 
+    def _paid(self, steps: int) -> float:
+        """Periods that are paid for so many steps.
+
+        Of one that reaches beyond the horizon its part, for it will be of use, unless all ends there.
+        """
+        return float(-(-steps // self.hour)) if self.ends else steps / self.hour
+
     def _keep(self, place: int, group: Group) -> None:
         program, total = self.program, int(sum(self.blocks))
         paid = program.columns(1, lower=float(group.count), upper=float(group.count))
@@ -264,8 +274,7 @@ class Horizon:
         before = int(paid[0])
         for turn, begin in enumerate(range(group.paid, total, self.hour)):
             end = min(begin + self.hour, total)
-            # Of a period that reaches beyond the horizon, its part: it will be of use.
-            price = self._price(group.kind) * (end - begin) / self.hour
+            price = self._price(group.kind) * self._paid(end - begin)
             kept = int(program.columns(1, -price, upper=float(group.count), whole=begin == 0)[0])
             row = program.rows(1, upper=0.0)
             program.put(row, [kept, before], [1.0, -1.0])
@@ -283,7 +292,7 @@ class Horizon:
                 continue
             for end in range(start + self.hour, total + self.hour, self.hour):
                 held = min(end, total) - start
-                price = self._price(kind) * ((end - start) / self.hour if start == 0 else held / self.hour)
+                price = self._price(kind) * self._paid(held)
                 works = self._covered(start, min(end, total))
                 late = 1.0 - presence(vm.boot_s, self.interval_s, max(held, 1))
                 works[block] = max(works[block] - float(late[: self.blocks[block]].sum()) / self.blocks[block], 0.0)
