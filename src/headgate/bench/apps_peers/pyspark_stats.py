@@ -1,4 +1,7 @@
-"""STATS in PySpark Structured Streaming: one query, two stateful branches, and charts drawn behind their union."""
+"""STATS in PySpark Structured Streaming: one query, and charts drawn behind what keeps state.
+
+Spark allows one ``applyInPandasWithState`` in a query: values go there twice, for their series and for all senders.
+"""
 
 import json
 import pickle
@@ -17,36 +20,38 @@ from statistics_of import Distinct, Series
 __all__ = ["main"]
 
 ARCHIVED = 10
-VALUES = "id bigint, source string, field string, value double"
+VALUES = "id bigint, series string, source string, field string, value double"
+"""Of all senders where ``series`` is empty."""
 
 
 def values(batches):
-    """A row for each observed field of each record."""
+    """Two rows for each observed field of each record."""
     for batch in batches:
         found = []
         for line in batch.column(0).cast(pa.binary()).to_pylist():
             number, _, text = line.partition(b",")
             record = senml.read(text)
             if record is not None:
-                found += [(int(number), record["source"], name, record[name]) for name in senml.OBSERVED]
-        columns = list(zip(*found, strict=True)) or [()] * 4
-        kinds = [pa.int64(), pa.string(), pa.string(), pa.float64()]
+                sender = record["source"]
+                for name in senml.OBSERVED:
+                    found += [(int(number), series, sender, name, record[name]) for series in (sender, "")]
+        columns = list(zip(*found, strict=True)) or [()] * 5
+        kinds = [pa.int64(), pa.string(), pa.string(), pa.string(), pa.float64()]
         arrays = [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
-        yield pa.RecordBatch.from_arrays(arrays, ["id", "source", "field", "value"])
+        yield pa.RecordBatch.from_arrays(arrays, ["id", "series", "source", "field", "value"])
 
 
-def charted(make, add):
-    def run(key, chunks, state):
-        rows = pd.concat(list(chunks)).sort_values("id")
-        kept = make(pickle.loads(state.get[0]) if state.exists else None)
-        found = []
-        for number, row in zip(rows["id"].tolist(), rows.to_dict("records"), strict=True):
-            for kind, lines in add(kept, row):
-                found.append(("-".join([kind, *key, str(number)]), json.dumps(lines)))
-        state.update((pickle.dumps(kept.state()),))
-        yield pd.DataFrame(found, columns=["title", "lines"])
-
-    return run
+def charted(key, chunks, state):
+    series, field = key
+    make, add, named = (Series, of_series, key) if series else (Distinct, of_senders, (field,))
+    rows = pd.concat(list(chunks)).sort_values("id")
+    kept = make(pickle.loads(state.get[0]) if state.exists else None)
+    found = []
+    for number, row in zip(rows["id"].tolist(), rows.to_dict("records"), strict=True):
+        for kind, lines in add(kept, row):
+            found.append(("-".join([kind, *named, str(number)]), json.dumps(lines)))
+    state.update((pickle.dumps(kept.state()),))
+    yield pd.DataFrame(found, columns=["title", "lines"])
 
 
 def archives(folder):
@@ -82,12 +87,10 @@ def main(source, out, tables):
     spark.sparkContext.setLogLevel("ERROR")
     lines = spark.readStream.format("text").option("maxFilesPerTrigger", 1).load(source)
     rows = lines.mapInArrow(values, VALUES)
-    made, state, never = "title string, lines string", "kept binary", GroupStateTimeout.NoTimeout
-    series = rows.groupBy("source", "field").applyInPandasWithState(
-        charted(Series, of_series), made, state, "append", never
-    )
-    senders = rows.groupBy("field").applyInPandasWithState(charted(Distinct, of_senders), made, state, "append", never)
-    told_of = series.union(senders).mapInArrow(archives(f"{out}/charts"), "path string")
+    never = GroupStateTimeout.NoTimeout
+    keyed = rows.groupBy("series", "field")
+    drawn = keyed.applyInPandasWithState(charted, "title string, lines string", "kept binary", "append", never)
+    told_of = drawn.mapInArrow(archives(f"{out}/charts"), "path string")
     writer = told_of.writeStream.format("text").option("path", f"{out}/told")
     query = writer.option("checkpointLocation", f"{out}/checkpoint").trigger(availableNow=True).start()
     query.awaitTermination()
