@@ -29,12 +29,12 @@ from headgate.bench.peer_packages import PINNED, peer_python
 
 __all__ = ["PARTS", "run"]
 
-EVENTS = {"etl": (1_000_000, 4_000_000), "etl_fields": (20_000, 100_000), "stats": (1_000, 3_000)}
+EVENTS = {"etl": (1_000_000, 4_000_000), "etl_fields": (20_000, 100_000), "stats": (2_000, 5_000)}
 """How many events the two runs of an application are over: so many that what the JVM compiles falls into the first.
 
 STATS draws a chart for every other event."""
 
-PER_FILE = {"etl": 500_000, "etl_fields": 20_000, "stats": 500}
+PER_FILE = {"etl": 500_000, "etl_fields": 20_000, "stats": 1_000}
 """Events that come together, in two files or, for STATS, in one: a micro-batch of Spark."""
 
 START = "import sys; from headgate.bench.apps_headgate import main; main(*sys.argv[1:])"
