@@ -29,7 +29,7 @@ from headgate.bench.peer_packages import PINNED, peer_python
 
 __all__ = ["PARTS", "run"]
 
-EVENTS = {"etl": (1_000_000, 4_000_000), "etl_fields": (20_000, 100_000), "stats": (2_000, 5_000)}
+EVENTS = {"etl": (1_500_000, 4_500_000), "etl_fields": (20_000, 100_000), "stats": (2_000, 5_000)}
 """How many events the two runs of an application are over: so many that what the JVM compiles falls into the first.
 
 STATS draws a chart for every other event."""
