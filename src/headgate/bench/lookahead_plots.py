@@ -114,7 +114,7 @@ def _bias(rows: Any, path: Path) -> Path:
                 wide = 2.2 if policy == "lookahead" else 1.3
                 at = [100 * each for each in errors]
                 axes.plot(at, values, marker=".", color=COLOURS[policy], linewidth=wide, label=policy)
-            axes.set_title(f"{label}, bias {bias:+.0%}", loc="left", fontsize=10)
+            axes.set_title(f"{label}, " + (f"bias {bias:+.0%}" if bias else "no bias"), loc="left", fontsize=10)
             axes.set_xticks(at)
     for axes in panels[1]:
         axes.axhline(0.8, color="#475569", linestyle=":", linewidth=1)
