@@ -28,7 +28,7 @@ def rows(count: int, size: int = 1_000, apart_s: float = 1.0) -> Rows:
 def spent(operator: Callable[..., Rows], some: Rows, **options: Any) -> tuple[float, float]:
     """CPU and wall seconds that a row takes; the least of a few tries, since others use the machine too."""
     found = []
-    for _ in range(3):
+    for _ in range(10):
         cpu, wall = time.process_time(), time.perf_counter()
         for row in some:
             operator(row, **options)
