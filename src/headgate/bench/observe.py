@@ -148,7 +148,8 @@ def _cost(spark: Any, folder: Path, progress: Progress) -> tuple[dict[str, float
         for side in sides:
             progress(f"four dataflows, measuring {side}, {WARM_FILES} files to warm up")
             work(side, files[:WARM_FILES])
-        measured_s, worked_s = engines["on"].profiler.spent_s
+        budget = engines["on"].profiler.budget
+        spent_s, worked_s = budget.spent_s, budget.worked_s
         before = cpu_seconds()
         time.sleep(IDLE_S)
         idle = (cpu_seconds() - before) / IDLE_S / len(sides)  # what the one that is not at work uses, a second
@@ -159,8 +160,7 @@ def _cost(spark: Any, folder: Path, progress: Progress) -> tuple[dict[str, float
                 spent[side].append(cpu_seconds() - before - idle * (time.monotonic() - began))
             ratio = sum(spent["on"]) / sum(spent["off"])
             progress(f"four dataflows, {first + AT_ONCE} of {FILES} files: on over off is {ratio:.3f}")
-        measured, worked = engines["on"].profiler.spent_s
-        share = (measured - measured_s) / (worked - worked_s)
+        share = (budget.spent_s - spent_s) / (budget.worked_s - worked_s)
         figures = {"sampling": ratio, "sampled_share": share, "idle_cpu": idle}
         figures["tasks_sampled"] = float(len(engines["on"].profiler.profiles()))
     return figures, {"sampling": spent}

@@ -96,7 +96,7 @@ class Epochs:
                 handed_over = self._around.aside.offer(rows, partial(self._sample, plans[-1]))
             return outcome
         finally:
-            self._around.profiler.took(began, time.monotonic())
+            self._around.profiler.budget.work(began, time.monotonic())
             self._allowance.note(time.monotonic() - began)
             if rows.is_cached and not handed_over:
                 rows.unpersist()

@@ -28,6 +28,7 @@ from headgate.model.observation import TaskProfile
 from headgate.model.task_type import Role, State
 from headgate.runtime.exchange import INGEST
 from headgate.runtime.observing.alone import Alone, alone
+from headgate.runtime.observing.budget import Budget
 from headgate.runtime.observing.measuring import Measuring
 from headgate.runtime.observing.trial import Trials, drain
 from headgate.runtime.plan import Fragment, Kind, Plan, RunningTask
@@ -48,9 +49,6 @@ FASTEST = 500.0
 
 FIRST_S = 2.0
 """What measuring a task is taken to cost before any has been measured."""
-
-CREDIT_S = 4.0
-"""What may be spent beyond the share, once in an engine's life: what nothing is known of is soon measured."""
 
 KEPT = 5
 """Measurements of a task that count; the middle one is believed."""
@@ -74,14 +72,11 @@ class Profiler:
 
     def __init__(self, spark: SparkSession, measuring: Measuring) -> None:
         self._every = measuring.sample_every
-        self._share = measuring.share
+        self.budget = Budget(measuring.share)
         self._trials = Trials(spark)
         self._lock = threading.Lock()
         self._samples: dict[Key, deque[_Sample]] = {}
         self._asked: dict[Key, int] = {}
-        self._epochs_s = 0.0
-        self._epochs_end = -math.inf
-        self._spent_s = 0.0
 
     def wants(self, epoch: int) -> bool:
         """Whether an epoch is to keep its rows: one in so many, and if measuring a task more is within its share."""
@@ -89,27 +84,12 @@ class Profiler:
             return False
         with self._lock:
             measured = sum(self._asked.values())
-            return self._allowance_s() >= (self._spent_s / measured if measured else FIRST_S)
-
-    def took(self, began: float, ended: float) -> None:
-        """Tell when an epoch was at work. Epochs at the same time count once: they share the processors."""
-        with self._lock:
-            self._epochs_s += max(0.0, ended - max(began, self._epochs_end))
-            self._epochs_end = max(ended, self._epochs_end)
-
-    @property
-    def spent_s(self) -> tuple[float, float]:
-        """Seconds spent on measuring tasks, and seconds in which epochs were at work."""
-        with self._lock:
-            return self._spent_s, self._epochs_s
-
-    def _allowance_s(self) -> float:
-        return CREDIT_S + self._share * self._epochs_s - self._spent_s
+        return self.budget.left_s >= (self.budget.spent_s / measured if measured else FIRST_S)
 
     def sample(self, rows: DataFrame, plan: Plan, fragment: Fragment) -> None:
         """Measure some of a fragment's tasks on an epoch's rows; at least one, and no more than time is left for."""
         began = time.monotonic()
-        allowed_s = self._allowance_s()
+        allowed_s = self.budget.left_s
         kept = rows.limit(ROWS).persist()
         try:
             kept.count()
@@ -120,8 +100,7 @@ class Profiler:
                     break
         finally:
             kept.unpersist()
-            with self._lock:
-                self._spent_s += time.monotonic() - began
+            self.budget.spend(time.monotonic() - began)
 
     def _in_need(self, plan: Plan, fragment: Fragment) -> list[RunningTask]:
         """The tasks that can be measured, those first that have been looked at least often."""

@@ -1,0 +1,47 @@
+"""How long tasks may be measured: some seconds at first, then a share of the time in which epochs are at work."""
+
+from __future__ import annotations
+
+import math
+import threading
+
+__all__ = ["Budget"]
+
+CREDIT_S = 4.0
+"""What may be spent beyond the share, once in an engine's life: what nothing is known of is soon measured."""
+
+
+class Budget:
+    """Counts seconds at work and seconds spent; epochs at the same time count once, for they share the processors.
+
+    >>> budget = Budget(share=0.5)
+    >>> for began, ended in ((0.0, 6.0), (1.0, 5.0), (4.0, 8.0), (10.0, 12.0)):
+    ...     budget.work(began, ended)
+    >>> budget.spend(3.0)
+    >>> budget.worked_s, budget.spent_s, budget.left_s
+    (10.0, 3.0, 6.0)
+    """
+
+    def __init__(self, share: float) -> None:
+        self._share = share
+        self._lock = threading.Lock()
+        self._until = -math.inf
+        self.worked_s = 0.0
+        self.spent_s = 0.0
+
+    def work(self, began: float, ended: float) -> None:
+        """Tell when an epoch was at work."""
+        with self._lock:
+            self.worked_s += max(0.0, ended - max(began, self._until))
+            self._until = max(ended, self._until)
+
+    def spend(self, seconds: float) -> None:
+        """Tell how long measuring took."""
+        with self._lock:
+            self.spent_s += seconds
+
+    @property
+    def left_s(self) -> float:
+        """Seconds that may be spent now; below 0 if more were spent than there are."""
+        with self._lock:
+            return CREDIT_S + self._share * self.worked_s - self.spent_s
