@@ -14,7 +14,8 @@ from headgate.bench import apps
 from headgate.bench.apps_data import charts_of, put_records, rows_of, same_charts, same_rows
 from headgate.bench.apps_headgate import application
 from headgate.bench.apps_plots import plot
-from headgate.bench.apps_running import HERE, Ran, ran
+from headgate.bench.apps_running import HERE, ran
+from headgate.bench.beyond_start_up import Cost
 from headgate.bench.measured import Measured
 from headgate.bench.peer_packages import peer_python
 from headgate.errors import HeadgateError
@@ -99,8 +100,8 @@ def test_what_cannot_be_installed_is_told_in_a_sentence(tmp_path: Path, monkeypa
 
 
 def test_figures_and_pictures(tmp_path: Path) -> None:
-    def cost(per_million: float) -> apps.Cost:
-        return apps.Cost(Ran(5.0, 5.0, {}), Ran(5.0 + per_million, 6.0, {"x": "1"}), (0, 1_000_000))
+    def cost(per_million: float) -> apps.Found:
+        return apps.Found(Cost((5.0, 5.0 + per_million), (5.0, 6.0), (0, 1_000_000)), {"x": "1"})
 
     found = {
         "etl": {"headgate": cost(8), "pyspark": cost(16), "flink": cost(10), "bytewax": cost(32)},

@@ -34,6 +34,7 @@ GOOD = Outcome(
     responses=[],
     cpu_s=10.0,
     seconds=10.0,
+    queries=[["reports", "route"], ["tolls", "congestion"], ["account"]],
 )
 
 
@@ -107,6 +108,8 @@ def test_only_a_hold_without_a_late_or_wrong_answer_counts() -> None:
     assert (figures["ramp_late_at"], figures["ramp_beyond_in_time"]) == (5, 0.5)
     assert (figures["beyond_expressways"], figures["beyond_held"]) == (3, 0)
     assert "99.99% of answers in time" in found.notes["beyond"]
+    together = "5 tasks in 3 queries, of which these run together: reports, route; tolls, congestion"
+    assert found.notes["merged"] == together
     del holds[2]
     assert linear_road._measured(ramp, holds, late, 5, pressure).figures["expressways"] == 0
 
@@ -207,3 +210,4 @@ def test_the_benchmark_in_its_smallest_form(monkeypatch: pytest.MonkeyPatch) -> 
     assert all(0 <= figures[f"in_time_{kind}"] <= 1 for kind in linear_road.KINDS)
     assert (figures["expressways"] > 0) == (figures["in_time"] == 1)
     assert measured.notes["beyond"].startswith(f"{figures['expressways'] + 1:.0f} expressways with history_mean")
+    assert "tolls, congestion" in measured.notes["merged"] or "congestion, tolls" in measured.notes["merged"]

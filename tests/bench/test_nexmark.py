@@ -15,12 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.bench import nexmark
+from headgate.bench.beyond_start_up import Cost
 from headgate.bench.measured import Measured
 from headgate.bench.nexmark import flink, flink_job, plots, side_by_side, together
 from headgate.bench.nexmark.events import COLUMNS, Events, end_marks, lines, write_files
 from headgate.bench.nexmark.flows import QUERIES, flow
 from headgate.bench.nexmark.on_headgate import Data
-from headgate.bench.nexmark.side_by_side import Cost, _System
+from headgate.bench.nexmark.side_by_side import _System
 from headgate.errors import HeadgateError, InputError
 from headgate.model.schema import Schema
 
@@ -100,11 +101,11 @@ def test_every_query_is_a_valid_dataflow() -> None:
 
 
 def test_what_events_cost_beyond_starting_up() -> None:
-    cost = Cost(cpu_s=(10.0, 16.0), wall_s=(6.0, 9.0), events=300_000)
+    cost = Cost(cpu_s=(10.0, 16.0), wall_s=(6.0, 9.0), events=(100_000, 400_000))
     assert cost.is_clear
     assert (cost.cpu_s_per_million, cost.events_per_s) == (20.0, 100_000.0)
-    assert not Cost((10.0, 9.9), (6.0, 9.0), 1).is_clear
-    assert not Cost((10.0, 16.0), (6.0, 6.0), 1).is_clear
+    assert not Cost((10.0, 9.9), (6.0, 9.0), (1, 2)).is_clear
+    assert not Cost((10.0, 16.0), (6.0, 6.0), (1, 2)).is_clear
 
 
 def system(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, fails: str = "", wrong: str = "") -> _System:

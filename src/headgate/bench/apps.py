@@ -16,7 +16,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,10 @@ from typing import Any
 from headgate.bench.apps_data import charts_of, put_records, rows_of, same_charts, same_rows
 from headgate.bench.apps_headgate import examples
 from headgate.bench.apps_running import HERE, Ran, ran
+from headgate.bench.beyond_start_up import Cost
 from headgate.bench.measured import Measured
 from headgate.bench.peer_packages import PINNED, peer_python
+from headgate.drawing.text_table import text_table
 
 __all__ = ["PARTS", "run"]
 
@@ -43,22 +45,13 @@ Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
-    """What an application costs on a system, beyond start-up."""
+class Found:
+    """What an application costs on a system, and which share of its rows is the same as Headgate's."""
 
-    few: Ran
-    many: Ran
-    events: tuple[int, int]
+    cost: Cost
+    versions: Mapping[str, str]
     same: float = 1.0
     rows: int = 0
-
-    @property
-    def cpu_s_per_million(self) -> float:
-        return 1e6 * (self.many.cpu_s - self.few.cpu_s) / (self.events[1] - self.events[0])
-
-    @property
-    def events_per_s(self) -> float:
-        return (self.events[1] - self.events[0]) / max(self.many.wall_s - self.few.wall_s, 1e-9)
 
 
 @dataclass
@@ -69,7 +62,7 @@ class _Bench:
     seed: int
     progress: Progress
     peers: Path | None
-    found: dict[str, dict[str, Cost]] = field(default_factory=dict)
+    found: dict[str, dict[str, Found]] = field(default_factory=dict)
     """By application and system."""
 
     def run(self, app: str, systems: Sequence[str]) -> None:
@@ -78,13 +71,13 @@ class _Bench:
             self._put(app, size)
         baseline: Any = None
         for system in systems:
-            costs = {size: self._ran(app, system, size) for size in (few, many)}
+            less, more = (self._ran(app, system, size) for size in (few, many))
             out = self._place(app, few, system)
             made: Any = charts_of(out / "charts") if app == "stats" else rows_of(out / "rows")
             baseline = made if baseline is None else baseline
             same = same_charts(baseline, made) if app == "stats" else same_rows(baseline, made)
-            cost = Cost(costs[few], costs[many], (few, many), same, len(made))
-            self.found.setdefault(app, {})[system] = cost
+            cost = Cost((less.cpu_s, more.cpu_s), (less.wall_s, more.wall_s), (few, many))
+            self.found.setdefault(app, {})[system] = Found(cost, more.versions, same, len(made))
             self.progress(f"{app} on {system}: {cost.cpu_s_per_million:,.1f} CPU s per million events")
 
     def _put(self, app: str, count: int) -> None:
@@ -145,41 +138,39 @@ def _etl(seed: int, progress: Progress) -> Measured:
 PARTS: Mapping[str, Callable[[int, Progress], Measured]] = {"spark": _spark, "etl": _etl}
 
 
-def _measured(found: Mapping[str, Mapping[str, Cost]]) -> Measured:
+def _measured(found: Mapping[str, Mapping[str, Found]]) -> Measured:
     figures: dict[str, float] = {}
     versions: dict[str, str] = {}
     samples: dict[str, Any] = {}
-    for app, costs in found.items():
-        own = costs["headgate"]
-        for system, cost in costs.items():
+    for app, by_system in found.items():
+        own = by_system["headgate"].cost
+        for system, one in by_system.items():
+            cost = one.cost
             figures[f"{app}_cpu_s_per_million_{system}"] = cost.cpu_s_per_million
             figures[f"{app}_events_per_s_{system}"] = cost.events_per_s
             if system != "headgate":
-                figures[f"{app}_same_rows_{system}"] = cost.same
+                figures[f"{app}_same_rows_{system}"] = one.same
                 figures[f"{app}_cpu_vs_{system}"] = own.cpu_s_per_million / cost.cpu_s_per_million
-            versions |= cost.many.versions
-            runs = {"few": [cost.few.cpu_s, cost.few.wall_s], "many": [cost.many.cpu_s, cost.many.wall_s]}
-            samples.setdefault(app, {})[system] = {**runs, "events": cost.events, "rows": cost.rows}
+            versions |= one.versions
+            samples.setdefault(app, {})[system] = {**asdict(cost), "rows": one.rows}
     by_app = [figures[f"{app}_cpu_vs_pyspark"] for app in found if "pyspark" in found[app]]
     figures["cpu_vs_pyspark"] = max(by_app)
     for system in ("flink", "bytewax"):
         if f"etl_cpu_vs_{system}" in figures:
             figures[f"cpu_vs_{system}"] = figures[f"etl_cpu_vs_{system}"]
-    figures["same_rows"] = min(cost.same for costs in found.values() for cost in costs.values())
+    figures["same_rows"] = min(one.same for by_system in found.values() for one in by_system.values())
     return Measured(
         {name: round(value, 4) for name, value in figures.items()}, samples, _table(found, versions), versions
     )
 
 
-def _table(found: Mapping[str, Mapping[str, Cost]], versions: Mapping[str, str]) -> str:
+def _table(found: Mapping[str, Mapping[str, Found]], versions: Mapping[str, str]) -> str:
     rows = [["application", "system", "CPU s per million", "Headgate's of it", "events/s", "same rows"]]
-    for app, costs in found.items():
-        own = costs["headgate"].cpu_s_per_million
-        for system, cost in costs.items():
-            ratio = own / cost.cpu_s_per_million
-            told = [f"{cost.cpu_s_per_million:,.1f}", f"{ratio:.2f}", f"{cost.events_per_s:,.0f}", f"{cost.same:.4f}"]
+    for app, by_system in found.items():
+        own = by_system["headgate"].cost.cpu_s_per_million
+        for system, one in by_system.items():
+            cost, ratio = one.cost, own / one.cost.cpu_s_per_million
+            told = [f"{cost.cpu_s_per_million:,.1f}", f"{ratio:.2f}", f"{cost.events_per_s:,.0f}", f"{one.same:.4f}"]
             rows.append([app, system, *told])
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    lines.append(", ".join(f"{name} {number}" for name, number in sorted(versions.items())))
-    return "\n".join(lines) + "\n"
+    told_versions = ", ".join(f"{name} {number}" for name, number in sorted(versions.items()))
+    return text_table(rows, right=range(2, 6)) + told_versions + "\n"

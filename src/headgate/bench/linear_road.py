@@ -194,7 +194,7 @@ def _measured(ramp: Outcome, holds: Mapping[int, Outcome], beyond: Outcome, ther
             f"{held + 1} expressways with {', '.join(CHEAP.values())} from the start: "
             f"{'held' if beyond.held else f'not held, {beyond.in_time:.2%} of answers in time'}"
         ),
-        "merged": "tolls and congestion share one keyed host; what they read is parsed and routed once",
+        "merged": _merged(beyond.queries),
     }
     samples = {
         "ramp": asdict(ramp),
@@ -202,3 +202,9 @@ def _measured(ramp: Outcome, holds: Mapping[int, Outcome], beyond: Outcome, ther
         "beyond": asdict(beyond),
     }
     return Measured({name: round(value, 4) for name, value in figures.items()}, samples, notes=notes)
+
+
+def _merged(queries: list[list[str]]) -> str:
+    """What runs together with what."""
+    shared = "; ".join(", ".join(tasks) for tasks in queries if len(tasks) > 1)
+    return f"{sum(map(len, queries))} tasks in {len(queries)} queries, of which these run together: {shared}"

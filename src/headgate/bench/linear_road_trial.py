@@ -111,6 +111,8 @@ class Outcome:
 
     cpu_s: float
     seconds: float
+    queries: list[list[str]]
+    """The tasks that each Spark query ran at the end, in the order of the plan."""
 
     @property
     def held(self) -> bool:
@@ -191,13 +193,19 @@ def trial(
             _wait(engine)
             receiver.look()
         spent, took = cpu_seconds() - began_cpu, time.monotonic() - began
-        failed = engine.failures()
+        failed, queries = engine.failures(), _queries(engine.plan)
     if failed:
         raise RuntimeError(f"the dataflow failed: {failed}")
     came = file_of < len(feeder.arrived)
     fed = _Fed(traffic.rows(came), file_of[came], feeder, receiver)
     switched = {} if watcher is None else watcher.switched
-    return _judged(place, fed, lead_s, alternates or {}, switched, (spent, took))
+    return _judged(place, fed, lead_s, alternates or {}, switched, (spent, took), queries)
+
+
+def _queries(plan: Any) -> list[list[str]]:
+    """The names of the tasks of each fragment."""
+    of = [(*fragment.roots, *fragment.tasks) for fragment in plan.fragments.values()]
+    return [[plan.tasks[task].name for task in dict.fromkeys(tasks)] for tasks in of]
 
 
 def _feed(feeder: _Feeder, engine: Any, watcher: Watcher | None) -> None:
@@ -259,6 +267,7 @@ def _judged(
     alternates: Mapping[str, str],
     switched: Mapping[str, str],
     spent: tuple[float, float],
+    queries: list[list[str]],
 ) -> Outcome:
     import numpy as np
 
@@ -300,6 +309,7 @@ def _judged(
         responses=sorted((float(at), round(took, 3)) for at, took in worst.items()),
         cpu_s=spent[0],
         seconds=spent[1],
+        queries=queries,
     )
 
 

@@ -20,6 +20,7 @@ from typing import Any
 from headgate.bench import sharing_spark
 from headgate.bench.measured import Measured
 from headgate.bench.workloads import chain, relational_chain
+from headgate.drawing.text_table import text_table
 from headgate.model.dataflow import Dataflow
 from headgate.model.registry import default_registry
 from headgate.sharing.running import RunningSet
@@ -210,9 +211,6 @@ def _rows(collection: Collection, trace: str, key: str, found: Mapping[str, floa
 
 def _table(figures: Mapping[str, float], rows: list[list[str]]) -> str:
     head = ["collection", "trace", "strategy", "fewer tasks", "workers", "at most", "operation s", "cost $", "cheaper"]
-    table = [head, *rows]
-    widths = [max(len(row[column]) for row in table) for column in range(len(head))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
     speed = [
         f"{figures['merges_per_s']:,.0f} merges/s at 100,000 running dataflows, {figures['growth']:.2f} times as long "
         "for one as at 1,000",
@@ -220,7 +218,7 @@ def _table(figures: Mapping[str, float], rows: list[list[str]]) -> str:
         f"streams found, {figures['semantic_task_reduction']:.0%} fewer tasks than by equal signatures alone",
         "in brackets: the paper's figure, for its own collection",
     ]
-    return "\n".join([*lines, "", *speed]) + "\n"
+    return "\n".join([text_table([head, *rows]), *speed]) + "\n"
 
 
 def shared_data(start: Path | None = None) -> Path | None:

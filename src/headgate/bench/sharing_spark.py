@@ -30,6 +30,7 @@ from typing import Any
 
 from headgate.bench.measured import Measured, cpu_seconds
 from headgate.bench.on_spark import READINGS, drop, keeping_house, on_spark, readings
+from headgate.drawing.text_table import text_table
 from headgate.formats import parse
 from headgate.model.dataflow import Dataflow
 from headgate.sharing.strategy import Strategy
@@ -279,6 +280,4 @@ def _table(figures: Mapping[str, float], found: Mapping[Strategy, _Found]) -> st
         ]
         for strategy, one in found.items()
     ]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return "\n".join(lines) + "\n"
+    return text_table(rows, right=range(1, len(rows[0])))

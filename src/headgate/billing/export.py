@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from headgate.billing.bill import Bill
+from headgate.drawing.text_table import text_table
 
 __all__ = ["FOCUS_COLUMNS", "rows_of", "to_csv", "to_dict", "to_focus", "to_json", "to_text"]
 
@@ -129,17 +130,8 @@ def to_text(bill: Bill) -> str:
     rows = [(x.dataflow, x.owner, f"{float(x.hours):.2f}", str(x.cost), str(x.alone), str(x.saved)) for x in bill.lines]
     owners = [(f"all of {x.owner}", "", "", str(x.cost), str(x.alone), str(x.saved)) for x in bill.owners]
     ends = [("idle", "", "", str(bill.idle), "", ""), ("total", "", "", str(bill.total), "", "")]
-    table = [head, *rows, *owners, *ends]
-    widths = [max(len(row[column]) for row in table) for column in range(len(head))]
-    lines = [
-        "  ".join(
-            cell.ljust(width) if column < 2 else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in table
-    ]
     period = f"{_time(bill.start)} to {_time(bill.end)}, in {bill.currency}"
-    return "\n".join([period, "", *lines]) + "\n"
+    return f"{period}\n\n{text_table([head, *rows, *owners, *ends], right=range(2, 6))}"
 
 
 def _csv(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,9 +11,8 @@ import typer
 from rich.console import Console
 
 from headgate.control.client import ask
-from headgate.errors import printable
 
-__all__ = ["AsJson", "State", "asked", "counted", "table"]
+__all__ = ["AsJson", "State", "asked", "counted"]
 
 State = Annotated[Path, typer.Option("--state", metavar="DIR", help="The state directory of the engine.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
@@ -34,17 +33,3 @@ def counted(count: int, noun: str) -> str:
     ('1 task', '2 tasks')
     """
     return f"{count} {noun}{'' if count == 1 else 's'}"
-
-
-def table(rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> str:
-    """Rows in columns, the first row being the head; columns of numbers stand on the right."""
-    to_right = set(right)
-    widths = [max(len(printable(row[column])) for row in rows) for column in range(len(rows[0]))]
-    lines = []
-    for row in rows:
-        cells = [
-            printable(cell).rjust(width) if column in to_right else printable(cell).ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines) + "\n"

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import typer
 
-from headgate.cli.asking import AsJson, State, asked, counted, table
+from headgate.cli.asking import AsJson, State, asked, counted
 from headgate.cli.output import print_json
+from headgate.drawing.text_table import text_table
 
 __all__ = ["list_dataflows"]
 
@@ -25,5 +26,5 @@ def list_dataflows(state: State = Path(".headgate"), as_json: AsJson = False) ->
     if flows:
         head = ("dataflow", "owner", "state", "tasks", "shared")
         rows = [(f["name"], f["owner"], f["state"], str(f["tasks"]), str(f["shared"])) for f in flows]
-        typer.echo(table([head, *rows], right=(3, 4)), nl=False)
+        typer.echo(text_table([head, *rows], right=(3, 4)), nl=False)
     typer.echo(f"{counted(len(flows), 'dataflow')}, strategy {told['strategy']}")

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from headgate.cli.output import known_types, notices_to_stderr, print_json
+from headgate.drawing.text_table import text_table
 from headgate.errors import printable
 from headgate.model.names import TaskId
 from headgate.service.facts import submission_facts, task_names
@@ -129,14 +130,7 @@ def _bills(planned: Planned) -> list[str]:
     ]
     total = planned.total_after - planned.total_before
     rows.append(("all", "", f"{planned.total_before:.4f}", f"{planned.total_after:.4f}", f"{total:+.4f}", ""))
-    widths = [max(len(row[column]) for row in rows) for column in range(6)]
-    return [
-        "  ".join(
-            cell.ljust(width) if column < 2 else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
+    return text_table(rows, right=range(2, 6)).splitlines()
 
 
 def _listed(names: list[str]) -> str:

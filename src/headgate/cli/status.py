@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from headgate.cli.asking import AsJson, State, asked, table
+from headgate.cli.asking import AsJson, State, asked
 from headgate.cli.output import print_json
+from headgate.drawing.text_table import text_table
 from headgate.errors import printable
 
 __all__ = ["status"]
@@ -31,7 +32,7 @@ def status(
     flows += [
         (f["name"], f["state"], f"{f['rows_out']:,}", str(f["tasks"]), str(f["shared"])) for f in told["dataflows"]
     ]
-    typer.echo(table(flows, right=(2, 3, 4)), nl=False)
+    typer.echo(text_table(flows, right=(2, 3, 4)), nl=False)
     for flow in told["dataflows"]:
         if flow["reason"]:
             typer.echo(printable(f"{flow['name']}: {flow['reason']}"))
@@ -42,8 +43,8 @@ def status(
             (f["id"], f["kind"], str(f["epoch"]), f"{f['batch_s'] * 1000:.0f}", f"{f['behind']:,}")
             for f in told["fragments"]
         ]
-        typer.echo(table(rows, right=(2, 3, 4)), nl=False)
+        typer.echo(text_table(rows, right=(2, 3, 4)), nl=False)
     else:
         shared = [(t["task"], t["type"], ", ".join(t["shared_with"]) or "nobody") for t in told["tasks"]]
-        typer.echo(table([("task", "type", "shared with"), *shared]), nl=False)
+        typer.echo(text_table([("task", "type", "shared with"), *shared]), nl=False)
     typer.echo(printable(f"process {told['process']}, snapshot {told['snapshot']}, strategy {told['strategy']}"))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from textwrap import indent
+
 from headgate.drawing.labels import stream_label, task_lines
+from headgate.drawing.text_table import text_table
 from headgate.errors import printable
 from headgate.model.dataflow import Dataflow
 from headgate.model.graph import Graph
@@ -30,14 +33,12 @@ def to_text(dataflow: Dataflow) -> str:
         lines = task_lines(graph.tasks[task_id])
         feeds = [f"{s.source} ({label})" if (label := stream_label(s)) else s.source for s in graph.feeds[task_id]]
         rows.append((task_id, " | ".join(lines[1:]), f"<- {', '.join(feeds)}" if feeds else ""))
-    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     counted = f"{_count(len(dataflow.tasks), 'task')}, {_count(len(dataflow.streams), 'stream')}"
     head = [f"{dataflow.name} (owner {dataflow.owner}): {counted}"]
     if dataflow.description:
         head += map(printable, dataflow.description.splitlines())
     head += [describe_service_level(dataflow.service_level), ""]
-    body = [f"  {name:<{widths[0]}}  {work:<{widths[1]}}  {reads}".rstrip() for name, work, reads in rows]
-    return "\n".join(head + body) + "\n"
+    return "\n".join(head) + "\n" + indent(text_table(rows), "  ")
 
 
 def describe_service_level(level: ServiceLevel) -> str:

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from headgate.bench.beyond_start_up import Cost
 from headgate.bench.measured import Measured, cpu_seconds
 from headgate.bench.nexmark import flink
 from headgate.bench.nexmark.by_hand import run_by_hand
@@ -30,6 +31,7 @@ from headgate.bench.nexmark.events import Events
 from headgate.bench.nexmark.flows import QUERIES
 from headgate.bench.nexmark.on_headgate import Data, is_right, make_data, run_under_headgate, written
 from headgate.bench.on_spark import on_spark
+from headgate.drawing.text_table import text_table
 
 __all__ = ["queries"]
 
@@ -39,29 +41,6 @@ FEW, MANY, PER_FILE, PER_S = 100_000, 400_000, 100_000, 1_000
 Progress = Callable[[str], None]
 Way = Callable[[str, Path, Path], object]
 """Runs a query over a folder of events and writes its answers below another one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """What a query took on a system, over few events and over many."""
-
-    cpu_s: tuple[float, float]
-    wall_s: tuple[float, float]
-    events: int
-    """How many more there were the second time."""
-
-    @property
-    def is_clear(self) -> bool:
-        """Whether more events took more, which they do not where they are few and the machine is busy."""
-        return self.cpu_s[1] > self.cpu_s[0] and self.wall_s[1] > self.wall_s[0]
-
-    @property
-    def cpu_s_per_million(self) -> float:
-        return 1e6 * (self.cpu_s[1] - self.cpu_s[0]) / self.events
-
-    @property
-    def events_per_s(self) -> float:
-        return self.events / (self.wall_s[1] - self.wall_s[0])
 
 
 @dataclass
@@ -94,7 +73,7 @@ class _System:
                 self.notes[about] = f"answers over {data.count:,} events differ from batch SQL"
                 self.wrong += 1
             shutil.rmtree(place, ignore_errors=True)
-        cost = Cost((cpu_s[0], cpu_s[1]), (wall_s[0], wall_s[1]), sizes[1].count - sizes[0].count)
+        cost = Cost((cpu_s[0], cpu_s[1]), (wall_s[0], wall_s[1]), (sizes[0].count, sizes[1].count))
         self.costs[query] = cost
         if not cost.is_clear:
             self.notes.setdefault(about, "no figure: more events took no longer, so the events are too few to tell")
@@ -193,5 +172,4 @@ def _table(systems: list[_System]) -> str:
     for query in QUERIES:
         rates = cells(query, lambda cost: f"{cost.events_per_s:,.0f}")
         rows.append([query, *rates, *cells(query, lambda cost: f"{cost.cpu_s_per_million:.1f}")])
-    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
-    return "".join("  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True)) + "\n" for row in rows)
+    return text_table(rows, right=range(1, len(rows[0])))

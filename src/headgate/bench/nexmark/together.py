@@ -21,6 +21,7 @@ from headgate.bench.nexmark.events import Events
 from headgate.bench.nexmark.flows import QUERIES
 from headgate.bench.nexmark.on_headgate import Running, is_right, make_data, run_under_headgate, written
 from headgate.bench.on_spark import on_spark
+from headgate.drawing.text_table import text_table
 from headgate.sharing.strategy import Strategy
 
 __all__ = ["sharing"]
@@ -69,6 +70,6 @@ def sharing(seed: int, progress: Progress) -> Measured:
 
 
 def _table(running: dict[str, Running], cpu_s: dict[str, float]) -> str:
-    lines = [f"{'all nine together':<20}{'tasks':>8}{'Spark queries':>16}{'CPU s':>10}"]
-    lines += [f"{way:<20}{running[way].tasks:>8}{running[way].spark_queries:>16}{cpu_s[way]:>10.1f}" for way in running]
-    return "\n".join(lines) + "\n"
+    rows = [("all nine together", "tasks", "Spark queries", "CPU s")]
+    rows += [(way, str(one.tasks), str(one.spark_queries), f"{cpu_s[way]:.1f}") for way, one in running.items()]
+    return text_table(rows, right=(1, 2, 3))

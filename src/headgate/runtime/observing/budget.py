@@ -7,14 +7,12 @@ import threading
 
 __all__ = ["Budget"]
 
-CREDIT_S = 4.0
-"""What may be spent beyond the share, once in an engine's life: what nothing is known of is soon measured."""
-
-
 class Budget:
     """Counts seconds at work and seconds spent; epochs at the same time count once, for they share the processors.
 
-    >>> budget = Budget(share=0.5)
+    ``at_first_s`` may be spent beyond the share, once: what nothing is known of is soon measured.
+
+    >>> budget = Budget(share=0.5, at_first_s=4.0)
     >>> for began, ended in ((0.0, 6.0), (1.0, 5.0), (4.0, 8.0), (10.0, 12.0)):
     ...     budget.work(began, ended)
     >>> budget.spend(3.0)
@@ -22,8 +20,8 @@ class Budget:
     (10.0, 3.0, 6.0)
     """
 
-    def __init__(self, share: float) -> None:
-        self._share = share
+    def __init__(self, share: float, at_first_s: float) -> None:
+        self._share, self._at_first_s = share, at_first_s
         self._lock = threading.Lock()
         self._until = -math.inf
         self.worked_s = 0.0
@@ -44,4 +42,4 @@ class Budget:
     def left_s(self) -> float:
         """Seconds that may be spent now; below 0 if more were spent than there are."""
         with self._lock:
-            return CREDIT_S + self._share * self.worked_s - self.spent_s
+            return self._at_first_s + self._share * self.worked_s - self.spent_s

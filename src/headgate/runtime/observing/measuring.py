@@ -18,7 +18,10 @@ class Measuring:
     """One epoch of a fragment in so many has tasks measured by themselves; none has if it is left out."""
 
     share: float = 0.005
-    """Of the time in which epochs are at work, so much may go to measuring tasks, beyond four seconds at first."""
+    """Of the time in which epochs are at work, so much may go to measuring tasks by themselves."""
+
+    at_first_s: float = 4.0
+    """And so many seconds beyond that, once in an engine's life."""
 
 
 MEASURING = Measuring()

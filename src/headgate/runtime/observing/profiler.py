@@ -72,7 +72,7 @@ class Profiler:
 
     def __init__(self, spark: SparkSession, measuring: Measuring) -> None:
         self._every = measuring.sample_every
-        self.budget = Budget(measuring.share)
+        self.budget = Budget(measuring.share, measuring.at_first_s)
         self._trials = Trials(spark)
         self._lock = threading.Lock()
         self._samples: dict[Key, deque[_Sample]] = {}
