@@ -6,8 +6,8 @@ Everything is measured in one run, on one Spark:
   in one batch of twenty, an observation every five seconds) over their CPU with all of it off. Two engines, one of
   each kind, take turns at the same files, a few at a time, so that what else the machine does falls on both, once
   Spark is warm. ``sampled_share`` is the time that tasks were measured by themselves meanwhile, over that in which
-  batches were at work: half a percent in the long run. What an engine has at first, for tasks of which nothing is known,
-  is made so small that it comes to one measurement, and that one falls into what is counted;
+  batches were at work: half a percent in the long run. What an engine has at first, for tasks of which nothing is
+  known, is made so small that it comes to one measurement, and that one falls into what is counted;
 - ``cpu_error_*``: how far the profiled CPU time per row is from that of a micro-benchmark of the task alone, by kind of
   task; the micro-benchmark reads the CPU time of all processes, with and without the task, over many rows;
 - ``events_behind_error``: how far the growth of what a source is said to be behind is from the rows that came to be due

@@ -7,6 +7,7 @@ import threading
 
 __all__ = ["Budget"]
 
+
 class Budget:
     """Counts seconds at work and seconds spent; epochs at the same time count once, for they share the processors.
 
