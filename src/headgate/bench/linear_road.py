@@ -41,13 +41,13 @@ BEGIN_S = 25
 """The second at which holds begin: cars that stop then have told so four times by the end of the second minute."""
 
 WARM_S, HOLD_S, RAMP_S, LEAD_S = 15, 105, 110, 20
-FIRST, EVERY_S, MOST = 1, 9, 11
+FIRST, EVERY_S, MOST = 6, 6, 22
 """Expressways at the start of the ramp, how often there is one more, and the most there are."""
 
 PRESSED_S, BEYOND_S = 4.0, 20.0
 """Alternates are switched when an answer takes about so long, and so long after that the ramp ends."""
 
-ENOUGH_S = 480
+ENOUGH_S = 720
 """No other hold is begun after so long."""
 
 CHEAP = {"travel_time": "history_mean", "congestion": "smoothing"}
