@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pandas as pd
@@ -16,9 +16,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.runtime.failures import named_culprit
-from headgate.tasks.guard import CARRIED, LETTER, Guard, TaskRaised, guarded
+from headgate.tasks.arrow_task import worked
+from headgate.tasks.guard import CARRIED, LETTER, Guard, TaskRaised
+from headgate.tasks.python_function import python_work
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("t", pa.string())])
+
+
+def guarded(
+    over: str, function: Callable[..., Any], batches: Iterator[pa.RecordBatch], guard: Guard, schema: pa.Schema = SCHEMA
+) -> Iterator[pa.RecordBatch]:
+    return worked(python_work(over, function, {}, schema, letters=guard.letters), batches, schema, guard)
 
 
 def batch(ids: list[int]) -> pa.RecordBatch:
@@ -51,7 +59,7 @@ def functions(bad: set[int]) -> dict[str, Callable[..., Any]]:
     st.sets(st.integers(0, 30), max_size=8),
 )
 def test_good_rows_pass_in_order_and_bad_ones_become_letters(over: str, ids: list[list[int]], bad: set[int]) -> None:
-    made = guarded(over, functions(bad)[over], {}, iter(map(batch, ids)), SCHEMA, Guard("0af3", letters=True))
+    made = guarded(over, functions(bad)[over], iter(map(batch, ids)), Guard("0af3", letters=True))
     rows = [row for part in made for row in part.to_pylist()]
     flat = [n for some in ids for n in some]
     assert [row["id"] for row in rows if row[LETTER] is None] == [n for n in flat if n not in bad]
@@ -63,7 +71,7 @@ def test_good_rows_pass_in_order_and_bad_ones_become_letters(over: str, ids: lis
 @pytest.mark.parametrize("over", ["row", "pandas", "arrow"])
 def test_without_letters_the_task_is_named(over: str) -> None:
     with pytest.raises(TaskRaised) as raised:
-        list(guarded(over, functions({3})[over], {}, iter([batch([1, 2, 3])]), SCHEMA, Guard("0af3")))
+        list(guarded(over, functions({3})[over], iter([batch([1, 2, 3])]), Guard("0af3")))
     named = named_culprit(f"Traceback...\nheadgate.tasks.guard.TaskRaised: {raised.value}\n\tat java")
     assert named is not None
     assert named[0] == "0af3"
@@ -86,7 +94,7 @@ def test_a_function_that_sleeps_is_woken_at_its_budget(text: str) -> None:
     rows = pa.RecordBatch.from_pylist([{"id": 1, "t": text}], schema=SCHEMA)
     began = time.monotonic()
     with pytest.raises(TaskRaised, match=r"\[task 0af3\] TimeoutError: over its time budget of 0.1 s"):
-        list(guarded("row", asleep, {}, iter([rows]), SCHEMA, Guard("0af3", letters=True, budget_s=0.1)))
+        list(guarded("row", asleep, iter([rows]), Guard("0af3", letters=True, budget_s=0.1)))
     assert time.monotonic() - began < 5
 
 
@@ -100,10 +108,10 @@ def test_time_adds_up_over_batches_and_is_not_spent_between_them() -> None:
             time.sleep(0.02)
             yield batch([n])
 
-    done = list(guarded("row", slow, {}, slowly_fed(5), SCHEMA, Guard("0af3", budget_s=1.0)))
+    done = list(guarded("row", slow, slowly_fed(5), Guard("0af3", budget_s=1.0)))
     assert len(done) == 5
     with pytest.raises(TaskRaised, match="time budget"):
-        list(guarded("row", slow, {}, slowly_fed(50), SCHEMA, Guard("0af3", budget_s=0.1)))
+        list(guarded("row", slow, slowly_fed(50), Guard("0af3", budget_s=0.1)))
 
 
 def test_outside_the_main_thread_time_is_minded_after_the_batch() -> None:
@@ -115,7 +123,7 @@ def test_outside_the_main_thread_time_is_minded_after_the_batch() -> None:
 
     def work() -> None:
         try:
-            list(guarded("row", slow, {}, iter([batch([1])]), SCHEMA, Guard("0af3", budget_s=0.01)))
+            list(guarded("row", slow, iter([batch([1])]), Guard("0af3", budget_s=0.01)))
         except TaskRaised as error:
             raised.append(error)
 
@@ -130,7 +138,7 @@ def test_times_go_along_with_the_rows() -> None:
     schema = pa.schema([("id", pa.int64())])
 
     def of(function: Callable[..., Any], letters: bool = False) -> pa.Table:
-        made = guarded("row", function, {}, iter([batch]), schema, Guard("t", letters))
+        made = guarded("row", function, iter([batch]), Guard("t", letters), schema)
         return pa.Table.from_batches(made)
 
     assert of(lambda row: row).column(CARRIED).to_pylist() == [0, 10, 20, 30, 40, 50]

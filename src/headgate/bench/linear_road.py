@@ -6,10 +6,10 @@ Road's own data have towards the end of their three hours. Four kinds of runs, o
 1. *Warming up.* A little traffic that is not judged.
 2. *Ramp.* Expressways come one after the other, until there are no more or it is clear that they are too many. When
    answers are about to be late, congestion and travel time are switched to their cheapest alternates.
-3. *Hold.* As many expressways as were there before the first late answer, all from the start, for 105 seconds in
-   which tolls are charged and accidents happen. If every answer is right and in time, again with one more, else with
-   one less, until it is known how many are held.
-4. *Beyond.* One more than were held, with the cheapest alternates from the start.
+3. *Hold.* Some fewer expressways than were there at the first late answer, all from the start, for 105 seconds in
+   which tolls are charged and accidents happen. If every answer is right and in time, again with more, else with
+   fewer, until it is known how many are held.
+4. *Beyond.* The fewest that were not held, with the cheapest alternates from the start.
 
 - ``expressways``: the most that a hold has shown, every answer right and none late; 0 if none has;
 - ``reports_per_s``, ``answers``, ``in_time`` (also by kind), ``p99_s_KIND``, ``worst_s``, ``cpu_share`` (of two cores):
@@ -17,7 +17,7 @@ Road's own data have towards the end of their three hours. Four kinds of runs, o
 - ``ramp_late_at``: expressways that were there when the first answer was late, 0 if none was; ``ramp_in_time`` and
   ``ramp_right``; ``ramp_beyond_in_time``: the share of answers in time to what came in from then on; ``switched_at_s``:
   when alternates were switched, -1 if they were not;
-- ``beyond_expressways``, ``beyond_in_time``, ``beyond_right``, ``beyond_held``: of one more than were held.
+- ``beyond_expressways``, ``beyond_in_time``, ``beyond_right``, ``beyond_held``: of that last run.
 
 Tolls are by the rules and have no alternates, so there is little that switching can win; ``notes`` tell what was done.
 What comes in during the first seconds of a run, while Spark compiles, is not judged for time; it is for being right.
@@ -25,6 +25,7 @@ What comes in during the first seconds of a run, while Spark compiles, is not ju
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -47,8 +48,11 @@ FIRST, EVERY_S, MOST = 6, 6, 22
 PRESSED_S, BEYOND_S = 4.0, 20.0
 """Alternates are switched when an answer takes about so long, and so long after that the ramp ends."""
 
-ENOUGH_S = 720
-"""No other hold is begun after so long."""
+STEP = 6
+"""Up or down go so many levels by one, twice as many by two, and so on, while only one side of the border is known."""
+
+ENOUGH_S = 600
+"""No other hold is begun after so long, once there is one that has been held."""
 
 CHEAP = {"travel_time": "history_mean", "congestion": "smoothing"}
 """What is switched to. Travel times first: from then on they do not depend on what congestion has learned."""
@@ -79,22 +83,44 @@ def run(seed: int, progress: Progress) -> Measured:
         ramp = trials.ramp(starts, watcher)
         there = sum(start <= (RAMP_S if ramp.first_late_s is None else ramp.first_late_s) for start in starts)
         holds = _search(
-            there if ramp.first_late_s is None else max(1, there - 1),
+            max(1, there - max(1, there // STEP)),
             lambda level: trials.hold("hold", level, HOLD_S),
             lambda: time.monotonic() - began < ENOUGH_S,
         )
-        held = max((level for level, outcome in holds.items() if outcome.held), default=0)
-        beyond = trials.hold("beyond", held + 1, HOLD_S, CHEAP)
+        beyond = trials.hold("beyond", _beyond(holds), HOLD_S, CHEAP)
     return _measured(ramp, holds, beyond, there, watcher)
 
 
 def _search(level: int, hold: Callable[[int], Outcome], go_on: Callable[[], bool]) -> dict[int, Outcome]:
-    """Go up from a level that is held, or down from one that is not, until both sides of the border are known."""
+    """Go up from a level that is held, down from one that is not, and halve what is between, until the border is known.
+
+    When there is no time to go on, it ends with the first that is held.
+    """
     found: dict[int, Outcome] = {}
-    while level >= 1 and level not in found and (not found or go_on()):
+    least, most = 0, math.inf  # held, and not held
+    while most - least > 1 and (not least or go_on()):
         found[level] = hold(level)
-        level += 1 if found[level].held else -1
+        if found[level].held:
+            least = level
+        else:
+            most = level
+        if math.isinf(most):
+            level = least + max(1, least // STEP)
+        elif least:
+            level = (least + int(most)) // 2
+        else:
+            level = int(most) - max(1, int(most) // STEP)
     return found
+
+
+def _held(holds: Mapping[int, Outcome]) -> int:
+    """The most that were held."""
+    return max((level for level, outcome in holds.items() if outcome.held), default=0)
+
+
+def _beyond(holds: Mapping[int, Outcome]) -> int:
+    """The fewest that were not held; one more than were, if all that were tried were."""
+    return min((level for level, outcome in holds.items() if not outcome.held), default=_held(holds) + 1)
 
 
 class _Trials:
@@ -165,7 +191,7 @@ def _takes_s(engine: Any) -> float:
 
 
 def _measured(ramp: Outcome, holds: Mapping[int, Outcome], beyond: Outcome, there: int, watcher: _Pressure) -> Measured:
-    held = max((level for level, outcome in holds.items() if outcome.held), default=0)
+    held, pushed = _held(holds), _beyond(holds)
     best = holds[held or min(holds)]
     figures = {
         "expressways": float(held),
@@ -183,7 +209,7 @@ def _measured(ramp: Outcome, holds: Mapping[int, Outcome], beyond: Outcome, ther
         "ramp_right": float(ramp.right),
         "ramp_beyond_in_time": ramp.beyond_in_time,
         "switched_at_s": -1.0 if watcher.at_s is None else watcher.at_s,
-        "beyond_expressways": float(held + 1),
+        "beyond_expressways": float(pushed),
         "beyond_in_time": beyond.in_time,
         "beyond_right": float(beyond.right),
         "beyond_held": float(beyond.held),
@@ -191,7 +217,7 @@ def _measured(ramp: Outcome, holds: Mapping[int, Outcome], beyond: Outcome, ther
     notes = {
         "ramp": watcher.why,
         "beyond": (
-            f"{held + 1} expressways with {', '.join(CHEAP.values())} from the start: "
+            f"{pushed} expressways with {', '.join(CHEAP.values())} from the start: "
             f"{'held' if beyond.held else f'not held, {beyond.in_time:.2%} of answers in time'}"
         ),
         "merged": _merged(beyond.queries),

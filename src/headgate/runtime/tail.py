@@ -28,7 +28,7 @@ from headgate.runtime.plan import Fragment, Kind, Plan, RunningTask
 from headgate.runtime.sinks import form_of
 from headgate.tasks.arrow_forms import FORMS, has_form, has_result_form, result_form
 from headgate.tasks.arrow_task import Work, done
-from headgate.tasks.frames import ARROW, check_work
+from headgate.tasks.frames import check_work, names_bad_rows, work_of
 from headgate.tasks.guard import Budget, Guard, letters_alone
 from headgate.tasks.stateful import KeyedConfig
 
@@ -139,19 +139,22 @@ def formed(batch: pa.RecordBatch, form: str) -> Any:
     return pa.array([orjson.dumps({n: v for n, v in row if v is not None}).decode() for row in rows], pa.string())
 
 
-def _work(make: Callable[..., Work], options: TaskConfig) -> Work:
-    return make(options)
+def _form(options: TaskConfig) -> Work:
+    return FORMS[type(options)](options)
 
 
 def step_of(task: RunningTask, guard: Guard, schema: StructType, counted: int, letters: int | None, slot: int) -> Step:
     """A task as a step; ``slot`` is its place among the tasks of a keyed host, if it is one of them."""
-    options = task.options
+    options, columns = task.options, to_arrow_schema(schema, timezone="UTC")
+    make: Callable[[], Work]
     if isinstance(options, KeyedConfig):
         make = partial(result_form, options, slot, (RESULTS, TEXTS, ERRORS))
-    else:
-        make = partial(_work, ARROW.get(type(options)) or FORMS[type(options)], options)
+    elif names_bad_rows(options):
         check_work(options)
-    return Step(guard, make, to_arrow_schema(schema, timezone="UTC"), counted, letters, [])
+        make = partial(work_of, options, columns, guard)
+    else:
+        make = partial(_form, options)
+    return Step(guard, make, columns, counted, letters, [])
 
 
 def tails_of(
@@ -186,7 +189,7 @@ def tails_of(
     before = {root.signature for root in roots} if packs else set()
     for task in order:
         if task.signature in able and (
-            type(task.options) in ARROW or any(feed.source in found | before for feed in task.feeds)
+            names_bad_rows(task.options) or any(feed.source in found | before for feed in task.feeds)
         ):
             found.add(task.signature)
     return Tails(frozenset(found), packs)
@@ -220,8 +223,8 @@ def _can_end(sink: RunningTask, schema: StructType) -> bool:
 
 
 def _is_able(plan: Plan, task: RunningTask, schema_of: SchemaOf) -> bool:
-    if type(task.options) in ARROW:
-        return True
+    if names_bad_rows(task.options):
+        return len(task.ports.inputs) == 1
     if task.state is not State.NONE or type(task.options) not in FORMS:
         return False
     columns: Mapping[str, str] = {

@@ -18,18 +18,19 @@ from headgate.tasks.arrow_task import Work, worked
 from headgate.tasks.blobs import Download, Plot, Upload, Zip
 from headgate.tasks.filing import check_plots, download, plot, upload, zipped
 from headgate.tasks.functions import load_function
-from headgate.tasks.guard import CARRIED, LETTER, Guard, guarded
+from headgate.tasks.guard import CARRIED, LETTER, Guard
 from headgate.tasks.looking_up import annotate, query_table, version_of
 from headgate.tasks.lookups import Annotate, BloomFilter, JoinTable, QueryTable
 from headgate.tasks.membership import may_be_in
 from headgate.tasks.metering import metered
 from headgate.tasks.parsers import parse_senml, parse_xml
 from headgate.tasks.parsing import ParseSenml, ParseXml
+from headgate.tasks.python_function import python_work
 from headgate.tasks.relational import Explode, Tokenise, Unpivot
 from headgate.tasks.rowwise import quoted
 from headgate.tasks.user_defined import Python, Sql
 
-__all__ = ["ARROW", "FRAMES", "check_work", "names_bad_rows", "parsed_schema", "run_frames"]
+__all__ = ["ARROW", "FRAMES", "check_work", "names_bad_rows", "parsed_schema", "run_frames", "work_of"]
 
 Frames = Mapping[str, DataFrame]
 
@@ -115,14 +116,25 @@ ARROW: dict[type[TaskConfig], Callable[..., Work]] = {
 """Tasks that work on Arrow batches: from the options to the work."""
 
 
+def work_of(options: TaskConfig, schema: pa.Schema, guard: Guard) -> Work:
+    """The work of a task on Arrow batches that makes rows of a schema; in a worker."""
+    if isinstance(options, Python):
+        function = load_function(options.function)
+        return python_work(options.over, function, dict(options.options), schema, letters=guard.letters)
+    return ARROW[type(options)](options)
+
+
 def _arrow(options: TaskConfig, frames: Frames, guard: Guard | None = None) -> DataFrame:
-    frame = frames["in"]
-    make, minded = ARROW[type(options)], guard or Guard("")
+    if len(frames) > 1:
+        told = f"a python task runs over one stream of rows and has ports {', '.join(frames)}; join them before it"
+        raise InputError("CANNOT_RUN", told)
+    (frame,) = frames.values()
+    minded = guard or Guard("")
     check_work(options)
     schema = _made_schema(options, frame.drop(CARRIED).schema)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return worked(make(options), batches, target, minded)
+        return worked(work_of(options, target, minded), batches, target, minded)
 
     target = to_arrow_schema(schema, timezone="UTC")
     return frame.mapInArrow(metered(run), _with_hidden(schema, frame, minded))
@@ -130,7 +142,9 @@ def _arrow(options: TaskConfig, frames: Frames, guard: Guard | None = None) -> D
 
 def check_work(options: TaskConfig) -> None:
     """Raise :class:`InputError` where a task lacks what it needs: in the workers too, but nothing runs before this."""
-    if isinstance(options, Annotate):
+    if isinstance(options, Python):
+        load_function(options.function)
+    elif isinstance(options, Annotate):
         version_of(options.path)
     elif isinstance(options, Plot):
         check_plots()
@@ -138,6 +152,8 @@ def check_work(options: TaskConfig) -> None:
 
 def _made_schema(options: TaskConfig, entering: StructType) -> StructType:
     """The columns that a task makes of others, as Spark has them."""
+    if isinstance(options, Python):
+        return entering if options.columns is None else parsed_schema(options.columns)
     rows = Schema(tuple(Column(field.name, field.dataType.simpleString()) for field in entering))
     made = options.outputs(Inputs({IN: [rows]}))[OUT]
     assert made is not None
@@ -160,24 +176,6 @@ def names_bad_rows(options: TaskConfig) -> bool:
     return isinstance(options, Python) or type(options) in ARROW
 
 
-def _python(options: Python, frames: Frames, guard: Guard | None = None) -> DataFrame:
-    if len(frames) > 1:
-        told = f"a python task runs over one stream of rows and has ports {', '.join(frames)}; join them before it"
-        raise InputError("CANNOT_RUN", told)
-    (frame,) = frames.values()
-    own = frame.drop(CARRIED)
-    schema = own.schema if options.columns is None else parsed_schema(options.columns)
-    path, keywords, over = options.function, dict(options.options), options.over
-    load_function(path)  # here too, so that one which is not there is told of before it runs
-    minded = guard or Guard("")
-
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return guarded(over, load_function(path), keywords, batches, target, minded)
-
-    target = to_arrow_schema(schema, timezone="UTC")
-    return frame.mapInArrow(metered(run), _with_hidden(schema, frame, minded))
-
-
 def parsed_schema(columns: str) -> StructType:
     """A schema from columns as in SQL's CREATE TABLE, or from a single type for one column called ``value``."""
     found = StructType.fromDDL(columns)
@@ -192,11 +190,10 @@ FRAMES: dict[type[TaskConfig], Callable[..., DataFrame]] = {
     Explode: _explode,
     Tokenise: _tokenise,
     Sql: _sql,
-    Python: _python,
     Unpivot: _unpivot,
     BloomFilter: _bloom_filter,
     JoinTable: _join_table,
-    **dict.fromkeys(ARROW, _arrow),
+    **dict.fromkeys((*ARROW, Python), _arrow),
 }
 """From a task type's options, its input frames by port and the guard of its function, if it has one, to its output."""
 

@@ -10,12 +10,11 @@ import json
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 __all__ = [
@@ -25,7 +24,6 @@ __all__ = [
     "Guard",
     "TaskRaised",
     "TimeIsUp",
-    "guarded",
     "letters_alone",
     "letters_of",
     "over_budget",
@@ -48,8 +46,6 @@ LONGEST = 400
 
 AGAIN_S = 0.2
 """How soon a function that swallows the signal that its time is over gets the next one."""
-
-Function = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,55 +114,11 @@ class Budget:
             raise TimeIsUp
 
 
-def guarded(
-    over: str,
-    function: Function,
-    keywords: Mapping[str, Any],
-    batches: Iterator[pa.RecordBatch],
-    schema: pa.Schema,
-    guard: Guard,
-) -> Iterator[pa.RecordBatch]:
-    """Run a function over batches of rows; with letters, what comes out has the column :data:`LETTER` too."""
-    budget = Budget(guard.budget_s)
-    apply = {"row": _over_rows, "pandas": _over_pandas, "arrow": _over_arrow}[over]
-    for whole in batches:
-        batch, carried = parted(whole)
-        letters: list[tuple[int, Exception]] | None = [] if guard.letters else None
-        try:
-            with budget.running():
-                made = apply(function, keywords, batch, schema, letters)
-        except TimeIsUp:
-            raise over_budget(guard) from None
-        except Exception as error:
-            raise TaskRaised(guard.task, told_of(error)) from error
-        if carried is not None:
-            made = _carrying(made, carried)
-        for part in made:
-            yield part if letters is None else with_letters(part)
-        if letters:
-            letter = letters_of(batch, [(place, told_of(error)) for place, error in letters], schema)
-            yield letter if carried is None else without_times(letter)
-
-
 def parted(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array | None]:
     """A batch without the column that goes along with its rows, and that column, if there is one."""
     if CARRIED not in batch.schema.names:
         return batch, None
     return batch.drop_columns([CARRIED]), batch.column(CARRIED)
-
-
-def _carrying(made: Sequence[pa.RecordBatch], carried: pa.Array) -> list[pa.RecordBatch]:
-    """What a function made of a batch, with the column that goes along.
-
-    Nobody tells which row comes from which. Of functions that make a row of each it is the one in its place; others
-    get the column stretched or thinned out evenly, which leaves its distribution as it is.
-    """
-    total, done, found = sum(len(part) for part in made), 0, []
-    for part in made:
-        places = np.arange(done, done + len(part)) * len(carried) // total
-        found.append(part.append_column(CARRIED, carried.take(pa.array(places))))
-        done += len(part)
-    return found
 
 
 def without_times(letters: pa.RecordBatch) -> pa.RecordBatch:
@@ -182,87 +134,6 @@ def told_of(error: BaseException) -> str:
     'ValueError: no such thing'
     """
     return f"{type(error).__name__}: {' '.join(str(error).split())}"[:LONGEST]
-
-
-Bad = list[tuple[int, Exception]] | None
-"""Where rows that a function cannot stand are noted, by their place in the batch; ``None`` lets it fail instead."""
-
-
-def _over_rows(
-    function: Function, keywords: Mapping[str, Any], batch: pa.RecordBatch, schema: pa.Schema, bad: Bad
-) -> list[pa.RecordBatch]:
-    if bad is None:
-        found: list[Any] = []
-        for row in batch.to_pylist():
-            result = function(row, **keywords)
-            if type(result) is dict:  # by far the most, and quicker to tell than any mapping
-                found.append(result)
-            else:
-                found += _rows_of(result)
-        return [pa.RecordBatch.from_pylist(found, schema=schema)]
-    made: list[tuple[int, list[Any]]] = []
-    for place, row in enumerate(batch.to_pylist()):
-        try:
-            made.append((place, _rows_of(function(row, **keywords))))
-        except Exception as error:
-            bad.append((place, error))
-
-    def as_batch(items: Sequence[tuple[int, list[Any]]]) -> pa.RecordBatch:
-        return pa.RecordBatch.from_pylist([row for _, rows in items for row in rows], schema=schema)
-
-    # What the function returned may not fit the columns: that is an error of its row too.
-    return _halved(made, as_batch, lambda first, error: bad.append((made[first][0], error)))
-
-
-def _rows_of(result: Any) -> list[Any]:
-    """The rows that a function made of one: none, one, or several."""
-    return [] if result is None else [result] if isinstance(result, Mapping) else list(result)
-
-
-def _over_pandas(
-    function: Function, keywords: Mapping[str, Any], batch: pa.RecordBatch, schema: pa.Schema, bad: Bad
-) -> list[pa.RecordBatch]:
-    def apply(rows: pa.RecordBatch) -> pa.RecordBatch:
-        return pa.RecordBatch.from_pandas(function(rows.to_pandas(), **keywords), schema=schema, preserve_index=False)
-
-    return _over_batch(apply, batch, bad)
-
-
-def _over_arrow(
-    function: Function, keywords: Mapping[str, Any], batch: pa.RecordBatch, schema: pa.Schema, bad: Bad
-) -> list[pa.RecordBatch]:
-    def apply(rows: pa.RecordBatch) -> pa.RecordBatch:
-        made = function(rows, **keywords)
-        return made if bad is None else made.select(schema.names).cast(schema)
-
-    return _over_batch(apply, batch, bad)
-
-
-def _over_batch(apply: Callable[[pa.RecordBatch], pa.RecordBatch], batch: pa.RecordBatch, bad: Bad) -> list[Any]:
-    if bad is None:
-        return [apply(batch)]
-    return _halved(batch, apply, lambda first, error: bad.append((first, error)))
-
-
-def _halved(items: Any, apply: Callable[[Any], pa.RecordBatch], note: Callable[[int, Exception], None]) -> list[Any]:
-    """Apply to all items, or where that raises to halves of them, down to single ones, which are noted."""
-    made: list[Any] = []
-    waiting = [(0, len(items))]
-    while waiting:
-        first, count = waiting.pop()
-        whole = count == len(items)
-        part = (
-            items if whole else items.slice(first, count) if hasattr(items, "slice") else items[first : first + count]
-        )
-        try:
-            made.append(apply(part))
-        except Exception as error:
-            if count < 2:
-                note(first, error)
-            else:
-                half = count // 2
-                waiting += [(first + half, count - half), (first, half)]
-    return made
 
 
 def with_letters(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -77,14 +77,14 @@ class Profiler:
         self._lock = threading.Lock()
         self._samples: dict[Key, deque[_Sample]] = {}
         self._asked: dict[Key, int] = {}
+        self.next_s = FIRST_S
+        """What measuring a task is taken to cost: as much as the last time."""
 
     def wants(self, epoch: int) -> bool:
         """Whether an epoch is to keep its rows: one in so many, and if measuring a task more is within its share."""
         if self._every is None or epoch < 1 or epoch % self._every:
             return False
-        with self._lock:
-            measured = sum(self._asked.values())
-        return self.budget.left_s >= (self.budget.spent_s / measured if measured else FIRST_S)
+        return self.budget.left_s >= self.next_s
 
     def sample(self, rows: DataFrame, plan: Plan, fragment: Fragment) -> None:
         """Measure some of a fragment's tasks on an epoch's rows; at least one, and no more than time is left for."""
@@ -93,10 +93,11 @@ class Profiler:
         kept = rows.limit(ROWS).persist()
         try:
             kept.count()
-            for count, task in enumerate(self._in_need(plan, fragment)):
+            for count, task in enumerate(self._in_need(plan, fragment), start=1):
                 self._measure(kept, plan, fragment, task)
                 spent_s = time.monotonic() - began
-                if spent_s + spent_s / (count + 1) > allowed_s:
+                self.next_s = spent_s / count
+                if spent_s + self.next_s > allowed_s:
                     break
         finally:
             kept.unpersist()
