@@ -6,8 +6,8 @@ Everything is measured in one run, on one Spark:
   in one batch of twenty, an observation every five seconds) over their CPU with all of it off. Two engines, one of
   each kind, take turns at the same files, a few at a time, so that what else the machine does falls on both, once
   Spark is warm. ``sampled_share`` is the time that tasks were measured by themselves meanwhile, over that in which
-  batches were at work: half a percent in the long run. Every task has been measured before, and it begins half-way
-  between two measurements;
+  batches were at work: half a percent in the long run. Every task has been measured before, and it begins when
+  another measurement is due;
 - ``cpu_error_*``: how far the profiled CPU time per row is from that of a micro-benchmark of the task alone, by kind of
   task; the micro-benchmark reads the CPU time of all processes, with and without the task, over many rows;
 - ``events_behind_error``: how far the growth of what a source is said to be behind is from the rows that came to be due
@@ -35,8 +35,8 @@ from headgate.model.dataflow import Dataflow
 __all__ = ["PARTS", "burn", "run"]
 
 COLUMNS = "id bigint, k string, v double, text string"
-FILES, ROWS = 1_000, 4_000
-WARM_FILES, AT_ONCE = 300, 20
+FILES, ROWS = 800, 4_000
+WARM_FILES, AT_ONCE = 200, 20
 """Files of which there are so many that Spark has compiled what it runs; and how many are a turn."""
 
 AT_FIRST_S = 60.0
@@ -154,8 +154,8 @@ def _cost(spark: Any, folder: Path, progress: Progress) -> tuple[dict[str, float
                 work(side, files[first : first + AT_ONCE])
         profiler = engines["on"].profiler
         budget = profiler.budget
-        # As in the midst of an engine's life: the time for half of the next measurement is there.
-        budget.worked_s += (profiler.next_s / 2 - budget.left_s) / sides["on"].share
+        # As in the midst of an engine's life, at the moment at which a measurement is due.
+        budget.worked_s += (profiler.next_s - budget.left_s) / sides["on"].share
         spent_s, worked_s = budget.spent_s, budget.worked_s
         before = cpu_seconds()
         time.sleep(IDLE_S)
