@@ -42,7 +42,7 @@ BEGIN_S = 25
 """The second at which holds begin: cars that stop then have told so four times by the end of the second minute."""
 
 WARM_S, HOLD_S, RAMP_S, LEAD_S = 15, 105, 110, 20
-FIRST, EVERY_S, MOST = 6, 6, 22
+FIRST, EVERY_S, MOST = 12, 6, 30
 """Expressways at the start of the ramp, how often there is one more, and the most there are."""
 
 PRESSED_S, BEYOND_S = 4.0, 20.0

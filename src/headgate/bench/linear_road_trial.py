@@ -205,7 +205,7 @@ def trial(
 def _queries(plan: Any) -> list[list[str]]:
     """The names of the tasks of each fragment."""
     of = [(*fragment.roots, *fragment.tasks) for fragment in plan.fragments.values()]
-    return [[plan.tasks[task].name for task in dict.fromkeys(tasks)] for tasks in of]
+    return [[plan.tasks[task].name.rpartition(".")[2] for task in dict.fromkeys(tasks)] for tasks in of]
 
 
 def _feed(feeder: _Feeder, engine: Any, watcher: Watcher | None) -> None:
