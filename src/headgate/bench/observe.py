@@ -43,6 +43,9 @@ AT_FIRST_S = 60.0
 """Enough for all tasks to be measured while Spark gets warm."""
 
 IDLE_S = 5.0
+TIMES = 12
+"""Measurements of a task before its profile is looked at: the last five count, and in the first ones Spark compiles."""
+
 MICRO_ROWS, MICRO_ROUNDS = 1_000_000, 9
 KEYS = 200
 
@@ -203,7 +206,7 @@ def _truth(spark: Any, folder: Path, progress: Progress) -> tuple[dict[str, floa
 
 
 def _profiled(spark: Any, folder: Path, progress: Progress) -> dict[str, float]:
-    """CPU seconds per row as the engine has them, once each kind of task has been measured five times."""
+    """CPU seconds per row as the engine has them, once each kind of task has been measured often enough."""
     from headgate.runtime.engine import Engine
     from headgate.runtime.observing.measuring import Measuring
 
@@ -217,7 +220,7 @@ def _profiled(spark: Any, folder: Path, progress: Progress) -> dict[str, float]:
         until, enough = time.monotonic() + 600, 0
         while enough < 4 and time.monotonic() < until:
             time.sleep(5)
-            enough = sum(len(found) >= 5 for (task, _), found in engine.profiler.samples().items() if task in kinds)
+            enough = sum(times >= TIMES for (task, _), times in engine.profiler.times().items() if task in kinds)
             progress(f"profiling: {enough} of 4 kinds of tasks have been measured often enough")
         return {
             kinds[task]: profile.cpu_s_per_row

@@ -110,6 +110,11 @@ class Profiler:
         found = [task for task in tasks if task.role is not Role.SINK and task.state is not State.NATIVE]
         return sorted(found, key=lambda task: self._asked.get(_key(task), 0))
 
+    def times(self) -> Mapping[Key, int]:
+        """How often each task has been measured, or would have been if rows had reached it."""
+        with self._lock:
+            return dict(self._asked)
+
     def samples(self) -> Mapping[Key, Sequence[_Sample]]:
         """The measurements that count, by task."""
         with self._lock:
