@@ -42,6 +42,12 @@ DEFAULTS: Mapping[str, str] = {
 """Spark settings that the engine starts from; a user's own override them."""
 
 
+READER_SETS = ("SPARK_LOCAL_DIRS", "SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE", "SPARK_PYTHON_RUNTIME")
+"""What Spark sets for every worker, whatever is there. It does so too, when a query begins to read the exchange, in the
+one map that all readers share; a name that is new there spoils a task of another query that is being written out.
+"""
+
+
 def open_session(
     master: str = "local[*]", settings: Mapping[str, str] | None = None, log: Path | None = None
 ) -> SparkSession:
@@ -69,6 +75,8 @@ def open_session(
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
+    for name in READER_SETS:
+        spark.sparkContext.environment.setdefault(name, "")
     spark.dataSource.register(ExchangeSource)
     return spark
 
