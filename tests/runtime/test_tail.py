@@ -1,0 +1,38 @@
+"""Which tasks are done where outputs are staged; without Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql.types import DoubleType, LongType, StringType, StructType
+
+from headgate.model.registry import default_registry
+from headgate.runtime.plan import RunningTask, compile_plan
+from headgate.runtime.snapshot import Snapshot
+from headgate.runtime.tail import tails_of
+from tests.runtime.small import files, flow
+
+FUNCTION = {"id": "f", "type": "python", "config": {"function": "tests.runtime.functions.waiting"}}
+PARQUET = {"type": "write_files", "config": {"path": "out", "format": "parquet"}}
+HASHED = {"type": "derive", "config": {"columns": {"h": "sha2(k, 256)"}}}
+
+
+def schema_of(_: RunningTask) -> StructType:
+    return StructType().add("id", LongType()).add("k", StringType()).add("v", DoubleType())
+
+
+@pytest.mark.parametrize(
+    ("behind", "expected"),
+    [([PARQUET], True), ([FUNCTION | {"id": "g"}, PARQUET], True), ([HASHED, PARQUET], False)],
+)
+def test_a_function_is_where_all_behind_it_can_be(tmp_path: Path, behind: list[dict[str, Any]], expected: bool) -> None:
+    some = flow("some", {"id": "src", **files(tmp_path)}, FUNCTION, *behind)
+    plan = compile_plan(Snapshot(number=1, dataflows=(some,)), default_registry())
+    (fragment,) = plan.fragments.values()
+    found = tails_of(plan, fragment, lambda _: True, frozenset(), schema_of)
+    functions = {task.signature for task in plan.tasks.values() if task.alternate.type == "python"}
+    assert (found.tasks == functions) is expected
+    guarded = frozenset(str(signature) for signature in functions)
+    assert not tails_of(plan, fragment, lambda _: True, guarded, schema_of).tasks
