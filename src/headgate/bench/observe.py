@@ -9,7 +9,8 @@ Everything is measured in one run, on one Spark:
   batches were at work: half a percent in the long run. Every task has been measured before, and it begins when
   another measurement is due;
 - ``cpu_error_*``: how far the profiled CPU time per row is from that of a micro-benchmark of the task alone, by kind of
-  task; the micro-benchmark reads the CPU time of all processes, with and without the task, over many rows;
+  task; the micro-benchmark reads the CPU time of all processes, with and without the task, over many rows, before the
+  engine profiles and after, because how fast a machine is changes within minutes;
 - ``events_behind_error``: how far the growth of what a source is said to be behind is from the rows that came to be due
   less those that it took, while it gets twice as many as it may take;
 - ``observe_ms`` and ``observation_latency_s``: how long a look takes, and how old the newest batch is that it has seen.
@@ -17,6 +18,7 @@ Everything is measured in one run, on one Spark:
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import random
@@ -46,7 +48,11 @@ IDLE_S = 5.0
 TIMES = 12
 """Measurements of a task before its profile is looked at: the last five count, and in the first ones Spark compiles."""
 
-MICRO_ROWS, MICRO_ROUNDS = 1_000_000, 9
+MICRO_FILES, MICRO_ROUNDS = 400, 5
+MICRO_TIMES = 4
+"""How often the rows are gone through for what is cheap: beginning a job is then no part of the difference."""
+
+MICRO_HOSTED = 8
 KEYS = 200
 
 Progress = Callable[[str], None]
@@ -198,11 +204,14 @@ def _warmed(spark: Any, folder: Path, progress: Progress) -> None:
 
 
 def _truth(spark: Any, folder: Path, progress: Progress) -> tuple[dict[str, float], dict[str, Any]]:
+    spent = _micro_benchmarks(spark, folder / "before", folder / "data", progress)
     told = _profiled(spark, folder, progress)
-    known = _by_micro_benchmark(spark, folder, progress)
+    for kind, more in _micro_benchmarks(spark, folder / "after", folder / "data", progress).items():
+        spent[kind] += more
+    known = {kind: statistics.median(seconds) for kind, seconds in spent.items()}
     figures = {f"cpu_error_{kind}": abs(told[kind] / known[kind] - 1.0) for kind in known}
     figures |= {f"cpu_us_{kind}": 1e6 * value for kind, value in known.items()}
-    return figures, {"profiled_s": told, "micro_s": known}
+    return figures, {"profiled_s": told, "micro_s": spent}
 
 
 def _profiled(spark: Any, folder: Path, progress: Progress) -> dict[str, float]:
@@ -229,42 +238,40 @@ def _profiled(spark: Any, folder: Path, progress: Progress) -> dict[str, float]:
         }
 
 
-def _by_micro_benchmark(spark: Any, folder: Path, progress: Progress) -> dict[str, float]:
-    """CPU seconds per row of each kind of task, by the CPU time of all processes over many rows."""
+def _micro_benchmarks(spark: Any, place: Path, data: Path, progress: Progress) -> dict[str, list[float]]:
+    """CPU seconds per row of each kind of task, some times, by the CPU time of all processes over many rows."""
     from headgate.runtime.host import host, packed
 
-    one = spark.read.schema(COLUMNS).json(str(folder / "data"))
-    times = max(1, MICRO_ROWS // (FILES * ROWS))
-    rows = one.selectExpr("*", f"explode(sequence(1, {times})) as again").drop("again").persist()
+    place.mkdir()
+    paths = [str(path) for path in sorted(data.iterdir())[:MICRO_FILES]]
+    rows = spark.read.schema(COLUMNS).json(paths).coalesce(2).persist()
     count = rows.count()
+    often = functools.reduce(lambda one, other: one.union(other), [rows] * MICRO_TIMES)
+    hosted = rows.selectExpr("id", "k", "v", "0L as __ingest", "1 as __snapshot", "id as __order").limit(count // 4)
+    hosted = hosted.repartition(2).persist()
+    keyed = hosted.count()
 
     def spent(frame: Any) -> float:
         before = cpu_seconds()
         frame.write.format("noop").mode("append").save()
         return cpu_seconds() - before
 
-    def difference(with_task: Callable[[], Any], without: Callable[[], Any], what: str) -> float:
-        spent(with_task()), spent(without())
-        pairs = []
-        for turn in range(MICRO_ROUNDS):
-            progress(f"micro-benchmark of the {what} task, round {turn + 1} of {MICRO_ROUNDS}")
-            pairs.append((spent(with_task()), spent(without())))
-        # What disturbs a run only ever adds to it.
-        return min(one for one, _ in pairs) - min(other for _, other in pairs)
+    def differences(what: str, with_task: Callable[[], Any], without: Callable[[], Any], rows: int) -> list[float]:
+        found = []
+        for turn in range(1 + MICRO_ROUNDS):  # of which the first is to get warm
+            progress(f"micro-benchmark of the {what} task, round {turn} of {MICRO_ROUNDS}")
+            found.append((spent(with_task()) - spent(without())) / rows)
+        return found[1:]
 
-    def derived(columns: Mapping[str, str]) -> Any:
-        return rows.selectExpr("*", *(f"{text} as {name}" for name, text in columns.items()))
+    def derived(frame: Any, columns: Mapping[str, str]) -> Any:
+        return frame.selectExpr("*", *(f"{text} as {name}" for name, text in columns.items()))
 
     def in_python(batches: Any) -> Any:
         for batch in batches:
             yield type(batch).from_pylist([burn(row) for row in batch.to_pylist()], schema=batch.schema)
 
-    hosted = rows.selectExpr("id", "k", "v", "0L as __ingest", "1 as __snapshot", "id as __order").limit(count // 4)
-    hosted = hosted.repartition(2).persist()
-    keyed = hosted.count()
-
     def hosting(tasks: int) -> Any:
-        plans = folder / f"plans-{tasks}"
+        plans = place / f"plans-{tasks}"
         plans.mkdir(exist_ok=True)
         found = [
             {
@@ -279,12 +286,16 @@ def _by_micro_benchmark(spark: Any, folder: Path, progress: Progress) -> dict[st
         (plans / "1.json").write_text(json.dumps({"host": found}), encoding="utf-8")
         return host(packed(hosted, ("k",), 32), hosted.schema, ("k",), "host", plans)
 
-    return {
-        "cheap": difference(lambda: derived(CHEAP), lambda: rows, "cheap") / count,
-        "costly": difference(lambda: derived(COSTLY), lambda: rows, "costly") / count,
-        "python": difference(lambda: rows.mapInArrow(in_python, rows.schema), lambda: rows, "Python") / count,
-        "keyed": difference(lambda: hosting(9), lambda: hosting(1), "keyed") / 8 / keyed,
-    }
+    try:
+        return {
+            "cheap": differences("cheap", lambda: derived(often, CHEAP), lambda: often, MICRO_TIMES * count),
+            "costly": differences("costly", lambda: derived(rows, COSTLY), lambda: rows, count),
+            "python": differences("Python", lambda: rows.mapInArrow(in_python, rows.schema), lambda: rows, count),
+            "keyed": differences("keyed", lambda: hosting(1 + MICRO_HOSTED), lambda: hosting(1), MICRO_HOSTED * keyed),
+        }
+    finally:
+        hosted.unpersist()
+        rows.unpersist()
 
 
 def _behind(spark: Any, folder: Path, progress: Progress) -> tuple[dict[str, float], dict[str, Any]]:

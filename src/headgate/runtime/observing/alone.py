@@ -33,6 +33,9 @@ Frames = Mapping[str, DataFrame]
 class Alone(ABC):
     """A task and its input: what it makes of rows, and what there is without it."""
 
+    times = 1
+    """How often the task works through the rows in what is made of them."""
+
     def __init__(self, task: RunningTask, entering: Frames) -> None:
         self.task = task
         self.entering = {port: frame.persist() for port, frame in entering.items()}
@@ -115,18 +118,21 @@ class _Stateless(Alone):
         (frame,) = entering.values()
         names = [name for name in frame.columns if name != INGEST]
         does = row_wise(self.task.options, names)
-        tests = [] if does.condition is None else [F.expr(does.condition).alias("__passes")]
+        # The time of ingest goes by with the rows, as it does without the task: reading it is no part of its work.
+        beside = [F.col(name) for name in frame.columns if name == INGEST]
+        if does.condition is not None:
+            beside.append(F.expr(does.condition).alias("__passes"))
         if does.row is not None:
-            return frame.select(F.expr(does.row).alias("row"), *tests)
+            return frame.select(F.expr(does.row).alias("row"), *beside)
         columns = does.columns or tuple((name, quoted(name)) for name in names)
-        return frame.select(*(F.expr(text).alias(name) for name, text in columns), *tests)
+        return frame.select(*(F.expr(text).alias(name) for name, text in columns), *beside)
 
     def output(self, entering: Frames) -> DataFrame:
         row_wise = ROW_WISE.get(type(self.task.options))
         if row_wise is None:
             return run_frames(self.task.options, entering)
         made, does = self.made(entering), row_wise(self.task.options, next(iter(entering.values())).columns)
-        made = made if does.condition is None else made.where("__passes").drop("__passes")
+        made = (made if does.condition is None else made.where("__passes")).drop("__passes", INGEST)
         return made if does.row is None else made.select("row.*")
 
     def close(self) -> None:
@@ -136,10 +142,14 @@ class _Stateless(Alone):
 
 
 class _Keyed(Alone):
-    """A hosted task: steps through rows as the host does, with the task twice and once, and keeps state for itself.
+    """A hosted task: steps through rows as the host does, with the task several times and once, and keeps state for
+    itself.
 
-    What a host takes for any task at all is shared by those that it hosts, and is not the task's own.
+    What a host takes for any task at all is shared by those that it hosts, and is not the task's own. It is more than
+    most tasks take, so that a difference of one task would be lost in what disturbs both.
     """
+
+    times = 4
 
     def __init__(self, task: RunningTask, frame: DataFrame) -> None:
         super().__init__(task, {"in": frame})
@@ -150,7 +160,7 @@ class _Keyed(Alone):
         return self._hosting(entering["in"], copies=1)
 
     def made(self, entering: Frames) -> DataFrame:
-        return self._hosting(entering["in"], copies=2)
+        return self._hosting(entering["in"], copies=1 + self.times)
 
     def output(self, entering: Frames) -> DataFrame:
         return entering["in"].withColumn("result", F.lit(0.0))

@@ -39,8 +39,9 @@ __all__ = ["Profiler"]
 ROWS = 20_000
 """Rows of an epoch that are looked at."""
 
-WORTH_S, WAITED_S = 0.05, 0.5
-"""CPU seconds that a task's own part of a measurement should come to; or seconds, for one that waits."""
+WORTH_S, WAITED_S = 0.15, 0.5
+"""CPU seconds that a task's own part of a measurement should come to; or seconds, for one that waits. What Spark takes
+to begin with a Python worker is some 5 milliseconds of that, and no row's."""
 
 FIRST_ROWS, MOST_ROWS, TRANSFERRED = 64, 400_000, 20_000
 
@@ -133,25 +134,16 @@ class Profiler:
             return
         try:
             given = work.rows()
-            sample = self._sampled(work, given, key) if given else None
+            sample = self._sampled(work, given, self._samples.get(key, ())) if given else None
         finally:
             work.close()
         if sample is not None:
             with self._lock:
                 self._samples.setdefault(key, deque(maxlen=KEPT)).append(sample)
 
-    def _rows_to_begin_with(self, key: Key) -> int:
-        """As many rows as will be worth measuring, from what is known."""
-        known = self._samples.get(key)
-        if not known:
-            return FIRST_ROWS
-        worth = WORTH_S / known[-1].cpu_s if known[-1].cpu_s > 0 else MOST_ROWS
-        waited = WAITED_S / known[-1].sojourn_s if known[-1].sojourn_s > 0 else MOST_ROWS
-        return min(MOST_ROWS, max(FIRST_ROWS, math.ceil(1.1 * min(worth, waited))))
-
-    def _sampled(self, work: Alone, given: int, key: Key) -> _Sample:
+    def _sampled(self, work: Alone, given: int, known: Sequence[_Sample]) -> _Sample:
         """Measure with more and more rows, until the task's own part is worth measuring."""
-        wanted = self._rows_to_begin_with(key)
+        wanted = _rows_to_begin_with(known[-1], work.times) if known else FIRST_ROWS
         with work.scaled(given, FIRST_ROWS) as (entering, _), self._trials.metering():
             # What Spark compiles for this plan, and what workers import, is not the rows' fault.
             for frame in (work.without(entering), work.made(entering)):
@@ -169,10 +161,10 @@ class Profiler:
                     )
                     wanted = min(MOST_ROWS, math.ceil(count * min(max(grown, 2.0), FASTEST)))
                     continue
-                cpu_s = max(cpu_s, 0.0) / count
-                sample = _Sample(count, cpu_s, max(run_s / count, cpu_s), 0.0, after.memory_bytes)
+                done = count * work.times
+                cpu_s = max(cpu_s, 0.0) / done
+                sample = _Sample(count, cpu_s, max(run_s / done, cpu_s), 0.0, after.memory_bytes // work.times)
             # What rows take to be handed on depends on their columns, and those stay: it is measured once.
-            known = self._samples.get(key)
             transfer_s = known[-1].transfer_s if known else self._transfer(work, given, min(count, TRANSFERRED))
             return replace(sample, transfer_s=transfer_s)
 
@@ -196,6 +188,13 @@ class Profiler:
 
 def _key(task: RunningTask) -> Key:
     return task.signature, task.alternate.name
+
+
+def _rows_to_begin_with(known: _Sample, times: int) -> int:
+    """As many rows as will be worth measuring, from what is known."""
+    worth = WORTH_S / known.cpu_s if known.cpu_s > 0 else MOST_ROWS
+    waited = WAITED_S / known.sojourn_s if known.sojourn_s > 0 else MOST_ROWS
+    return min(MOST_ROWS, max(FIRST_ROWS, math.ceil(1.1 * min(worth, waited) / times)))
 
 
 def _profile(samples: Sequence[_Sample]) -> TaskProfile:
