@@ -18,7 +18,6 @@ Everything is measured in one run, on one Spark:
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import random
@@ -48,11 +47,12 @@ IDLE_S = 5.0
 TIMES = 12
 """Measurements of a task before its profile is looked at: the last five count, and in the first ones Spark compiles."""
 
-MICRO_FILES, MICRO_ROUNDS = 400, 5
-MICRO_TIMES = 4
-"""How often the rows are gone through for what is cheap: beginning a job is then no part of the difference."""
+MICRO_ROUNDS, MICRO_TIMES = 5, 3
+"""How often it is measured with a task and without it, before and after; and how often in a row what is cheap."""
 
 MICRO_HOSTED = 8
+"""How many tasks more the one host has than the other."""
+
 KEYS = 200
 
 Progress = Callable[[str], None]
@@ -243,28 +243,29 @@ def _micro_benchmarks(spark: Any, place: Path, data: Path, progress: Progress) -
     from headgate.runtime.host import host, packed
 
     place.mkdir()
-    paths = [str(path) for path in sorted(data.iterdir())[:MICRO_FILES]]
-    rows = spark.read.schema(COLUMNS).json(paths).coalesce(2).persist()
+    rows = spark.read.schema(COLUMNS).json(str(data)).coalesce(2).persist()
     count = rows.count()
-    often = functools.reduce(lambda one, other: one.union(other), [rows] * MICRO_TIMES)
-    hosted = rows.selectExpr("id", "k", "v", "0L as __ingest", "1 as __snapshot", "id as __order").limit(count // 4)
+    hosted = rows.selectExpr("id", "k", "v", "0L as __ingest", "1 as __snapshot", "id as __order").limit(count // 8)
     hosted = hosted.repartition(2).persist()
     keyed = hosted.count()
 
-    def spent(frame: Any) -> float:
+    def spent(frame: Any, times: int) -> float:
         before = cpu_seconds()
-        frame.write.format("noop").mode("append").save()
+        for _ in range(times):
+            frame.write.format("noop").mode("append").save()
         return cpu_seconds() - before
 
-    def differences(what: str, with_task: Callable[[], Any], without: Callable[[], Any], rows: int) -> list[float]:
+    def differences(
+        what: str, with_task: Callable[[], Any], without: Callable[[], Any], rows: int, times: int = 1
+    ) -> list[float]:
         found = []
         for turn in range(1 + MICRO_ROUNDS):  # of which the first is to get warm
             progress(f"micro-benchmark of the {what} task, round {turn} of {MICRO_ROUNDS}")
-            found.append((spent(with_task()) - spent(without())) / rows)
+            found.append((spent(with_task(), times) - spent(without(), times)) / times / rows)
         return found[1:]
 
-    def derived(frame: Any, columns: Mapping[str, str]) -> Any:
-        return frame.selectExpr("*", *(f"{text} as {name}" for name, text in columns.items()))
+    def derived(columns: Mapping[str, str]) -> Any:
+        return rows.selectExpr("*", *(f"{text} as {name}" for name, text in columns.items()))
 
     def in_python(batches: Any) -> Any:
         for batch in batches:
@@ -288,8 +289,8 @@ def _micro_benchmarks(spark: Any, place: Path, data: Path, progress: Progress) -
 
     try:
         return {
-            "cheap": differences("cheap", lambda: derived(often, CHEAP), lambda: often, MICRO_TIMES * count),
-            "costly": differences("costly", lambda: derived(rows, COSTLY), lambda: rows, count),
+            "cheap": differences("cheap", lambda: derived(CHEAP), lambda: rows, count, MICRO_TIMES),
+            "costly": differences("costly", lambda: derived(COSTLY), lambda: rows, count),
             "python": differences("Python", lambda: rows.mapInArrow(in_python, rows.schema), lambda: rows, count),
             "keyed": differences("keyed", lambda: hosting(1 + MICRO_HOSTED), lambda: hosting(1), MICRO_HOSTED * keyed),
         }
