@@ -245,9 +245,7 @@ def _micro_benchmarks(spark: Any, place: Path, data: Path, progress: Progress) -
     place.mkdir()
     rows = spark.read.schema(COLUMNS).json(str(data)).coalesce(2).persist()
     count = rows.count()
-    # As many rows of a key as come together when the profiler steps through them, ten thousand rows at a time.
-    columns = ("id", "concat(k, ' ', id div 10000) as k", "v", "0L as __ingest", "1 as __snapshot", "id as __order")
-    hosted = rows.selectExpr(*columns).limit(count // 8)
+    hosted = rows.selectExpr("id", "k", "v", "0L as __ingest", "1 as __snapshot", "id as __order").limit(count // 8)
     hosted = hosted.repartition(2).persist()
     keyed = hosted.count()
 
