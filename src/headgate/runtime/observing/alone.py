@@ -143,8 +143,7 @@ class _Stateless(Alone):
 
 
 class _Keyed(Alone):
-    """A hosted task: steps through rows as the host does, with the task several times and once, and keeps state for
-    itself.
+    """A hosted task: steps through rows as the host does, with the task several times and once, and state of its own.
 
     What a host takes for any task at all is shared by those that it hosts, and is not the task's own. It is more than
     most tasks take, so that a difference of one task would be lost in what disturbs both.
@@ -171,18 +170,20 @@ class _Keyed(Alone):
         key = places_of(names, options.key)
 
         def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            # All rows at once, as those of an epoch that has much to do: what each key takes by itself is then little.
+            if not (given := list(batches)):
+                return
             does = hosting([(f"life {copy}", "way", options) for copy in range(copies)], names)
-            kept: dict[str, bytes] = {}
-            for batch in batches:
-                codes, texts = key_codes([batch.column(at) for at in key])
-                batch = batch.take(pa.array(np.argsort(codes, kind="stable")))
-                values = Values([batch.column(at) for at in does.columns], len(batch))
-                results, begin = Results(len(does.tasks)), 0
-                for text, count in zip(texts, np.bincount(codes).tolist(), strict=True):
-                    kept[text] = stepped(kept.get(text), values, (begin, begin + count), does.tasks, results)
-                    begin += count
-                # The host hands results on with the rows, and that is part of what a task takes.
-                yield pa.RecordBatch.from_arrays(results.arrays()[:2], ["results", "texts"])
+            table = pa.Table.from_batches(given)
+            codes, _ = key_codes([table.column(at).combine_chunks() for at in key])
+            table = table.take(pa.array(np.argsort(codes, kind="stable")))
+            values = Values([table.column(at).combine_chunks() for at in does.columns], len(table))
+            results, begin = Results(len(does.tasks)), 0
+            for count in np.bincount(codes).tolist():
+                stepped(None, values, (begin, begin + count), does.tasks, results)
+                begin += count
+            # The host hands results on with the rows, and that is part of what a task takes.
+            yield pa.RecordBatch.from_arrays(results.arrays()[:2], ["results", "texts"])
 
         return frame.mapInArrow(metered(run), "results array<double>, texts array<string>")
 
