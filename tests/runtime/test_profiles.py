@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from headgate.bench import observe
 from headgate.model.observation import TaskProfile
 from headgate.runtime.engine import Engine
+from headgate.runtime.observing.alone import repeated
 from headgate.runtime.observing.measuring import Measuring
 from tests.runtime.small import flow, memory, numbered, put, wait_for
 
@@ -57,6 +58,14 @@ def test_time_waited_is_told_from_time_at_work(profiled: dict[str, TaskProfile])
     for quick in (hashes, counts):
         assert 0 < quick.cpu_s_per_row <= quick.sojourn_s_per_row < 0.0005
         assert quick.transfer_s_per_row > 0
+
+
+def test_rows_come_again_in_their_order(spark: SparkSession) -> None:
+    # One that comes many times in a row is cheaper than a stream's rows are.
+    rows = numbered(0, 100)
+    frame = spark.createDataFrame(rows, "id long, k string, v double").coalesce(1).persist()
+    assert [row.asDict() for row in repeated(frame, 4).collect()] == 4 * [row.asDict() for row in frame.collect()]
+    frame.unpersist()
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ from headgate.tasks.metering import metered
 from headgate.tasks.rowwise import ROW_WISE, quoted
 from headgate.tasks.stateful import KeyedConfig
 
-__all__ = ["Alone", "alone"]
+__all__ = ["Alone", "alone", "repeated"]
 
 Frames = Mapping[str, DataFrame]
 
@@ -60,7 +60,7 @@ class Alone(ABC):
             return
         some = _power_of_two(wanted / len(self.entering))
         frames = {
-            port: (_repeated(frame, times) if times > 1 else frame.limit(some)).persist()
+            port: (repeated(frame, times) if times > 1 else frame.limit(some)).persist()
             for port, frame in self.entering.items()
         }
         try:
@@ -97,7 +97,7 @@ def _power_of_two(number: float) -> int:
     return 1 << max(0, round(math.log2(number)))
 
 
-def _repeated(frame: DataFrame, times: int) -> DataFrame:
+def repeated(frame: DataFrame, times: int) -> DataFrame:
     """All rows, and all of them again: a row that comes many times in a row is foreseen by a processor, and cheaper."""
     again = frame.sparkSession.range(0, times, 1, 1).select(F.col("id").alias("__again"))
     return again.crossJoin(F.broadcast(frame)).select(*map(quoted, frame.columns))
