@@ -27,7 +27,7 @@ def profiled(spark: SparkSession, tmp_path: Path) -> dict[str, TaskProfile]:
     source = {"id": "src", "type": "replay", "config": {**config, "rate_per_s": 100.0, "repeat": True}}
     hashed = {"type": "derive", "config": {"columns": {"h": "sha2(concat(k, v), 512)"}}}
     with Engine(
-        tmp_path / "state", spark=spark, trigger_s=0.2, measuring=Measuring(sample_every=2, share=0.5)
+        tmp_path / "state", spark=spark, trigger_s=0.2, measuring=Measuring(sample_every=2, share=4.0)
     ) as engine:
         engine.submit(
             flow("waits", source, WAITING, memory("waits")),

@@ -68,19 +68,19 @@ class _Bench:
     def run(self, app: str, systems: Sequence[str]) -> None:
         few, many = EVENTS[app]
         for size in (few, many):
-            self._put(app, size)
+            self.put(app, size)
         baseline: Any = None
         for system in systems:
-            less, more = (self._ran(app, system, size) for size in (few, many))
-            out = self._place(app, few, system)
-            made: Any = charts_of(out / "charts") if app == "stats" else rows_of(out / "rows")
+            less, more = (self.ran(app, system, size) for size in (few, many))
+            made = self.made(app, system, few)
             baseline = made if baseline is None else baseline
             same = same_charts(baseline, made) if app == "stats" else same_rows(baseline, made)
             cost = Cost((less.cpu_s, more.cpu_s), (less.wall_s, more.wall_s), (few, many))
             self.found.setdefault(app, {})[system] = Found(cost, more.versions, same, len(made))
             self.progress(f"{app} on {system}: {cost.cpu_s_per_million:,.1f} CPU s per million events")
 
-    def _put(self, app: str, count: int) -> None:
+    def put(self, app: str, count: int) -> None:
+        """Write the events that all systems read."""
         self.progress(f"{app}: {count:,} events")
         numbered, logs = app != "etl", 1 if app == "stats" else 2
         put_records(self._place(app, count, "in"), count, self.seed, PER_FILE[app], numbered=numbered, logs=logs)
@@ -88,7 +88,8 @@ class _Bench:
     def _place(self, app: str, count: int, what: str) -> Path:
         return self.folder / app / str(count) / what
 
-    def _ran(self, app: str, system: str, count: int) -> Ran:
+    def ran(self, app: str, system: str, count: int) -> Ran:
+        """Run a system over them."""
         source, out = self._place(app, count, "in"), self._place(app, count, system)
         out.mkdir(parents=True)
         log = out.with_suffix(".log")
@@ -98,6 +99,11 @@ class _Bench:
         python = Path(sys.executable) if system == "pyspark" else self.peers
         assert python is not None
         return ran(python, [HERE / f"{system}_{app}.py", source, out, examples() / "tables"], log)
+
+    def made(self, app: str, system: str, count: int) -> Any:
+        """What it has put out."""
+        out = self._place(app, count, system)
+        return charts_of(out / "charts") if app == "stats" else rows_of(out / "rows")
 
 
 @contextmanager
