@@ -20,8 +20,8 @@ from rich.console import Console
 from rich.markup import escape
 
 from headgate import Dataflow, default_registry
-from headgate.drawing.svg import to_svg
-from headgate.drawing.text import to_text
+from headgate.report.svg import to_svg
+from headgate.report.text import to_text
 from headgate.service.load import load
 from headgate.sharing.merge import merge
 from headgate.sharing.overlap import overlap
@@ -84,7 +84,7 @@ def draw(console: Console, dataflows: list[Dataflow], picture: Path) -> None:
 def run_them(console: Console, dataflows: list[Dataflow], folder: Path) -> None:
     """The story on Spark, and then what it has cost and saved."""
     from headgate.billing.export import to_text as bill_text
-    from headgate.runtime.session import open_session
+    from headgate.runtime.spark_internals.session import open_session
     from headgate.service.bill import bill
 
     for old in ("live", "merged", "separate"):
@@ -110,7 +110,7 @@ def run_them(console: Console, dataflows: list[Dataflow], folder: Path) -> None:
 def story(console: Console, spark, dataflows: list[Dataflow]) -> None:
     from demo_screen import Screen
 
-    from headgate.runtime.engine import Engine
+    from headgate.runtime.engine.engine import Engine
 
     with Engine("state", spark=spark, trigger_s=0.5, price_per_h=PRICE_PER_H) as engine, Feeder() as feeder:
         screen = Screen(console, engine, feeder)
@@ -216,9 +216,9 @@ def compare(console: Console, spark, dataflows: list[Dataflow], folder: Path) ->
     """The same readings through the same dataflows, merged and as separate queries, and the CPU of either."""
     from city_data import write
 
-    from headgate.bench.measured import cpu_seconds
-    from headgate.runtime.engine import Engine
+    from headgate.runtime.engine.engine import Engine
     from headgate.sharing.strategy import Strategy
+    from headgate_benchmarks.measured import cpu_seconds
 
     spent = {}
     for name, strategy in (("merged", Strategy.HOT), ("separate", Strategy.NONE)):

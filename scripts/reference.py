@@ -14,17 +14,17 @@ from pathlib import Path
 import yaml
 from pydantic import BaseModel
 
-from headgate.drawing.runs import draw_runs
-from headgate.drawing.svg import to_svg
-from headgate.formats import document
-from headgate.model.registry import Registry
+from headgate.documents import document
 from headgate.model.task_type import Role, TaskType
+from headgate.report.runs import draw_runs
+from headgate.report.svg import to_svg
 from headgate.service.load import load
 from headgate.service.simulate import Asked, run_policies, setting_of
 from headgate.service.size import latency_picture, load_asked, size
 from headgate.sharing.merge import merge
 from headgate.tasks import BUILT_IN
 from headgate.tasks.reference import to_markdown
+from headgate.tasks.registry import Registry
 
 ROOT = Path(__file__).resolve().parent.parent
 REGISTRY = Registry(BUILT_IN)  # without what other packages may have added here

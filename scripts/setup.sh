@@ -171,7 +171,7 @@ install_packages() {
     install_locked -q -r .venv/first.lock
     say "installing $(grep -c '^[a-z]' requirements.lock) packages; the first time Spark alone is a download of 450 MB"
     install_locked --progress-bar raw --no-build-isolation -r requirements.lock
-    pip_install -q --no-deps --no-build-isolation --editable . ||
+    pip_install -q --no-deps --no-build-isolation "${own_packages[@]/#/--editable=}" ||
         die "pip could not install Headgate itself (its own words are above): put right what it names in" \
             "pyproject.toml, then run make setup again."
     printf '%s' "$stamp" >.venv/stamp
@@ -185,9 +185,11 @@ case $want in
     *) die "'$want' is none of all, packages, venv." ;;
 esac
 here=$(pwd -P)
+own_packages=(. benchmarks)
+for plugin in plugins/*/; do [ -f "$plugin/pyproject.toml" ] && own_packages+=("${plugin%/}"); done
 if [ "$want" != venv ]; then
     [ -f requirements.lock ] || die "requirements.lock is missing: get it back with git, or make it with make lock."
-    stamp=$here$'\n'$(cksum requirements.lock pyproject.toml)
+    stamp=$here$'\n'$(cksum requirements.lock "${own_packages[@]/%//pyproject.toml}")
 fi
 is_done() {
     case $want in

@@ -10,10 +10,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headgate.documents import FORMATS, parse, write
 from headgate.errors import InvalidDataflow
-from headgate.formats import FORMATS, parse, write
 from headgate.model.dataflow import Dataflow
-from headgate.model.registry import default_registry
+from headgate.tasks.registry import default_registry
 from tests.samples import ENDINGS, TEXTS
 
 REGISTRY = default_registry()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from headgate.formats import FORMATS, parse, write
+from headgate.documents import FORMATS, parse, write
 
 DOCUMENT: dict[str, Any] = {
     "version": 1,

@@ -8,9 +8,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from headgate.formats import parse
+from headgate.documents import parse
 from headgate.model.dataflow import Dataflow
-from headgate.model.registry import default_registry
+from headgate.tasks.registry import default_registry
 
 ODD_TEXTS = [
     "",

@@ -10,8 +10,8 @@ import argparse
 import time
 from pathlib import Path
 
-from headgate.bench.nexmark.events import Events, end_marks, lines, write_files
 from headgate.errors import InputError
+from headgate_benchmarks.nexmark.events import Events, end_marks, lines, write_files
 
 
 def paced(events: Events, folder: Path, count: int, rate: int) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from headgate.bench.nexmark.flows import QUERIES, document
+from headgate_benchmarks.nexmark.flows import QUERIES, document
 
 HERE = Path(__file__).resolve().parent
 TITLES = {

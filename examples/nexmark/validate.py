@@ -9,8 +9,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from headgate.bench.nexmark.batch import ANSWERS, answer, told
-from headgate.runtime.session import open_session
+from headgate.runtime.spark_internals.session import open_session
+from headgate_benchmarks.nexmark.batch import ANSWERS, answer, told
 
 
 def main() -> int:

@@ -13,8 +13,8 @@ from pathlib import Path
 import yaml
 from make import RANGES, parse, source
 
-from headgate.simulation.collections import riotbench_like
 from headgate.tasks.generated import FIELDS
+from headgate_benchmarks.share.collections import riotbench_like
 
 SETS = ("city", "taxi", "fitness")
 EACH = ["sender", "field"]

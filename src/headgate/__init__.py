@@ -9,15 +9,15 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from headgate.builder import Flow, alternate
+    from headgate.documents import parse, read, write
+    from headgate.documents.builder import Flow, alternate
     from headgate.errors import Fault, HeadgateError, InputError, InvalidDataflow
-    from headgate.formats import parse, read, write
     from headgate.model.dataflow import Dataflow
-    from headgate.model.registry import Registry, default_registry
     from headgate.model.service_level import ServiceLevel
     from headgate.model.task_type import TaskConfig, TaskType
     from headgate.sharing.deduplicate import deduplicate
     from headgate.sharing.signature import sign
+    from headgate.tasks.registry import Registry, default_registry
 
 __all__ = [
     "Dataflow",
@@ -43,18 +43,18 @@ __all__ = [
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Flow": "builder",
-    "alternate": "builder",
+    "Flow": "documents.builder",
+    "alternate": "documents.builder",
     "Fault": "errors",
     "HeadgateError": "errors",
     "InputError": "errors",
     "InvalidDataflow": "errors",
-    "parse": "formats",
-    "read": "formats",
-    "write": "formats",
+    "parse": "documents",
+    "read": "documents",
+    "write": "documents",
     "Dataflow": "model.dataflow",
-    "Registry": "model.registry",
-    "default_registry": "model.registry",
+    "Registry": "tasks.registry",
+    "default_registry": "tasks.registry",
     "ServiceLevel": "model.service_level",
     "TaskConfig": "model.task_type",
     "TaskType": "model.task_type",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.adaptation.drs import Change, Decision, DrsSettings, Estimates, decide
+from headgate.adaptation.policies.drs import Change, Decision, DrsSettings, Estimates, decide
 from headgate.errors import BadValue
 from headgate.queueing.fitting.correction import Correction
 from headgate.queueing.network import Network, Operator, Route

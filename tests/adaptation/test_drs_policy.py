@@ -10,13 +10,11 @@ from pathlib import Path
 import pytest
 
 from headgate.adaptation.cluster import Action, Cluster, SetPartitions
-from headgate.adaptation.drs import Change, DrsSettings
-from headgate.adaptation.drs_policy import DrsPolicy, Managed, act
-from headgate.bench.drs_flows import SERVICE, chain, loop
+from headgate.adaptation.policies.drs import Change, DrsSettings
+from headgate.adaptation.policies.drs_policy import DrsPolicy, Managed, act
+from headgate.documents import parse
 from headgate.errors import BadValue
-from headgate.formats import parse
-from headgate.model.names import Signature
-from headgate.model.observation import (
+from headgate.model.cluster.observation import (
     FragmentObservation,
     Observation,
     SinkObservation,
@@ -24,13 +22,15 @@ from headgate.model.observation import (
     TaskObservation,
     TaskProfile,
 )
+from headgate.model.names import Signature
 from headgate.queueing.fitting.smoothing import MovingMean
 from headgate.queueing.network import Network, Operator, Route
 from headgate.queueing.predict import predict
 from headgate.queueing.spark_flow import BatchCosts, SparkFlow, assign_flow, min_flow, predict_flow
 from headgate.queueing.station import Model
 from headgate.queueing.traffic import solve_traffic
-from headgate.simulation.queueing_network import simulate
+from headgate_benchmarks.drs.flows import SERVICE, chain, loop
+from headgate_benchmarks.event_simulator.queueing_network import simulate
 
 NAMES = tuple(each.task for each in SERVICE)
 SCV = {each.task: each.scv for each in SERVICE}

@@ -12,18 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.adaptation.averaging import Averaged, Recent
-from headgate.adaptation.course import Course
+from headgate.adaptation.cluster_view import Situation
+from headgate.adaptation.core_moves import throughput
 from headgate.adaptation.foresight import Foresight, Machines
-from headgate.adaptation.increments import Prices
-from headgate.adaptation.lookahead import LookAhead, crossover, plan
 from headgate.adaptation.outlook import Outlook, Present, Sight
 from headgate.adaptation.placing import Placing
-from headgate.adaptation.reactive import Core, Reactive
-from headgate.adaptation.renewal import renew, use_spare
-from headgate.adaptation.reshaping import throughput
-from headgate.adaptation.situation import Situation
-from headgate.bench.dynamic import linear_road, varying_setting
+from headgate.adaptation.policies.averages import Averaged, Recent
+from headgate.adaptation.policies.increments import Prices
+from headgate.adaptation.policies.lookahead import LookAhead, crossover, plan
+from headgate.adaptation.policies.reactive import Core, Reactive
+from headgate.adaptation.policies.renewal import renew, use_spare
+from headgate.adaptation.trajectory import Course
 from headgate.errors import BadValue, InputError
 from headgate.forecasting.autoregressive import Autoregressive
 from headgate.forecasting.forecast import LEVELS, Forecast
@@ -31,15 +30,16 @@ from headgate.forecasting.guard import FROZEN
 from headgate.forecasting.holt import Holt
 from headgate.forecasting.naive import Naive
 from headgate.forecasting.online import Settings
-from headgate.model.vm_class import Cloud, VmClass
+from headgate.model.arrays import Shape
+from headgate.model.cluster.vm_class import Cloud, VmClass
 from headgate.service.ahead import Ahead
 from headgate.service.policies import make_policy, sized_for
-from headgate.simulation.dataflow.policies import EachReplication
-from headgate.simulation.dataflow.reshaped import Reshaped
-from headgate.simulation.dataflow.setting import Setting
-from headgate.simulation.dataflow.shape import Shape
-from headgate.simulation.dataflow.simulator import simulate
+from headgate.simulation.policies import EachReplication
 from headgate.simulation.rates import Constant, RandomWalk, Rate
+from headgate.simulation.reshaped import Reshaped
+from headgate.simulation.setting import Setting
+from headgate.simulation.simulator import simulate
+from headgate_benchmarks.dynamic import linear_road, varying_setting
 
 Floats = npt.NDArray[np.float64]
 ROAD = linear_road(50.0)

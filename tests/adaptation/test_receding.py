@@ -8,25 +8,25 @@ import numpy as np
 import pytest
 
 from headgate import parse
-from headgate.adaptation.levelling import least_served, levelled
-from headgate.adaptation.reactive import Reactive
-from headgate.adaptation.receding import Receding
+from headgate.adaptation.policies.levelling import least_served, levelled
+from headgate.adaptation.policies.reactive import Reactive
+from headgate.adaptation.policies.receding import Receding
 from headgate.errors import BadValue, InputError
 from headgate.forecasting.forecast import Forecast
 from headgate.forecasting.forecaster import Forecaster
 from headgate.forecasting.guard import Guarded
 from headgate.forecasting.online import Settings
 from headgate.forecasting.oracle import Oracle
-from headgate.model.deployment import Deployment, Machine
-from headgate.model.vm_class import Cloud, VmClass
+from headgate.model.cluster.deployment import Deployment, Machine
+from headgate.model.cluster.vm_class import Cloud, VmClass
 from headgate.planning.objective import BreakEven
 from headgate.service.ahead import Ahead
 from headgate.service.policies import make_policy
-from headgate.simulation.dataflow.reshaped import Reshaped
-from headgate.simulation.dataflow.run import Run
-from headgate.simulation.dataflow.setting import Setting
-from headgate.simulation.dataflow.simulator import simulate
 from headgate.simulation.rates import Recorded
+from headgate.simulation.reshaped import Reshaped
+from headgate.simulation.run import Run
+from headgate.simulation.setting import Setting
+from headgate.simulation.simulator import simulate
 
 TEXT = """
 service_level: {throughput_min: 0.8, break_even_at_best_per_h: 4, break_even_at_worst_per_h: 2}
@@ -92,7 +92,7 @@ def test_where_the_forecaster_fails_the_reactive_policy_decides_and_a_sentence_s
 
 
 def test_where_the_solver_finds_nothing_the_reactive_policy_decides(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.adaptation.receding.Horizon.solved", lambda *_: None)
+    monkeypatch.setattr("headgate.adaptation.policies.receding.Horizon.solved", lambda *_: None)
     seen = run_with(world(STEP[:12]), knowing(STEP[:12]))
     assert all("no plan was found within" in each.because for each in seen.reasons if "reactive" in each.because)
     assert any("reactive" in each.because for each in seen.reasons)

@@ -8,22 +8,22 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from headgate.adaptation.baselines import CpuThresholds, Ds2, UtilisationTarget
-from headgate.adaptation.optimal import Optimal
+from headgate.adaptation.cluster_view import Situation
+from headgate.adaptation.core_moves import emptied, fewer, more, towards
 from headgate.adaptation.placing import Placing
-from headgate.adaptation.reactive import Core, Reactive
-from headgate.adaptation.reshaping import emptied, fewer, more, towards
-from headgate.adaptation.situation import Situation
-from headgate.bench.dynamic import linear_road, varying_setting
+from headgate.adaptation.policies.baselines import CpuThresholds, Ds2, UtilisationTarget
+from headgate.adaptation.policies.exact import Optimal
+from headgate.adaptation.policies.reactive import Core, Reactive
 from headgate.errors import BadValue
-from headgate.model.vm_class import Cloud, VmClass
+from headgate.model.arrays import Shape
+from headgate.model.cluster.vm_class import Cloud, VmClass
 from headgate.service.policies import POLICIES, make_policy
-from headgate.simulation.dataflow.policies import EachReplication
-from headgate.simulation.dataflow.reshaped import Reshaped
-from headgate.simulation.dataflow.setting import Setting
-from headgate.simulation.dataflow.shape import Shape
-from headgate.simulation.dataflow.simulator import Simulator, simulate
+from headgate.simulation.policies import EachReplication
 from headgate.simulation.rates import Constant, RandomWalk, Rate
+from headgate.simulation.reshaped import Reshaped
+from headgate.simulation.setting import Setting
+from headgate.simulation.simulator import Simulator, simulate
+from headgate_benchmarks.dynamic import linear_road, varying_setting
 
 ROAD = linear_road(50.0)
 RATES: dict[str, Rate] = {"reports": RandomWalk(50.0), "weather": Constant(0.5)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headgate.adaptation.watching import Watch
+from headgate.adaptation.speed_estimates import Watch
 
 
 def _seen(watch: Watch, shares: np.ndarray) -> None:

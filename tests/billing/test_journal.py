@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from headgate.billing.bill import draw_up
 from headgate.billing.journal import Machine, Usage, UsageJournal, read_usage
 from headgate.billing.usage import Customer, Prices
-from headgate.drawing.bill import draw_bill
 from headgate.errors import InputError
+from headgate.report.bill import draw_bill
 from headgate.service.bill import bill, of_owner
 
 PRICE = Decimal("3.60")

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from headgate.cli.output import write_file
+from headgate.documents import FORMATS, read
 from headgate.errors import InputError
-from headgate.formats import FORMATS, read
 from tests.cli.terminal import headgate
 from tests.samples import DATAFLOW, ENDINGS, TEXTS
 

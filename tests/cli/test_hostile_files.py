@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from headgate.formats import FORMATS
+from headgate.documents import FORMATS
 from tests.cli.terminal import Ran, headgate, process
 from tests.hostile import damaged
 from tests.samples import ENDINGS, TEXTS

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import headgate as package
-from headgate.bench import BENCHMARKS
 from headgate.cli import main as main_module
+from headgate_benchmarks import BENCHMARKS
 from tests.cli.terminal import headgate, process
 
 COMMANDS = ["validate", "show", "convert", "diff", "schema", "tasks", "bench"]

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from headgate.formats import parse
+from headgate.documents import parse
 from headgate.sharing.signature import sign
 from tests.cli.terminal import headgate
 from tests.samples import DATAFLOW

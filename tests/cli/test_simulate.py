@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from headgate.formats import write
-from headgate.formats.observation_lines import write_observations
-from headgate.simulation.dataflow.cluster import SimulatedCluster
-from headgate.simulation.dataflow.simulator import Simulator
+from headgate.documents import write
+from headgate.simulation.cluster import SimulatedCluster
 from headgate.simulation.rates import Steps
+from headgate.simulation.simulator import Simulator
+from headgate.store.observation_lines import write_observations
 from tests.cli.terminal import headgate
-from tests.simulation.dataflow.worlds import dataflow, each_alone, setting
+from tests.simulation.worlds import dataflow, each_alone, setting
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "simulation"
 ROAD = EXAMPLES / "linear_road.yaml"
@@ -141,7 +141,7 @@ def test_yesterday_can_be_tried_with_another_policy(tmp_path: Path) -> None:
 
 
 def test_the_files_of_the_benchmarks_are_the_examples() -> None:
-    from headgate import bench
+    import headgate_benchmarks as bench
 
     folder = Path(bench.__file__).parent / "dataflows"
     for file in folder.iterdir():

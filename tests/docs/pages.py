@@ -33,9 +33,9 @@ from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
 
 from headgate import InvalidDataflow, default_registry, parse
 from headgate.cli.main import main
-from headgate.formats.cloud_document import load_cloud
-from headgate.model.registry import ENTRY_POINT_GROUP
+from headgate.documents.cloud_document import load_cloud
 from headgate.service.size import load_asked
+from headgate.tasks.registry import ENTRY_POINT_GROUP
 
 __all__ = ["LANGUAGES_NOT_RUN", "LANGUAGES_RUN", "languages", "run_command", "run_page"]
 

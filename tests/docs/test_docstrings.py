@@ -11,7 +11,7 @@ import pytest
 import headgate
 
 NEED_SPARK = ("headgate.runtime", "headgate.tasks.frames", "headgate.tasks.keyed", "headgate.tasks.rowwise")
-ELSEWHERE = ("headgate.bench.apps_peers.",)
+ELSEWHERE = ("headgate_benchmarks.riotbench.peers.",)
 """Programs that run where other packages are."""
 
 MODULES = sorted(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from headgate.machines.acquisitions import Acquisitions, as_dict, vm_class_of
 from headgate.machines.processes import Process
 from headgate.machines.provider import Machine, MachineState, machine_class
-from headgate.model.vm_class import VmClass
+from headgate.model.cluster.vm_class import VmClass
 
 SMALL = machine_class("small", 1, 2**30, Decimal("0.36"), core_power=0.5, boot_s=3.0)
 

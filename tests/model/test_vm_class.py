@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.errors import BadValue, InputError
-from headgate.model.catalogues import CATALOGUES, catalogue
-from headgate.model.deployment import Deployment, Machine
-from headgate.model.vm_class import HOURLY, BillingPeriod, Cloud, VmClass
+from headgate.model.cluster.catalogues import CATALOGUES, catalogue
+from headgate.model.cluster.deployment import Deployment, Machine
+from headgate.model.cluster.vm_class import HOURLY, BillingPeriod, Cloud, VmClass
 
 GOOD = VmClass("v", 2, 1.0, 100.0, Decimal("0.1"))
 

@@ -7,16 +7,16 @@ from decimal import Decimal
 import numpy as np
 from hypothesis import strategies as st
 
-from headgate.formats import parse
+from headgate.documents import parse
+from headgate.model.cluster.vm_class import Cloud, VmClass
 from headgate.model.dataflow import Dataflow
-from headgate.model.vm_class import Cloud, VmClass
 from headgate.planning.plan import Plan
 from headgate.planning.problem import Problem
-from headgate.simulation.dataflow.policies import Deployed
-from headgate.simulation.dataflow.run import Run
-from headgate.simulation.dataflow.setting import Setting
-from headgate.simulation.dataflow.simulator import simulate
+from headgate.simulation.policies import Deployed
 from headgate.simulation.rates import Constant
+from headgate.simulation.run import Run
+from headgate.simulation.setting import Setting
+from headgate.simulation.simulator import simulate
 
 
 def _eighths(low: int, high: int) -> st.SearchStrategy[float]:

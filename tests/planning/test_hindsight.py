@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from headgate import parse
 from headgate.errors import HeadgateError, InputError
-from headgate.model.vm_class import BillingPeriod, Cloud, VmClass
-from headgate.planning.hindsight import hindsight, optimum
+from headgate.model.cluster.vm_class import BillingPeriod, Cloud, VmClass
 from headgate.planning.objective import BreakEven
+from headgate.planning.programs.hindsight import hindsight, optimum
 from headgate.service.policies import make_policy, names
-from headgate.simulation.dataflow.setting import Setting
-from headgate.simulation.dataflow.simulator import Simulator, simulate
 from headgate.simulation.rates import Recorded
+from headgate.simulation.setting import Setting
+from headgate.simulation.simulator import Simulator, simulate
 from headgate.simulation.variability import TracePool
 
 LEVEL = "service_level: {throughput_min: %s, break_even_at_best_per_h: 4, break_even_at_worst_per_h: 2}\n"

@@ -7,14 +7,14 @@ from decimal import Decimal
 
 import pytest
 
-from headgate.bench.dynamic import linear_road
+from headgate.documents import parse
 from headgate.errors import InputError
-from headgate.formats import parse
-from headgate.model.catalogues import catalogue
-from headgate.model.vm_class import Cloud, VmClass
+from headgate.model.cluster.catalogues import catalogue
+from headgate.model.cluster.vm_class import Cloud, VmClass
 from headgate.planning.plan import NoPlan, Plan, Relaxation
 from headgate.planning.planners import plan_with
 from headgate.planning.problem import Problem
+from headgate_benchmarks.dynamic import linear_road
 
 ROAD = Problem.of(linear_road(50.0), catalogue("ec2-2013"), {"reports": 50.0, "weather": 0.5})
 

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from headgate.bench.dynamic import linear_road, ten_stages
-from headgate.model.catalogues import catalogue
+from headgate.model.cluster.catalogues import catalogue
 from headgate.planning.brute_force import BruteForce
 from headgate.planning.exact import Exact
 from headgate.planning.genetic import Genetic
@@ -16,6 +15,7 @@ from headgate.planning.greedy import Centralised, Sharded
 from headgate.planning.plan import NoPlan, Plan, Planner
 from headgate.planning.planners import PLANNERS, plan_with
 from headgate.planning.problem import Problem
+from headgate_benchmarks.dynamic import linear_road, ten_stages
 from tests.planning.instances import check, problems
 
 HEURISTICS: list[Planner] = [Sharded(), Centralised(), Genetic(population=30, generations=40)]

@@ -15,7 +15,7 @@ from headgate.queueing.network import Network, Operator, Route
 from headgate.queueing.percentile import gamma_percentile, gamma_percentile_floor
 from headgate.queueing.predict import predict
 from headgate.queueing.station import Model
-from headgate.simulation.queueing_network import simulate
+from headgate_benchmarks.event_simulator.queueing_network import simulate
 
 LOADS = st.tuples(st.integers(1, 60), st.floats(0.05, 0.99))
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headgate.bench.random_networks import general_network, jackson_network
 from headgate.errors import BadValue, Infeasible
 from headgate.queueing.network import Network, Operator, Route
 from headgate.queueing.traffic import solve_traffic, visit_covariance
+from headgate_benchmarks.random_networks import general_network, jackson_network
 
 
 @pytest.mark.parametrize("seed", range(20))

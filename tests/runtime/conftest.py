@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from headgate.runtime.engine import Engine
-from headgate.runtime.session import open_session
+from headgate.runtime.engine.engine import Engine
+from headgate.runtime.spark_internals.session import open_session
 from tests.runtime.place import MASTER, SETTINGS
 
 

@@ -20,11 +20,14 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
-from headgate.formats import parse
+from headgate.documents import parse
 from headgate.model.dataflow import Dataflow
-from headgate.runtime import epoch, exchange, fragment, outbox, plan_log, plans, sinks
-from headgate.runtime.engine import Engine
-from headgate.runtime.session import open_session
+from headgate.runtime.engine import plans
+from headgate.runtime.engine.engine import Engine
+from headgate.runtime.epochs import epoch, fragment, plan_log
+from headgate.runtime.exchange import files as exchange
+from headgate.runtime.io import outbox, sinks
+from headgate.runtime.spark_internals.session import open_session
 from tests.runtime.place import MASTER, QUICK, SETTINGS
 
 COLUMNS = "id long, k string, v double, at timestamp, text string"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from headgate.runtime.masters import is_local
+from headgate.runtime.engine.masters import is_local
 
 MASTER_VARIABLE = "HEADGATE_TEST_MASTER"
 MASTER = os.environ.get(MASTER_VARIABLE, "local[2]")

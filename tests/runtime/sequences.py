@@ -7,7 +7,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from headgate.formats import parse
+from headgate.documents import parse
 from headgate.model.dataflow import Dataflow
 from headgate.sharing.deduplicate import deduplicate
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from headgate.formats import parse
+from headgate.documents import parse
 from headgate.model.dataflow import Dataflow
 
 COLUMNS = "id long, k string, v double"

@@ -12,11 +12,11 @@ import pytest
 from headgate.adaptation.cluster import AcquireMachine, Action, Cluster, ReleaseMachine, SetPartitions, SwitchAlternate
 from headgate.errors import HeadgateError, InputError
 from headgate.machines.provider import Machine, MachineState, machine_class
+from headgate.model.cluster.vm_class import VmClass
 from headgate.model.names import Signature, TaskId
-from headgate.model.vm_class import VmClass
-from headgate.runtime.cluster import SparkCluster
-from headgate.runtime.engine import Engine
-from headgate.runtime.scaling import Scaling
+from headgate.runtime.engine.cluster import SparkCluster
+from headgate.runtime.engine.engine import Engine
+from headgate.runtime.engine.scaling import Scaling
 from headgate.sharing.deduplicate import deduplicate
 from tests.runtime.small import files, flow, memory, numbered, put
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-import headgate.runtime.engine as engine_module
-from headgate.runtime.compaction import remove_snapshots
-from headgate.runtime.engine import Engine
-from headgate.runtime.state import write_json
+import headgate.runtime.engine.engine as engine_module
+from headgate.runtime.engine.compaction import remove_snapshots
+from headgate.runtime.engine.engine import Engine
+from headgate.runtime.engine.state import write_json
 from tests.runtime.small import files, flow, json_rows, numbered, put
 
 

@@ -17,11 +17,11 @@ from pyspark.sql import SparkSession
 from headgate.errors import InputError
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import Signature, TaskId
-from headgate.model.registry import default_registry
 from headgate.model.task import Alternate
-from headgate.runtime.engine import Engine
-from headgate.runtime.snapshot import Snapshot, alternate_key
+from headgate.runtime.engine.engine import Engine
+from headgate.runtime.engine.snapshot import Snapshot, alternate_key
 from headgate.sharing.deduplicate import deduplicate
+from headgate.tasks.registry import default_registry
 from tests.runtime.flows import COLUMNS, Expected, dataflow_of, documents, drop_file, make_rows, multiset
 
 pytestmark = pytest.mark.spark

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.formats import read
-from headgate.runtime.engine import Engine
+from headgate.documents import read
+from headgate.runtime.engine.engine import Engine
 from tests.runtime.compared import parquet_rows
 from tests.runtime.small import put_text
 

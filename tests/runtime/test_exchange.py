@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import LongType, StructType
 
-from headgate.runtime.exchange import INGEST, ORDER, SNAPSHOT, ExchangeReader, FileExchange, Patience
+from headgate.runtime.exchange.files import INGEST, ORDER, SNAPSHOT, ExchangeReader, FileExchange, Patience
 
 SCHEMA = StructType().add("id", LongType()).add(INGEST, LongType()).add(SNAPSHOT, LongType()).add(ORDER, LongType())
 

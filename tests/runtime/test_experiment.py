@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate.errors import InputError, InvalidDataflow
-from headgate.runtime.experiment_job import finished_keys, read_results, run_waves
+from headgate.runtime.batch.experiment_job import finished_keys, read_results, run_waves
 from headgate.service.experiment import COLUMNS, grouped, load_experiment, run_cell
 from tests.cli.terminal import headgate
 

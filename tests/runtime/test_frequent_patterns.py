@@ -18,9 +18,9 @@ import yaml
 from pyspark.ml.fpm import FPGrowth
 from pyspark.sql import SparkSession
 
-from headgate.formats import parse
+from headgate.documents import parse
 from headgate.model.dataflow import Dataflow
-from headgate.runtime.engine import Engine
+from headgate.runtime.engine.engine import Engine
 from tests.runtime.small import files, put
 
 pytestmark = pytest.mark.spark

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from headgate.runtime.engine import Engine
-from headgate.runtime.fused_frame import LONGEST, Work, _folded, _joined
+from headgate.runtime.compile.fused_frame import LONGEST, Work, _folded, _joined
+from headgate.runtime.engine.engine import Engine
 from headgate.tasks.rowwise import RowWise
 from tests.runtime.small import flow, memory, multiset, put
 

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.runtime.engine import Engine
-from headgate.runtime.host import groups_for
-from headgate.runtime.packing import key_text
+from headgate.runtime.engine.engine import Engine
+from headgate.runtime.keyed.host import groups_for
+from headgate.runtime.keyed.packing import key_text
 from tests.runtime.small import files, flow, memory
 
 TEXTS = ["", "a", "A", "'", '"', "k" * 50_000, "é\n\t", "null", "None", None, *(f"k{n}" for n in range(1_500))]

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.bench.nexmark.flows import QUERIES, flow
 from headgate.errors import InputError
-from headgate.model.registry import default_registry
 from headgate.model.task_type import Role, State
-from headgate.runtime.joining import IN_UNITS, Joined, restored
-from headgate.runtime.plan import FED, Kind, Plan, compile_plan
-from headgate.runtime.snapshot import Snapshot
+from headgate.runtime.compile.plan import FED, Kind, Plan, compile_plan
+from headgate.runtime.engine.pending_change import IN_UNITS, Joined, restored
+from headgate.runtime.engine.snapshot import Snapshot
 from headgate.sharing.strategy import Strategy
+from headgate.tasks.registry import default_registry
+from headgate_benchmarks.nexmark.flows import QUERIES, flow
 from tests.runtime.sequences import random_flow
 
 REGISTRY = default_registry()

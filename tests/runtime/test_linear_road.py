@@ -16,10 +16,10 @@ import pytest
 import yaml
 from pyspark.sql import SparkSession
 
-from headgate.bench.linear_road_trial import trial
-from headgate.bench.sharing import shared_data
-from headgate.formats import parse
-from headgate.runtime.engine import Engine
+from headgate.documents import parse
+from headgate.runtime.engine.engine import Engine
+from headgate_benchmarks.linear_road.trial import trial
+from headgate_benchmarks.sharing import shared_data
 
 pytestmark = pytest.mark.spark
 

@@ -14,9 +14,9 @@ from types import ModuleType
 import pytest
 import yaml
 
-from headgate.formats import parse
+from headgate.documents import parse
 from headgate.model.dataflow import Dataflow
-from headgate.runtime.engine import Engine
+from headgate.runtime.engine.engine import Engine
 from tests.runtime.small import files, put
 
 pytest.importorskip("cv2")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from headgate.errors import InputError
-from headgate.runtime.masters import check_master, settings_for
+from headgate.runtime.engine.masters import check_master, settings_for
 
 
 @pytest.fixture

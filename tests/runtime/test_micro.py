@@ -10,8 +10,8 @@ import pytest
 from examples.micro.make import documents
 from examples.micro.messages import write_files
 
-from headgate.formats import parse
-from headgate.runtime.engine import Engine
+from headgate.documents import parse
+from headgate.runtime.engine.engine import Engine
 
 pytestmark = pytest.mark.spark
 

@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from headgate.runtime.engine import Engine
+from headgate.runtime.engine.engine import Engine
+from headgate.runtime.io.sinks import Delivery, Memory
 from headgate.runtime.isolation.dead_letters import read_letters
-from headgate.runtime.sinks import Delivery, Memory
 from tests.runtime.small import files, flow, memory, put, wait_for
 from tests.runtime.test_isolation import status
 

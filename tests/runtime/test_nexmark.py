@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.bench.nexmark.batch import answer, told
-from headgate.bench.nexmark.by_hand import run_by_hand
-from headgate.bench.nexmark.events import Events, write_files
-from headgate.bench.nexmark.flows import QUERIES, flow
-from headgate.runtime.engine import Engine
+from headgate.runtime.engine.engine import Engine
+from headgate_benchmarks.nexmark.batch import answer, told
+from headgate_benchmarks.nexmark.by_hand import run_by_hand
+from headgate_benchmarks.nexmark.events import Events, write_files
+from headgate_benchmarks.nexmark.flows import QUERIES, flow
 
 pytestmark = pytest.mark.spark
 

@@ -15,12 +15,12 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
+from headgate.model.cluster.observation import Observation
 from headgate.model.dataflow import Dataflow
 from headgate.model.graph import Graph
 from headgate.model.names import Signature
-from headgate.model.observation import Observation
 from headgate.model.task import Alternate
-from headgate.runtime.engine import Engine
+from headgate.runtime.engine.engine import Engine
 from headgate.sharing.deduplicate import deduplicate
 from tests.runtime import functions
 from tests.runtime.flows import COLUMNS, Expected, dataflow_of, documents, drop_file, make_rows
@@ -155,7 +155,7 @@ def test_rows_are_behind_until_their_epoch_is_done(engine: Engine, tmp_path: Pat
     put(tmp_path / "in", "0", numbered(0, 500))
     config = {"path": str(tmp_path / "in" / "0.json"), "columns": "id long, k string, v double"}
     source = {"id": "src", "type": "replay", "config": {**config, "rate_per_s": 200.0, "repeat": True}}
-    slow = {"type": "python", "config": {"function": "headgate.bench.waiting.wait", "options": {"seconds": 0.01}}}
+    slow = {"type": "python", "config": {"function": "headgate_benchmarks.waiting.wait", "options": {"seconds": 0.01}}}
     engine.submit(flow("a", source, slow, memory("a")))
     wait_for(lambda: engine.memory.rows("a"), "rows")
     observer = engine.observer()
@@ -178,7 +178,7 @@ def test_workers_are_forked_from_a_process_that_has_imported(spark: SparkSession
         yield pa.RecordBatch.from_pydict({"parent": [" ".join(parent)]})
 
     found = {row.parent for row in spark.range(1).mapInArrow(told, "parent string").collect()}
-    assert all("headgate.runtime.daemon" in parent for parent in found), found
+    assert all("headgate.runtime.spark_internals.daemon" in parent for parent in found), found
 
 
 def test_an_observer_starts_when_it_is_made_and_sees_every_row_once(engine: Engine, tmp_path: Path) -> None:

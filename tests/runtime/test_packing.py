@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.runtime import host
-from headgate.runtime.host import Results, Values, hosting, stepped
-from headgate.runtime.packing import key_codes, key_text, opened, packs
+from headgate.runtime.keyed import host
+from headgate.runtime.keyed.host import Results, Values, hosting, stepped
+from headgate.runtime.keyed.packing import key_codes, key_text, opened, packs
 from headgate.tasks.stateful import Count
 from headgate.tasks.statistics import Accumulate, Interpolate
 

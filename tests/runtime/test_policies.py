@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from headgate.runtime.engine import Engine
+from headgate.runtime.engine.engine import Engine
 from headgate.runtime.isolation.dead_letters import read_letters
 from tests.runtime.small import files, flow, memory, numbered, put, wait_for
 from tests.runtime.test_isolation import status

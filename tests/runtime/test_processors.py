@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from headgate.adaptation.cluster import SetPartitions
-from headgate.bench.drs_live import Summed
 from headgate.queueing.fitting.batch_costs import fit_costs
 from headgate.queueing.network import Network, Operator
 from headgate.queueing.spark_flow import BatchCosts, SparkFlow, batch_s
-from headgate.runtime.cluster import SparkCluster
-from headgate.runtime.engine import Engine
+from headgate.runtime.engine.cluster import SparkCluster
+from headgate.runtime.engine.engine import Engine
+from headgate_benchmarks.drs.live import Summed
 from tests.runtime.small import files, flow, memory, numbered, put
 
 SERVICE_S, ROWS = 0.2, 16
@@ -24,7 +24,7 @@ WARM = 2
 @pytest.mark.spark
 def test_a_second_processor_shortens_the_sojourn(engine: Engine, tmp_path: Path) -> None:
     """Each batch is handed over when the one before is done, so rows wait for nothing but their own batch."""
-    wait = {"function": "headgate.bench.waiting.wait", "options": {"seconds": SERVICE_S}}
+    wait = {"function": "headgate_benchmarks.waiting.wait", "options": {"seconds": SERVICE_S}}
     (tmp_path / "in").mkdir()
     engine.submit(flow("f", files(tmp_path / "in"), {"id": "w", "type": "python", "config": wait}, memory("m")))
     task = next(task for task, found in engine.plan.tasks.items() if found.name == "f.w")

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from headgate.bench import observe
-from headgate.model.observation import TaskProfile
-from headgate.runtime.engine import Engine
-from headgate.runtime.observing.alone import repeated
+from headgate.model.cluster.observation import TaskProfile
+from headgate.runtime.engine.engine import Engine
+from headgate.runtime.observing.isolated_task import repeated
 from headgate.runtime.observing.measuring import Measuring
+from headgate_benchmarks import observe
 from tests.runtime.small import flow, memory, numbered, put, wait_for
 
 pytestmark = pytest.mark.spark

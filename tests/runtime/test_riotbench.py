@@ -24,13 +24,13 @@ import yaml
 from sklearn.linear_model import LinearRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from headgate.bench.sharing import shared_data
-from headgate.formats import parse
-from headgate.runtime.engine import Engine
+from headgate.documents import parse
+from headgate.runtime.engine.engine import Engine
 from headgate.runtime.isolation.dead_letters import read_letters
 from headgate.tasks.generated import FIELDS, records
 from headgate.tasks.generating import Generate
 from headgate.tasks.training_steps import fit_linear, fit_tree
+from headgate_benchmarks.sharing import shared_data
 from tests.runtime.small import put
 
 pytestmark = pytest.mark.spark

@@ -26,8 +26,8 @@ from headgate.cli.main import app
 from headgate.cli.run import _stop_signals
 from headgate.cli.span import seconds
 from headgate.errors import InputError
-from headgate.runtime import engine as engine_module
-from headgate.runtime.engine import Engine
+from headgate.runtime.engine import engine as engine_module
+from headgate.runtime.engine.engine import Engine
 from tests.runtime.small import COLUMNS, json_rows, multiset, numbered, put, wait_for
 
 pytestmark = pytest.mark.spark

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from headgate.formats import parse
-from headgate.runtime.engine import Engine
+from headgate.documents import parse
+from headgate.runtime.engine.engine import Engine
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "sentiment"
 
@@ -108,7 +108,7 @@ def test_the_validator_sees_what_is_wrong(modules: dict[str, Any]) -> None:
 def test_real_tweets_in_english_are_taken_for_english(modules: dict[str, Any]) -> None:
     import gzip
 
-    from headgate.bench.sharing import shared_data
+    from headgate_benchmarks.sharing import shared_data
 
     folder = shared_data()
     if folder is None:

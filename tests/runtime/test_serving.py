@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from headgate.control.client import ask
+from headgate.documents import read
+from headgate.documents.document import to_document
 from headgate.errors import InputError
-from headgate.formats import read
-from headgate.formats.document import to_document
 from headgate.service.bill import bill
 from tests.runtime.rig import ROOT
 from tests.runtime.small import COLUMNS, json_rows, multiset, numbered, put, wait_for

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from headgate.runtime.engine import Engine
-from headgate.runtime.exchange import ExchangeSource
-from headgate.runtime.session import READER_SETS
+from headgate.runtime.engine.engine import Engine
+from headgate.runtime.exchange.files import ExchangeSource
+from headgate.runtime.spark_internals.session import READER_SETS
 from tests.runtime.small import files, flow, memory, numbered, put
 
 pytestmark = pytest.mark.spark

@@ -17,7 +17,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate.errors import InputError
-from headgate.runtime.engine import Engine
+from headgate.runtime.engine.engine import Engine
 from tests.runtime import functions
 from tests.runtime.small import Rows, files, flow, json_rows, memory, multiset, numbered, put, wait_for
 

@@ -17,9 +17,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate.errors import InputError
-from headgate.runtime.engine import Engine
-from headgate.runtime.recording import recorded
-from headgate.runtime.sources import source_schema
+from headgate.runtime.engine.engine import Engine
+from headgate.runtime.io.recording import recorded
+from headgate.runtime.io.sources import source_schema
 from headgate.tasks.sources import Replay
 from tests.runtime.small import COLUMNS, files, flow, json_rows, memory, multiset, numbered, put, put_text, wait_for
 

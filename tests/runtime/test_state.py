@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from headgate.errors import InputError
-from headgate.runtime.state import VERSION, StateDirectory
+from headgate.runtime.engine.state import VERSION, StateDirectory
 
 HOLD = """
 import sys
 from pathlib import Path
-from headgate.runtime.state import VERSION, StateDirectory
+from headgate.runtime.engine.state import VERSION, StateDirectory
 held = StateDirectory(Path(sys.argv[1]))
 print("held", flush=True)
 sys.stdin.read()

@@ -15,13 +15,13 @@ from pyspark.sql import SparkSession
 from headgate.errors import InputError
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import TaskId
-from headgate.model.registry import default_registry
 from headgate.model.task import Alternate
-from headgate.runtime.engine import Applied, Engine
-from headgate.runtime.plans import Plans
-from headgate.runtime.snapshot import Snapshot
+from headgate.runtime.engine.engine import Applied, Engine
+from headgate.runtime.engine.plans import Plans
+from headgate.runtime.engine.snapshot import Snapshot
 from headgate.sharing.deduplicate import deduplicate
 from headgate.sharing.strategy import Strategy
+from headgate.tasks.registry import default_registry
 from tests.runtime.flows import Expected, drop_file, make_rows, multiset
 from tests.runtime.sequences import KEYED, random_flow, source_in
 from tests.runtime.small import files, flow, memory, numbered, put

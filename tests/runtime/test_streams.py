@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from headgate.runtime.engine import Engine
+from headgate.runtime.engine.engine import Engine
 from tests.runtime.small import Rows, files, flow, memory, multiset, numbered, put, wait_for
 
 pytestmark = pytest.mark.spark

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from pyspark.sql.types import DoubleType, LongType, StringType, StructType
 
-from headgate.model.registry import default_registry
-from headgate.runtime.plan import RunningTask, compile_plan
-from headgate.runtime.snapshot import Snapshot
-from headgate.runtime.tail import tails_of
+from headgate.runtime.compile.arrow_stage import tails_of
+from headgate.runtime.compile.plan import RunningTask, compile_plan
+from headgate.runtime.engine.snapshot import Snapshot
+from headgate.tasks.registry import default_registry
 from tests.runtime.small import files, flow
 
 FUNCTION = {"id": "f", "type": "python", "config": {"function": "tests.runtime.functions.waiting"}}

@@ -21,7 +21,7 @@ import pytest
 from sklearn.linear_model import LinearRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from headgate.runtime.engine import Engine
+from headgate.runtime.engine.engine import Engine
 from headgate.runtime.isolation.dead_letters import read_letters
 from headgate.tasks.mqtt import WriteMqtt
 from headgate.tasks.mqtt_client import publish

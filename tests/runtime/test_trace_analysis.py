@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate.errors import InputError
-from headgate.runtime.trace_analysis import analyse
+from headgate.runtime.batch.trace_analysis import analyse
 from headgate.simulation.traces import Unit, trace_files
 from headgate.simulation.variability import EC2
 from tests.cli.terminal import headgate

@@ -14,9 +14,9 @@ from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
 from headgate.machines.provider import Machine, MachineState, machine_class
-from headgate.runtime.executors import Executors
 from headgate.runtime.observing.speed import calibrated
 from headgate.runtime.observing.workers import Workers
+from headgate.runtime.spark_internals.executors import Executors
 from tests.runtime.small import wait_for
 
 pytestmark = pytest.mark.spark

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from headgate.model.registry import default_registry
 from headgate.service.load import load
 from headgate.sharing.signature import sign
+from headgate.tasks.registry import default_registry
 from tests.samples import DATAFLOW, TEXTS
 
 

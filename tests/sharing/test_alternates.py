@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.formats import parse
+from headgate.documents import parse
 from headgate.model.dataflow import Dataflow
 from headgate.model.service_level import ServiceLevel
 from headgate.sharing.alternates import binding_level, dataflow_value, strictest, total_value

@@ -10,7 +10,7 @@ import networkx as nx
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
-from headgate.formats import parse
+from headgate.documents import parse
 from headgate.model.config import Config, canonical_text
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import DataflowName, Owner, PortName, TaskId

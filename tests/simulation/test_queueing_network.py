@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headgate.bench.random_networks import general_network, jackson_network
 from headgate.errors import BadValue, Infeasible
 from headgate.queueing.mmk import sojourn_percentile, wait_mean
 from headgate.queueing.network import Network, Operator, Route
-from headgate.simulation import event_loop
-from headgate.simulation.distribution import Distribution
-from headgate.simulation.queueing_network import simulate
+from headgate_benchmarks.event_simulator import event_loop
+from headgate_benchmarks.event_simulator.distribution import Distribution
+from headgate_benchmarks.event_simulator.queueing_network import simulate
+from headgate_benchmarks.random_networks import general_network, jackson_network
 
 
 def single(rate: float, **more: float) -> Network:

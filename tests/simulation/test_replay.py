@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 from headgate.errors import InputError
-from headgate.formats.observation_lines import read_observations, to_line, write_observations
-from headgate.model.names import TaskId
-from headgate.model.observation import (
+from headgate.model.cluster.observation import (
     FragmentObservation,
     Observation,
     Sojourn,
@@ -18,17 +16,19 @@ from headgate.model.observation import (
     TaskProfile,
     WorkerObservation,
 )
-from headgate.model.registry import default_registry
+from headgate.model.names import TaskId
 from headgate.service.load import load
 from headgate.service.replay import replayed_setting
 from headgate.service.simulate import Asked
 from headgate.sharing.signature import sign
-from headgate.simulation.dataflow.cluster import SimulatedCluster
-from headgate.simulation.dataflow.simulator import Simulator
+from headgate.simulation.cluster import SimulatedCluster
 from headgate.simulation.rates import Steps
 from headgate.simulation.replay import FREE_S, gap, measured_costs, observed_pool, observed_rates
+from headgate.simulation.simulator import Simulator
 from headgate.simulation.variability import EC2, TracePool
-from tests.simulation.dataflow.worlds import dataflow, each_alone, setting
+from headgate.store.observation_lines import read_observations, to_line, write_observations
+from headgate.tasks.registry import default_registry
+from tests.simulation.worlds import dataflow, each_alone, setting
 
 FLOW = dataflow({"a": (0.01, 1.0), "b": (0.02, 0.5), "c": (0.01, 1.0)}, [("a", "b"), ("b", "c")])
 RISE = Steps(((0.0, 60.0), (1_200.0, 260.0), (2_400.0, 40.0)))

@@ -8,11 +8,11 @@ from statistics import fmean, median
 
 import pytest
 
-from headgate.bench.sharing import shared_data
 from headgate.sharing.change import Operation
 from headgate.sharing.strategy import Strategy
-from headgate.simulation.collections import Collection, opmw_like, real_collections, riotbench_like
-from headgate.simulation.sharing import TRACES, random_walk, sequential, simulate, storm
+from headgate_benchmarks.share.collections import Collection, opmw_like, real_collections, riotbench_like
+from headgate_benchmarks.share.experiment import TRACES, random_walk, sequential, simulate, storm
+from headgate_benchmarks.sharing import shared_data
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from headgate.errors import BadValue
-from headgate.simulation.dataflow.shape import Floats
+from headgate.model.arrays import Floats
 from headgate.simulation.variability import EC2, FUTUREGRID, TracePool
 
 

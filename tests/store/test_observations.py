@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.errors import InputError
-from headgate.model.names import Signature
-from headgate.model.observation import (
+from headgate.model.cluster.observation import (
     FragmentObservation,
     Observation,
     SinkObservation,
@@ -19,6 +18,7 @@ from headgate.model.observation import (
     TaskProfile,
     WorkerObservation,
 )
+from headgate.model.names import Signature
 from headgate.store.observations import ObservationHistory, history_of
 
 

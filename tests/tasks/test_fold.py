@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.errors import InputError
-from headgate.runtime.host import Results, Values, hosting, stepped
+from headgate.runtime.keyed.host import Results, Values, hosting, stepped
 from headgate.tasks.keyed import check_keyed, row_with_result, step_of
 from headgate.tasks.user_defined import Fold
 

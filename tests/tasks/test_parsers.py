@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.bench.sharing import shared_data
 from headgate.errors import InputError
 from headgate.tasks.arrow_task import Made, worked
 from headgate.tasks.guard import CARRIED, LETTER, Guard, TaskRaised
 from headgate.tasks.parsers import parse_senml, parse_xml
 from headgate.tasks.parsing import ParseSenml, ParseXml
 from headgate.tasks.records import KINDS, typed
+from headgate_benchmarks.sharing import shared_data
 
 FIELDS = "source string, temperature double, humidity double"
 SHARED = (shared_data() or Path()) / "riotbench"

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from headgate.documents import parse
 from headgate.errors import InvalidDataflow
-from headgate.formats import parse
-from headgate.model.registry import Registry, default_registry
 from headgate.model.schema import Schema
 from headgate.model.task_type import Inputs, Role, TaskType
 from headgate.tasks import BUILT_IN
 from headgate.tasks.reference import options_of, to_markdown
+from headgate.tasks.registry import Registry, default_registry
 from headgate.tasks.user_defined import is_import_path
 
 BY_NAME = {kind.name: kind for kind in BUILT_IN}

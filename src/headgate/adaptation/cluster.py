@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from headgate.model.cluster.observation import Observation
 from headgate.model.names import Signature
-from headgate.model.observation import Observation
 
 __all__ = [
     "AcquireMachine",

@@ -7,14 +7,14 @@ from functools import partial
 
 import numpy as np
 
+from headgate.adaptation.cluster_view import Situation
 from headgate.adaptation.outlook import Outlook, Present, usual_share
-from headgate.adaptation.situation import Situation
 from headgate.errors import BadValue
 from headgate.forecasting.autoregressive import Autoregressive
 from headgate.forecasting.forecaster import Forecaster, Recipe
 from headgate.forecasting.guard import Complaint, Guarded
 from headgate.forecasting.online import Settings, start
-from headgate.simulation.dataflow.shape import Floats
+from headgate.model.arrays import Floats
 
 __all__ = ["Foresight", "Machines"]
 

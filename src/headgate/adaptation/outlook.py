@@ -7,8 +7,8 @@ from typing import Protocol
 
 import numpy as np
 
-from headgate.adaptation.situation import Situation
-from headgate.simulation.dataflow.shape import Floats
+from headgate.adaptation.cluster_view import Situation
+from headgate.model.arrays import Floats
 
 __all__ = ["Outlook", "Present", "Sight", "usual_share"]
 

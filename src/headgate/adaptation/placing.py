@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from headgate.adaptation.cluster import AcquireMachine, Action, PlaceInstances, ReleaseMachine, SwitchAlternate
-from headgate.adaptation.reactive import Core
-from headgate.adaptation.situation import Situation
-from headgate.adaptation.static import deploying
+from headgate.adaptation.cluster_view import Situation
+from headgate.adaptation.policies.reactive import Core
+from headgate.adaptation.policies.static import deploying
+from headgate.model.arrays import Floats, Ints, Shape
+from headgate.model.cluster.deployment import Deployment
+from headgate.model.cluster.observation import Observation, WorkerObservation
+from headgate.model.cluster.vm_class import Cloud
 from headgate.model.dataflow import Dataflow
-from headgate.model.deployment import Deployment
-from headgate.model.observation import Observation, WorkerObservation
-from headgate.model.vm_class import Cloud
-from headgate.simulation.dataflow.shape import Floats, Ints, Shape
 
 __all__ = ["Placing"]
 

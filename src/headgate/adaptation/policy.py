@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from headgate.adaptation.cluster import Action, Cluster
-from headgate.model.observation import Observation
+from headgate.model.cluster.observation import Observation
 
 __all__ = ["Policy", "control"]
 

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from headgate.billing.bill import Bill
-from headgate.drawing.text_table import text_table
+from headgate.report.text_table import text_table
 
 __all__ = ["FOCUS_COLUMNS", "rows_of", "to_csv", "to_dict", "to_focus", "to_json", "to_text"]
 

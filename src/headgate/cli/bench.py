@@ -34,7 +34,7 @@ def bench(
 
     Example: [bold]headgate bench model --json[/bold]
     """
-    from headgate.bench import BENCHMARKS, report
+    from headgate_benchmarks import BENCHMARKS, report
 
     if name is None:
         for benchmark in BENCHMARKS.values():

@@ -11,7 +11,7 @@ import typer
 from headgate.billing.export import to_csv, to_focus, to_json, to_text
 from headgate.cli.asking import State
 from headgate.cli.output import sentence_to_stderr, write_file
-from headgate.drawing.bill import draw_bill
+from headgate.report.bill import draw_bill
 from headgate.service.bill import bill as draw_up
 from headgate.service.bill import of_owner
 

@@ -58,8 +58,8 @@ def capacity(
             import matplotlib  # noqa: F401 (better missed now than when the picture is drawn)
         import highspy  # noqa: F401
 
-        from headgate.drawing.figures import check_ending
         from headgate.planning.plan import Plan, better
+        from headgate.report.figures import check_ending
         from headgate.service.capacity import Wanted, answers_of, problem_of
     except ModuleNotFoundError as error:
         told = f"planning needs the package '{(error.name or '').partition('.')[0]}'; install headgate[planning]"
@@ -99,8 +99,8 @@ def _progress(name: str) -> None:
 
 
 def _draw(problem: Problem, plans: Sequence[Plan], path: Path, force: bool) -> None:
-    from headgate.drawing.plans import draw_plans
-    from headgate.planning.front import front
+    from headgate.planning.pareto import front
+    from headgate.report.plans import draw_plans
 
     write_file(path, draw_plans(problem, plans, front(problem), path.suffix.lower()), force)
 

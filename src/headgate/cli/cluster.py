@@ -16,7 +16,7 @@ from headgate.errors import BadValue, HeadgateError, InputError
 from headgate.machines.local import CLASSES, LocalProvider, class_named
 from headgate.machines.provider import Machine, MachineState, machine_class
 from headgate.machines.standalone import last_words
-from headgate.model.vm_class import VmClass
+from headgate.model.cluster.vm_class import VmClass
 
 __all__ = ["cluster"]
 

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from headgate.cli.output import known_types, notices_to_stderr, write_file
+from headgate.documents import form_of, read, write
 from headgate.errors import InputError
-from headgate.formats import form_of, read, write
 
 __all__ = ["convert"]
 

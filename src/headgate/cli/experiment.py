@@ -32,8 +32,8 @@ def experiment(
     Example: [bold]headgate experiment grid.yaml --out results[/bold]
     """
     try:
-        from headgate.runtime.experiment_job import read_results, run_waves
-        from headgate.runtime.session import open_session
+        from headgate.runtime.batch.experiment_job import read_results, run_waves
+        from headgate.runtime.spark_internals.session import open_session
         from headgate.service.experiment import COLUMNS, load_experiment, run_cell
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
@@ -63,7 +63,7 @@ def experiment(
 
 
 def _tell(grid: Experiment, rows: list[dict[str, Any]], folder: Path, as_json: bool) -> None:
-    from headgate.drawing.experiments import draw_experiment, experiment_page
+    from headgate.report.experiments import draw_experiment, experiment_page
     from headgate.service.experiment import grouped
 
     groups = grouped(rows)

@@ -58,7 +58,7 @@ def forecast(
         if plot is not None:
             import matplotlib  # noqa: F401 (better missed now than when the picture is drawn)
 
-        from headgate.drawing.figures import check_ending
+        from headgate.report.figures import check_ending
         from headgate.service.forecast import Asked, all_at_least_0, foresee, load_table, score, season_steps
     except ModuleNotFoundError as error:
         told = f"forecasting needs the package '{(error.name or '').partition('.')[0]}'; install headgate[forecasting]"
@@ -74,14 +74,14 @@ def forecast(
     if backtest:
         scores = score(table, asked, warm_up, origins, _progress(as_json))
         if plot is not None:
-            from headgate.drawing.forecasts import draw_backtest
+            from headgate.report.forecasts import draw_backtest
 
             write_file(plot, draw_backtest(table, scores, plot.suffix.lower()), force)
         _show_scores(table, asked, scores, as_json)
         return
     found = foresee(table, asked)
     if plot is not None:
-        from headgate.drawing.forecasts import draw_forecast
+        from headgate.report.forecasts import draw_forecast
 
         picture = draw_forecast(table, found[0].forecast, found[0].method, plot.suffix.lower())
         write_file(plot, picture, force)

@@ -8,7 +8,7 @@ import typer
 
 from headgate.cli.asking import AsJson, State, asked, counted
 from headgate.cli.output import print_json
-from headgate.drawing.text_table import text_table
+from headgate.report.text_table import text_table
 
 __all__ = ["list_dataflows"]
 

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 from headgate.cli.output import print_json
 from headgate.cli.span import seconds
 from headgate.errors import InputError
-from headgate.model.observation import Observation
+from headgate.model.cluster.observation import Observation
 from headgate.store.observations import history_of
 
 __all__ = ["observations"]

@@ -12,7 +12,7 @@ from pathlib import Path
 import typer
 
 from headgate.errors import Fault, InputError, Notice, printable
-from headgate.model.registry import Registry, default_registry
+from headgate.tasks.registry import Registry, default_registry
 
 __all__ = ["faults_to_stderr", "known_types", "notices_to_stderr", "print_json", "sentence_to_stderr", "write_file"]
 

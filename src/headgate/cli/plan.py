@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from headgate.cli.output import known_types, notices_to_stderr, print_json
-from headgate.drawing.text_table import text_table
 from headgate.errors import printable
 from headgate.model.names import TaskId
+from headgate.report.text_table import text_table
 from headgate.service.facts import submission_facts, task_names
 from headgate.service.load import load
 from headgate.service.plan import Planned, PlannedSubmission, dataflow_files, read_prices

@@ -29,14 +29,14 @@ from headgate.control.server import listening
 from headgate.errors import Fault, InputError, InvalidDataflow, shorten
 from headgate.machines.local import LocalProvider
 from headgate.model.dataflow import Dataflow
-from headgate.model.registry import Registry
 from headgate.service.load import load
 from headgate.service.submission import plan_submission
 from headgate.sharing.strategy import Strategy
+from headgate.tasks.registry import Registry
 
 if TYPE_CHECKING:
-    from headgate.runtime.engine import Engine
-    from headgate.runtime.status import DataflowStatus, FragmentStatus
+    from headgate.runtime.engine.engine import Engine
+    from headgate.runtime.engine.status import DataflowStatus, FragmentStatus
 
 __all__ = ["run"]
 
@@ -235,7 +235,7 @@ def _amount(text: str) -> Decimal:
 
 
 def _engine(state: Path, where: _Where, settings: Mapping[str, Any]) -> Engine:
-    from headgate.runtime.engine import Engine
+    from headgate.runtime.engine.engine import Engine
 
     return Engine(state, master=where.master, settings=where.settings, provider=where.provider, **settings)
 

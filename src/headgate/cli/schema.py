@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from headgate.cli.output import known_types, write_file
-from headgate.formats.document import json_schema
+from headgate.documents.document import json_schema
 
 __all__ = ["schema"]
 

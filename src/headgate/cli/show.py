@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from headgate.cli.output import known_types, notices_to_stderr, print_json, write_file
-from headgate.formats.document import to_document
-from headgate.model.registry import Registry
+from headgate.documents.document import to_document
 from headgate.service.load import Loaded, load
+from headgate.tasks.registry import Registry
 
 __all__ = ["show"]
 
@@ -53,15 +53,15 @@ def show(
 def _drawn(loaded: Loaded, registry: Registry, view: View) -> str:
     # Each view is imported when it is asked for: laying out a picture takes a library that text does not need.
     if view is View.SVG:
-        from headgate.drawing.svg import to_svg
+        from headgate.report.svg import to_svg
 
         return to_svg(loaded.dataflow, registry)
     if view is View.MERMAID:
-        from headgate.drawing.mermaid import to_mermaid
+        from headgate.report.mermaid import to_mermaid
 
         return to_mermaid(loaded.dataflow, registry)
     if view is View.TEXT:
-        from headgate.drawing.text import to_text
+        from headgate.report.text import to_text
 
         return to_text(loaded.dataflow)
     import json

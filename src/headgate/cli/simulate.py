@@ -15,9 +15,9 @@ from headgate.cli.span import seconds
 from headgate.errors import InputError, printable
 
 if TYPE_CHECKING:
-    from headgate.planning.hindsight import Hindsight
+    from headgate.planning.programs.hindsight import Hindsight
     from headgate.service.hindsight import Regret
-    from headgate.simulation.dataflow.run import Run
+    from headgate.simulation.run import Run
 
 __all__ = ["simulate", "summary_rows"]
 
@@ -86,7 +86,7 @@ def simulate(
         if plot is not None or report is not None:
             import matplotlib  # noqa: F401 (better missed now than when the picture is drawn)
 
-        from headgate.drawing.figures import check_ending
+        from headgate.report.figures import check_ending
         from headgate.service.ahead import Ahead
         from headgate.service.simulate import Asked, run_policies, setting_of
     except ModuleNotFoundError as error:
@@ -119,7 +119,7 @@ def simulate(
     runs = run_policies(setting, policy or ["static"], _progress if shown else None, ahead)
     against = _against(runs) if hindsight else None
     if plot is not None:
-        from headgate.drawing.runs import draw_runs
+        from headgate.report.runs import draw_runs
 
         write_file(plot, draw_runs(runs, plot.suffix.lower()), force)
     if report is not None:
@@ -219,8 +219,8 @@ def _facts(runs: Sequence[Run]) -> dict[str, Any]:
 
 
 def _page(runs: Sequence[Run]) -> str:
-    from headgate.drawing.report import html_page, html_table
-    from headgate.drawing.runs import draw_runs
+    from headgate.report.page import html_page, html_table
+    from headgate.report.runs import draw_runs
 
     setting = runs[0].setting
     first: dict[str, Any] = {

@@ -9,8 +9,8 @@ import typer
 
 from headgate.cli.asking import AsJson, State, asked
 from headgate.cli.output import print_json
-from headgate.drawing.text_table import text_table
 from headgate.errors import printable
+from headgate.report.text_table import text_table
 
 __all__ = ["status"]
 

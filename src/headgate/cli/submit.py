@@ -10,8 +10,8 @@ import typer
 
 from headgate.cli.asking import AsJson, State, asked, counted
 from headgate.cli.output import known_types, notices_to_stderr, print_json
+from headgate.documents.document import to_document
 from headgate.errors import Fault, InvalidDataflow, printable
-from headgate.formats.document import to_document
 from headgate.service.load import Loaded, load
 from headgate.service.plan import dataflow_files
 

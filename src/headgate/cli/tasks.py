@@ -10,9 +10,9 @@ import typer
 
 from headgate.cli.output import known_types, print_json
 from headgate.errors import InputError
-from headgate.model.registry import Registry
 from headgate.model.task_type import TaskType
 from headgate.tasks.reference import Option, options_of
+from headgate.tasks.registry import Registry
 
 __all__ = ["tasks"]
 

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from headgate.errors import InputError
-from headgate.model.observation import Observation
+from headgate.model.cluster.observation import Observation
 from headgate.store.observations import ObservationHistory, history_of
 
 __all__ = ["top"]

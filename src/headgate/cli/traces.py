@@ -48,8 +48,8 @@ def analyse(
         if plots is not None:
             import matplotlib  # noqa: F401 (better missed now than when the picture is drawn)
 
-        from headgate.runtime.session import open_session
-        from headgate.runtime.trace_analysis import analyse as analysed
+        from headgate.runtime.batch.trace_analysis import analyse as analysed
+        from headgate.runtime.spark_internals.session import open_session
         from headgate.simulation.traces import Unit, trace_files
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
@@ -71,7 +71,7 @@ def analyse(
 
 
 def _draw(found: Sequence[MetricStatistics], folder: Path) -> None:
-    from headgate.drawing.traces import draw_changes, draw_performance
+    from headgate.report.traces import draw_changes, draw_performance
 
     folder.mkdir(parents=True, exist_ok=True)
     for name, picture in (("figure1.svg", draw_performance), ("figure2.svg", draw_changes)):

@@ -9,12 +9,12 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from headgate.control.server import Answerer
 from headgate.errors import InputError
-from headgate.model.registry import Registry
 from headgate.service.engine import RunningEngine
 from headgate.service.listing import listing
 from headgate.service.status import status
 from headgate.service.submit import submit
 from headgate.service.withdraw import withdraw
+from headgate.tasks.registry import Registry
 
 __all__ = ["answerer"]
 

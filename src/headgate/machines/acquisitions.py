@@ -16,7 +16,7 @@ from typing import Any
 
 from headgate.machines.processes import Process
 from headgate.machines.provider import Machine, MachineState
-from headgate.model.vm_class import VmClass
+from headgate.model.cluster.vm_class import VmClass
 
 __all__ = ["Acquisitions", "as_dict", "vm_class_of"]
 

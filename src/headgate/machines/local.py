@@ -41,7 +41,7 @@ from headgate.machines.standalone import (
     start_master,
     start_worker,
 )
-from headgate.model.vm_class import VmClass
+from headgate.model.cluster.vm_class import VmClass
 
 __all__ = ["CLASSES", "LocalProvider", "Stopped", "class_named"]
 

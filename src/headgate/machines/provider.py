@@ -8,7 +8,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Protocol
 
-from headgate.model.vm_class import VmClass
+from headgate.model.cluster.vm_class import VmClass
 
 __all__ = ["Machine", "MachineState", "Provider", "machine_class"]
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from headgate.errors import HeadgateError, InputError
 from headgate.machines.processes import Process, start
-from headgate.model.vm_class import VmClass
+from headgate.model.cluster.vm_class import VmClass
 
 __all__ = ["MIB", "free_port", "is_free", "last_words", "registered_hosts", "start_master", "start_worker"]
 

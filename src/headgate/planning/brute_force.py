@@ -9,13 +9,13 @@ from itertools import product
 
 import numpy as np
 
+from headgate.model.arrays import Floats, Ints
 from headgate.planning.estimate import estimate
 from headgate.planning.exact import layout_of
 from headgate.planning.explain import planned
 from headgate.planning.packing import cheapest_bins
 from headgate.planning.plan import Answer, NoPlan
 from headgate.planning.problem import SLACK, Problem
-from headgate.simulation.dataflow.shape import Floats, Ints
 
 __all__ = ["BruteForce"]
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from headgate.model.arrays import Floats, Ints
 from headgate.planning.layout import Layout
 from headgate.planning.problem import SLACK, Problem
-from headgate.simulation.dataflow.shape import Floats, Ints
 
 __all__ = ["Estimate", "estimate"]
 

@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from headgate.model.arrays import Ints
 from headgate.planning.estimate import estimate
 from headgate.planning.explain import planned
 from headgate.planning.greedy import Centralised, Sharded
 from headgate.planning.growth import depth_first, spread_out
 from headgate.planning.layout import Layout, filled
-from headgate.planning.mixed_integer import Goal, Solution
 from headgate.planning.packing import cheapest_bins
 from headgate.planning.plan import Answer, NoPlan, Plan, better
 from headgate.planning.problem import Problem
+from headgate.planning.programs.mixed_integer import Goal, Solution
 from headgate.planning.search import search
-from headgate.simulation.dataflow.shape import Ints
 
 __all__ = ["Exact", "goal_of", "layout_of"]
 

@@ -7,11 +7,11 @@ from decimal import Decimal
 
 import numpy as np
 
+from headgate.model.arrays import Ints
 from headgate.planning.estimate import Estimate
 from headgate.planning.layout import Layout
 from headgate.planning.plan import Answer, NoPlan, Plan
 from headgate.planning.problem import SLACK, Problem
-from headgate.simulation.dataflow.shape import Ints
 
 __all__ = ["broken_limit", "explained", "planned"]
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from headgate.model.arrays import Floats, Ints
 from headgate.planning.estimate import estimate
 from headgate.planning.explain import planned
 from headgate.planning.growth import spread_out
@@ -15,7 +16,6 @@ from headgate.planning.layout import Layout
 from headgate.planning.plan import Answer
 from headgate.planning.problem import Problem
 from headgate.queueing.compiled import compiled
-from headgate.simulation.dataflow.shape import Floats, Ints
 
 __all__ = ["Genetic"]
 

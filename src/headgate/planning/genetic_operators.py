@@ -14,7 +14,7 @@ from pymoo.core.sampling import Sampling
 from pymoo.core.selection import Selection
 from pymoo.core.survival import Survival
 
-from headgate.simulation.dataflow.shape import Ints
+from headgate.model.arrays import Ints
 
 if TYPE_CHECKING:
     from headgate.planning.genetic import Genetic, Strands

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from headgate.model.arrays import Floats, Ints
 from headgate.planning.estimate import estimate
 from headgate.planning.explain import planned
 from headgate.planning.growth import grown, spread_out
@@ -14,7 +15,6 @@ from headgate.planning.layout import Layout, filled
 from headgate.planning.packing import cheapest_bins
 from headgate.planning.plan import Answer
 from headgate.planning.problem import SLACK, Problem
-from headgate.simulation.dataflow.shape import Floats, Ints
 
 __all__ = ["Centralised", "Sharded", "by_value_for_cost", "downstream_costs"]
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from headgate.model.arrays import Ints
 from headgate.model.graph import Graph
 from headgate.planning.estimate import Estimate, estimate
 from headgate.planning.layout import Layout
 from headgate.planning.problem import SLACK, Problem
 from headgate.queueing.compiled import compiled
-from headgate.simulation.dataflow.shape import Ints
 
 __all__ = ["depth_first", "grown", "spread_out"]
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headgate.model.deployment import Deployment, Machine
+from headgate.model.arrays import Ints, Shape
+from headgate.model.cluster.deployment import Deployment, Machine
 from headgate.planning.problem import Problem
-from headgate.simulation.dataflow.shape import Ints, Shape
 
 __all__ = ["Layout", "filled"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import inf
 
-from headgate.model.vm_class import Cloud
+from headgate.model.cluster.vm_class import Cloud
 
 __all__ = ["Bin", "cheapest_bins"]
 
@@ -18,7 +18,7 @@ def cheapest_bins(cloud: Cloud, instances: int, core_power: float) -> list[Bin]:
     Iterative repacking ends here for things of one size: all but the last few instances sit on full machines of the
     class that is cheapest by the core, and what is left is packed best by trying every class for it.
 
-    >>> from headgate.model.catalogues import catalogue
+    >>> from headgate.model.cluster.catalogues import catalogue
     >>> [
     ...     (catalogue("ec2-2013").classes[kind].name, count)
     ...     for kind, _, count in cheapest_bins(catalogue("ec2-2013"), 7, 2.0)

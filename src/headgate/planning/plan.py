@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from headgate.model.deployment import Deployment
+from headgate.model.cluster.deployment import Deployment
 from headgate.planning.problem import Problem
 
 __all__ = ["Answer", "NoPlan", "Plan", "Planner", "Relaxation", "better"]

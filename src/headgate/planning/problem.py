@@ -10,10 +10,10 @@ from math import isfinite
 import numpy as np
 
 from headgate.errors import BadValue, InputError
+from headgate.model.arrays import Floats, Ints, Shape
+from headgate.model.cluster.vm_class import Cloud
 from headgate.model.dataflow import Dataflow
-from headgate.model.vm_class import Cloud
 from headgate.planning.objective import BreakEven
-from headgate.simulation.dataflow.shape import Floats, Ints, Shape
 
 __all__ = ["SLACK", "Problem"]
 
@@ -29,7 +29,7 @@ class Problem:
     costs anything has an instance at least; an instance has one core for itself.
 
     >>> from headgate import parse
-    >>> from headgate.model.catalogues import catalogue
+    >>> from headgate.model.cluster.catalogues import catalogue
     >>> flow = parse("tasks: [{id: a, type: opaque, cost_s: 0.5, ports: {outputs: [out]}}]", "yaml").dataflow
     >>> problem = Problem.of(flow, catalogue("ec2-2013"), {"a": 10.0})
     >>> problem.throughput_min, problem.needed_power(problem.best).tolist()

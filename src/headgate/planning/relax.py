@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from headgate.planning.greedy import Centralised
-from headgate.planning.mixed_integer import Goal
 from headgate.planning.plan import NoPlan, Plan, Relaxation
 from headgate.planning.problem import Problem
+from headgate.planning.programs.mixed_integer import Goal
 from headgate.planning.search import search
 
 __all__ = ["network_relaxations", "refused", "relaxations"]

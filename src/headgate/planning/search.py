@@ -16,10 +16,10 @@ from itertools import islice, product
 
 import numpy as np
 
-from headgate.planning.mixed_integer import Goal, Program, Solution
+from headgate.model.arrays import Floats, Ints
 from headgate.planning.packing import cheapest_bins
 from headgate.planning.problem import Problem
-from headgate.simulation.dataflow.shape import Floats, Ints
+from headgate.planning.programs.mixed_integer import Goal, Program, Solution
 
 __all__ = ["Found", "combinations_of", "rates_with", "search"]
 

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headgate.adaptation.averaging import Averaged, Recent
 from headgate.adaptation.foresight import Foresight
-from headgate.adaptation.lookahead import LookAhead
 from headgate.adaptation.outlook import Present, Sight
-from headgate.adaptation.reactive import Core
+from headgate.adaptation.policies.averages import Averaged, Recent
+from headgate.adaptation.policies.lookahead import LookAhead
+from headgate.adaptation.policies.reactive import Core
 from headgate.errors import BadValue, InputError
 from headgate.forecasting.methods import recipe_of
 from headgate.forecasting.oracle import Oracle
+from headgate.model.arrays import Floats
 from headgate.service.receding import receding_core
-from headgate.simulation.dataflow.clairvoyant import Clairvoyant
-from headgate.simulation.dataflow.shape import Floats
-from headgate.simulation.dataflow.simulator import Simulator
+from headgate.simulation.perfect_forecast import Clairvoyant
+from headgate.simulation.simulator import Simulator
 
 __all__ = ["CORES", "Ahead"]
 

@@ -10,12 +10,12 @@ from pathlib import Path
 from headgate.errors import BadValue, InputError
 from headgate.model.dataflow import Dataflow
 from headgate.model.graph import Graph
-from headgate.model.registry import Registry
 from headgate.planning.plan import Answer
 from headgate.planning.planners import make_planner, plan_with
 from headgate.planning.problem import Problem
 from headgate.service.load import load
 from headgate.service.simulate import cloud_of, rates_of
+from headgate.tasks.registry import Registry
 
 __all__ = ["Wanted", "answers_of", "problem_of"]
 

@@ -1,4 +1,4 @@
-"""What the use cases ask of a running engine; :class:`headgate.runtime.engine.Engine` answers it."""
+"""What the use cases ask of a running engine; :class:`headgate.runtime.engine.engine.Engine` answers it."""
 
 from __future__ import annotations
 

@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
-from headgate.checking.complaints import complaints
+from headgate.documents import read_located
+from headgate.documents.check.pydantic_faults import complaints
+from headgate.documents.experiment_document import ExperimentDocument
 from headgate.errors import HeadgateError, InputError, InvalidDataflow
-from headgate.formats import read_located
-from headgate.formats.experiment_document import ExperimentDocument
-from headgate.model.registry import Registry, default_registry
 from headgate.service.policies import make_policy
 from headgate.service.policies import names as policy_names
 from headgate.service.simulate import Asked, run_policies, setting_of
-from headgate.simulation.dataflow.run import Run, Summary
+from headgate.simulation.run import Run, Summary
+from headgate.tasks.registry import Registry, default_registry
 
 __all__ = ["COLUMNS", "Cell", "Experiment", "grouped", "load_experiment", "run_cell"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from headgate.planning.hindsight import Hindsight, hindsight
-from headgate.simulation.dataflow.run import Run
+from headgate.planning.programs.hindsight import Hindsight, hindsight
+from headgate.simulation.run import Run
 
 __all__ = ["Regret", "regrets"]
 

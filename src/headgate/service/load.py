@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from headgate.documents import read
 from headgate.errors import Notice
-from headgate.formats import read
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import Signature, TaskId
-from headgate.model.registry import Registry
 from headgate.sharing.deduplicate import deduplicate
+from headgate.tasks.registry import Registry
 
 __all__ = ["Loaded", "load"]
 

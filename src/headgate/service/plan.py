@@ -14,13 +14,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from headgate.billing.bill import Bill, draw_up
 from headgate.billing.placement import machines
 from headgate.billing.usage import Customer, Interval, Prices
+from headgate.documents import FORMATS
 from headgate.errors import InputError, shorten
-from headgate.formats import FORMATS
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import DataflowName, Owner
-from headgate.model.registry import Registry
 from headgate.sharing.shared_set import SharedSet, Submission
 from headgate.sharing.strategy import Deployment, Steps, Strategy, deploy
+from headgate.tasks.registry import Registry
 
 __all__ = ["BillChange", "Planned", "PlannedSubmission", "dataflow_files", "plan", "read_prices"]
 

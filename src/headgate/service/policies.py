@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from headgate.adaptation.baselines import CpuThresholds, Ds2, UtilisationTarget
-from headgate.adaptation.evolved import Evolved
-from headgate.adaptation.optimal import Optimal
-from headgate.adaptation.reactive import Core, Reactive
-from headgate.adaptation.threshold import Threshold
+from headgate.adaptation.policies.baselines import CpuThresholds, Ds2, UtilisationTarget
+from headgate.adaptation.policies.exact import Optimal
+from headgate.adaptation.policies.genetic import Evolved
+from headgate.adaptation.policies.reactive import Core, Reactive
+from headgate.adaptation.policies.threshold import Threshold
 from headgate.errors import Infeasible, InputError, nearest
-from headgate.model.deployment import Deployment
+from headgate.model.cluster.deployment import Deployment
+from headgate.planning.deployment_for_rates import steady_deployment
 from headgate.planning.plan import Plan
 from headgate.planning.planners import make_planner
 from headgate.planning.problem import Problem
-from headgate.planning.steady import steady_deployment
 from headgate.service.ahead import CORES, Ahead
-from headgate.simulation.dataflow.policies import Deployed, EachReplication
-from headgate.simulation.dataflow.reshaped import Reshaped
-from headgate.simulation.dataflow.setting import Setting
-from headgate.simulation.dataflow.simulator import VectorPolicy
+from headgate.simulation.policies import Deployed, EachReplication
+from headgate.simulation.reshaped import Reshaped
+from headgate.simulation.setting import Setting
+from headgate.simulation.simulator import VectorPolicy
 
 __all__ = ["LOOKING", "POLICIES", "make_policy", "names", "sized_for"]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from headgate.adaptation.receding import Receding
+from headgate.adaptation.policies.receding import Receding
 from headgate.errors import BadValue, InputError
 from headgate.forecasting.forecaster import Forecaster
 from headgate.forecasting.guard import Guarded
 from headgate.forecasting.methods import recipe_of
 from headgate.forecasting.online import Settings, start
 from headgate.planning.objective import BreakEven
-from headgate.simulation.dataflow.simulator import Simulator
+from headgate.simulation.simulator import Simulator
 
 if TYPE_CHECKING:
     from headgate.service.ahead import Ahead

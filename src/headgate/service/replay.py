@@ -6,15 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from headgate.errors import BadValue, InputError
-from headgate.formats.observation_lines import read_observations
 from headgate.model.graph import Graph
-from headgate.model.registry import Registry
 from headgate.model.task_type import Role
 from headgate.service.load import load
 from headgate.service.simulate import Asked, cloud_of, rates_of
 from headgate.sharing.signature import sign
-from headgate.simulation.dataflow.setting import Setting
 from headgate.simulation.replay import FREE_S, Gap, gap, measured_costs, observed_pool, observed_rates
+from headgate.simulation.setting import Setting
+from headgate.store.observation_lines import read_observations
+from headgate.tasks.registry import Registry
 
 __all__ = ["replay_gap", "replayed_setting"]
 

@@ -6,23 +6,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from headgate.documents.cloud_document import load_cloud
 from headgate.errors import BadValue, InputError
-from headgate.formats.cloud_document import load_cloud
-from headgate.model.catalogues import CATALOGUES, catalogue
+from headgate.model.cluster.catalogues import CATALOGUES, catalogue
+from headgate.model.cluster.vm_class import Cloud
 from headgate.model.graph import Graph
-from headgate.model.registry import Registry
-from headgate.model.vm_class import Cloud
 from headgate.service.ahead import Ahead
 from headgate.service.load import load
 from headgate.service.policies import make_policy
 from headgate.service.tables import table_columns
-from headgate.simulation.dataflow.run import Run
-from headgate.simulation.dataflow.setting import Setting
-from headgate.simulation.dataflow.simulator import simulate
 from headgate.simulation.rate_text import read_rate
 from headgate.simulation.rates import Rate
+from headgate.simulation.run import Run
+from headgate.simulation.setting import Setting
+from headgate.simulation.simulator import simulate
 from headgate.simulation.traces import Unit, coefficients, pool_of, trace_files, traces_of
 from headgate.simulation.variability import GENERATORS, STEADY, TracePool
+from headgate.tasks.registry import Registry
 
 __all__ = ["Asked", "cloud_of", "pool_named", "rates_of", "run_policies", "setting_of"]
 

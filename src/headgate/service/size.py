@@ -8,12 +8,11 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from headgate.checking.complaints import complaints
-from headgate.drawing.latency import LatencyPoint, draw_latency
+from headgate.documents import read_located
+from headgate.documents.check.pydantic_faults import complaints
+from headgate.documents.located import Located
+from headgate.documents.sizing_document import MicroBatchDocument, OperatorDocument, SizingDocument
 from headgate.errors import Fault, Infeasible, InputError, InvalidDataflow, nearest
-from headgate.formats import read_located
-from headgate.formats.located import Located
-from headgate.formats.sizing_document import MicroBatchDocument, OperatorDocument, SizingDocument
 from headgate.queueing.batch_sizing import assign_batches, min_batches
 from headgate.queueing.microbatch import Fragment, MicroBatches, Stage, predict_batches, stage_s
 from headgate.queueing.network import Network, Route
@@ -21,6 +20,7 @@ from headgate.queueing.predict import predict
 from headgate.queueing.sizing import assign_processors, min_processors
 from headgate.queueing.station import Model
 from headgate.queueing.traffic import solve_traffic
+from headgate.report.latency import LatencyPoint, draw_latency
 
 __all__ = ["Asked", "Row", "Sized", "latency_picture", "load_asked", "size", "what_if"]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from headgate.checking import check
+from headgate.documents.check import check
+from headgate.documents.located import Located
 from headgate.errors import Fault, InvalidDataflow
-from headgate.formats.located import Located
 from headgate.model.dataflow import Dataflow
-from headgate.model.registry import Registry
 from headgate.service.engine import Applied, RunningEngine
 from headgate.service.facts import submission_facts, withdrawal_facts
 from headgate.service.submission import plan_submission
+from headgate.tasks.registry import Registry
 
 __all__ = ["applied_facts", "submit"]
 

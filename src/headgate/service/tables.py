@@ -16,7 +16,7 @@ def table_columns(file: Path) -> Mapping[str, Sequence[object]]:
     if not file.name.endswith(".parquet"):
         return read_csv_columns(file)
     try:
-        from headgate.runtime.tables import read_parquet_columns
+        from headgate.runtime.io.tables import read_parquet_columns
     except ModuleNotFoundError as error:
         told = f"parquet needs the package '{(error.name or '').partition('.')[0]}'; install headgate[spark]"
         raise InputError("NO_SPARK", told) from None

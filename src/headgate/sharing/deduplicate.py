@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from headgate.collector import paused
 from headgate.errors import Notice
+from headgate.gc_paused import paused
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import Signature, TaskId
 from headgate.sharing.signature import sign
@@ -41,7 +41,7 @@ def deduplicate(dataflow: Dataflow) -> Deduplicated:
     A stream from the kept task stands for each stream from a dropped one, so a task that interleaved two equivalent
     streams still gets every row twice.
 
-    >>> from headgate.formats import parse
+    >>> from headgate.documents import parse
     >>> text = '''tasks: [{id: a, type: rate}, {id: b, type: rate},
     ...   {id: c, type: write_console, inputs: [a]}, {id: d, type: write_memory, config: {name: d}, inputs: [b]}]'''
     >>> done = deduplicate(parse(text, "yaml").dataflow)

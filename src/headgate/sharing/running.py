@@ -69,7 +69,7 @@ class RunningDataflow:
 class RunningSet:
     """What is submitted, what runs for it, and who uses which running task.
 
-    >>> from headgate.formats import parse
+    >>> from headgate.documents import parse
     >>> text = (
     ...     "name: {0}\\ntasks: [{{id: r, type: rate}}, {{id: {0}, type: filter, config: {{where: {1}}}, inputs: [r]}}]"
     ... )

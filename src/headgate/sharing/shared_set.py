@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import DataflowName, Signature, TaskId
-from headgate.model.registry import Registry
 from headgate.sharing.change import Change
 from headgate.sharing.deduplicate import deduplicate
 from headgate.sharing.running import RunningSet
 from headgate.sharing.semantic.form import Known
 from headgate.sharing.semantic.index import FormIndex
 from headgate.sharing.semantic.rewrite import WiderStream, rewrite
+from headgate.tasks.registry import Registry
 
 __all__ = ["SharedSet", "Submission"]
 
@@ -42,8 +42,8 @@ class Submission:
 class SharedSet:
     """What runs, with one switch: whether dataflows are also matched by what they mean.
 
-    >>> from headgate.formats import parse
-    >>> from headgate.model.registry import default_registry
+    >>> from headgate.documents import parse
+    >>> from headgate.tasks.registry import default_registry
     >>> text = (
     ...     "name: {0}\\ntasks: [{{id: r, type: rate}}, {{id: f, type: filter, config: {{where: {1}}}, inputs: [r]}}]"
     ... )

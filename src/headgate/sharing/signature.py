@@ -41,7 +41,7 @@ DIGEST_BYTES = 20
 def sign(dataflow: Dataflow) -> Mapping[TaskId, Signature]:
     """Compute the signature of every task.
 
-    >>> from headgate.formats import parse
+    >>> from headgate.documents import parse
     >>> text = "tasks: [{{id: a, type: rate}}, {{id: {0}, type: filter, config: {{where: {1}}}, inputs: [a]}}]"
     >>> one, two, other = (
     ...     sign(parse(text.format(*t), "yaml").dataflow)

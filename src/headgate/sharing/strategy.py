@@ -115,7 +115,7 @@ class Deployment:
 def deploy(strategy: Strategy, deployment: Deployment, change: Change, after: RunningSet) -> tuple[Deployment, Steps]:
     """Bring a change about; ``after`` is the running set that it has led to.
 
-    >>> from headgate.formats import parse
+    >>> from headgate.documents import parse
     >>> sink = "{{id: c, type: write_memory, config: {{name: {0}}}, inputs: [r]}}"
     >>> text = "name: {0}\\ntasks: [{{id: r, type: rate}}, " + sink + "]"
     >>> running, deployment = RunningSet(), Deployment()

@@ -10,19 +10,19 @@ from itertools import pairwise
 import numpy as np
 
 from headgate.errors import InputError
+from headgate.model.arrays import Floats
+from headgate.model.cluster.deployment import Deployment, Machine
+from headgate.model.cluster.observation import FragmentObservation, Observation, TaskObservation
+from headgate.model.cluster.vm_class import Cloud, VmClass
 from headgate.model.config import Config
 from headgate.model.dataflow import Dataflow
-from headgate.model.deployment import Deployment, Machine
 from headgate.model.names import DataflowName, PortName, Signature, TaskId
-from headgate.model.observation import FragmentObservation, Observation, TaskObservation
 from headgate.model.stream import Stream
 from headgate.model.task import Alternate, Port, Ports, Task
-from headgate.model.vm_class import Cloud, VmClass
-from headgate.simulation.dataflow.policies import Deployed
-from headgate.simulation.dataflow.setting import Setting
-from headgate.simulation.dataflow.shape import Floats
-from headgate.simulation.dataflow.simulator import Simulator
+from headgate.simulation.policies import Deployed
 from headgate.simulation.rates import Rate, Recorded
+from headgate.simulation.setting import Setting
+from headgate.simulation.simulator import Simulator
 from headgate.simulation.variability import STEADY, TracePool
 
 __all__ = ["FREE_S", "Gap", "gap", "measured_costs", "observed_pool", "observed_rates"]

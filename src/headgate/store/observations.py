@@ -12,7 +12,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from headgate.errors import InputError
-from headgate.model.observation import Observation
+from headgate.model.cluster.observation import Observation
 
 __all__ = ["ObservationHistory", "history_of"]
 

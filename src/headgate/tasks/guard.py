@@ -58,7 +58,7 @@ class Guard:
 
 
 class TaskRaised(Exception):
-    """What a task's function raised, with the task, in a form that :mod:`headgate.runtime.failures` finds again."""
+    """What a task's function raised, with the task, as :mod:`headgate.runtime.epochs.failures` finds it again."""
 
     def __init__(self, task: str, told: str) -> None:
         super().__init__(f"[task {task}] {told}")

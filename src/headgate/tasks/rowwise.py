@@ -1,7 +1,7 @@
 """What the row-wise task types do, as Spark SQL over the columns that come in.
 
 A row-wise task makes at most one row of each row. Written as expressions, any number of them fuse into one Spark plan
-(:mod:`headgate.runtime.fusion`).
+(:mod:`headgate.runtime.compile.fusion`).
 """
 
 from __future__ import annotations

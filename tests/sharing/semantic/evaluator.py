@@ -16,8 +16,8 @@ import sqlglot
 from headgate.model.dataflow import Dataflow
 from headgate.model.graph import Graph
 from headgate.model.names import TaskId
-from headgate.model.registry import default_registry
 from headgate.model.stream import ByPredicate
+from headgate.tasks.registry import default_registry
 from headgate.tasks.rowwise import ROW_WISE
 from headgate.tasks.stateful import Window
 

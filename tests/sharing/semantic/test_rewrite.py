@@ -12,10 +12,10 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from headgate.formats import parse
+from headgate.documents import parse
 from headgate.model.dataflow import Dataflow
-from headgate.model.registry import default_registry
 from headgate.sharing.shared_set import SharedSet, Submission
+from headgate.tasks.registry import default_registry
 from tests.sharing.semantic.evaluator import COLUMNS, outcome, table
 from tests.sharing.test_running import check_invariants
 

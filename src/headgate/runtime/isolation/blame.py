@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from headgate.runtime.failures import named_culprit
+from headgate.runtime.compile.plan import Plan
+from headgate.runtime.epochs.failures import named_culprit
 from headgate.runtime.isolation.quarantine import find_culprits
 from headgate.runtime.isolation.watchdog import Barked
-from headgate.runtime.plan import Plan
 
 __all__ = ["Attempt", "before", "blame", "blame_for_time"]
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from headgate.model.observation import Observation
+from headgate.model.cluster.observation import Observation
 
 __all__ = ["export_observations"]
 

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from pyspark.sql import SparkSession
 
-from headgate.model.names import Signature
-from headgate.model.observation import (
+from headgate.model.cluster.observation import (
     FragmentObservation,
     Observation,
     SinkObservation,
@@ -21,12 +20,13 @@ from headgate.model.observation import (
     TaskProfile,
     WorkerObservation,
 )
+from headgate.model.names import Signature
 from headgate.model.task_type import Role
-from headgate.runtime.fragment import RunningFragment
+from headgate.runtime.compile.plan import Plan, RunningTask
+from headgate.runtime.epochs.fragment import RunningFragment
 from headgate.runtime.observing.counting import RowCounts
 from headgate.runtime.observing.jobs import finished_jobs
 from headgate.runtime.observing.records import Arrivals, EpochRecord, Records
-from headgate.runtime.plan import Plan, RunningTask
 
 __all__ = ["Observed", "Observer", "sojourn_of"]
 

@@ -23,16 +23,16 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from headgate.model.cluster.observation import TaskProfile
 from headgate.model.names import Signature
-from headgate.model.observation import TaskProfile
 from headgate.model.task_type import Role, State
-from headgate.runtime.exchange import INGEST
-from headgate.runtime.observing.alone import Alone, alone
+from headgate.runtime.compile.plan import Fragment, Kind, Plan, RunningTask
+from headgate.runtime.epochs.staging import pack, stage
+from headgate.runtime.exchange.files import INGEST
 from headgate.runtime.observing.budget import Budget
+from headgate.runtime.observing.isolated_task import Alone, alone
+from headgate.runtime.observing.measured_run import Trials, drain
 from headgate.runtime.observing.measuring import Measuring
-from headgate.runtime.observing.trial import Trials, drain
-from headgate.runtime.plan import Fragment, Kind, Plan, RunningTask
-from headgate.runtime.staging import pack, stage
 
 __all__ = ["Profiler"]
 

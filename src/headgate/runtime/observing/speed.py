@@ -12,7 +12,7 @@ import platform
 import time
 from pathlib import Path
 
-from headgate.runtime.worker import settle
+from headgate.runtime.spark_internals.worker import settle
 
 __all__ = ["calibrated", "probe"]
 

@@ -14,10 +14,10 @@ from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
 from headgate.machines.provider import Machine
-from headgate.model.observation import WorkerObservation
-from headgate.runtime.executors import Executors
-from headgate.runtime.failures import JOB_FAILURES
+from headgate.model.cluster.observation import WorkerObservation
+from headgate.runtime.epochs.failures import JOB_FAILURES
 from headgate.runtime.observing.speed import calibrated, probe
+from headgate.runtime.spark_internals.executors import Executors
 
 __all__ = ["Workers"]
 

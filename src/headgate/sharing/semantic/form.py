@@ -19,13 +19,13 @@ from pydantic import ValidationError
 from headgate.model.expression import parsed_expression
 from headgate.model.names import Signature
 from headgate.model.on_error import OnError
-from headgate.model.registry import Registry
 from headgate.model.schema import Schema
 from headgate.model.stream import ByPredicate, Duplicate
 from headgate.model.task import Task
 from headgate.model.task_type import Inputs, TaskConfig
 from headgate.sharing.change import RunningStream
 from headgate.sharing.semantic.term import NotNormal, Term, column, conjuncts, kind, normal, normal_tree, try_cast
+from headgate.tasks.registry import Registry
 from headgate.tasks.relational import Cast, Derive, Drop, Filter, RangeFilter, Rename, Select
 from headgate.tasks.rowwise import ROW_WISE
 from headgate.tasks.stateful import Window

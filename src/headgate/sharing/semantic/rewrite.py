@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from headgate.model.dataflow import Dataflow
 from headgate.model.graph import Graph
 from headgate.model.names import PortName, Signature, TaskId
-from headgate.model.registry import Registry
 from headgate.model.share import Share
 from headgate.model.stream import Stream
 from headgate.model.task import Task
@@ -25,6 +24,7 @@ from headgate.sharing.semantic.form import Known, understand
 from headgate.sharing.semantic.index import FormIndex
 from headgate.sharing.semantic.residual import Residual, residual
 from headgate.sharing.signature import sign_task
+from headgate.tasks.registry import Registry
 
 __all__ = ["Rewritten", "WiderStream", "rewrite"]
 

@@ -1,0 +1,1 @@
+"""The DRS policy on a live Spark."""

@@ -1,0 +1,1 @@
+"""An event simulator of queueing networks, which the queueing models are measured against."""

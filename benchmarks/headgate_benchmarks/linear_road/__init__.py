@@ -1,0 +1,1 @@
+"""Linear Road: how many expressways two cores can serve."""

@@ -1,0 +1,1 @@
+"""What looking ahead brings."""

@@ -1,0 +1,1 @@
+"""RIoTBench's applications beside other systems."""

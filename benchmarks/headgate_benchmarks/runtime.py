@@ -1,0 +1,355 @@
+"""``headgate bench runtime``: what running dataflows costs beside plain PySpark, and how quick changes are.
+
+Everything is measured in one run, on one Spark, the two sides of each ratio taking turns on the same data:
+
+- ``overhead``: CPU of one dataflow under Headgate over that of the same pipeline written by hand;
+- ``shared``: CPU of 8 dataflows with a common prefix, merged, over that of 8 queries written by hand;
+- ``floor_ms``: median time of a micro-batch with 50 tiny dataflows on one source at 1,000 rows/s;
+- ``hot_merge_s``, ``hot_switch_s``, ``hot_keyed_s``: from the request to the first row under the new plan, p50;
+- ``hot_pause_ms``, ``hot_pause_worst_ms``: how much longer the first batch under a new plan took than the median of the
+  batches before it, p50 and the worst; ``jitter_worst_ms`` is the same of batches under which nothing changed;
+- ``keyed_rows_per_s``: throughput of a keyed host with three tasks over 5,000 keys.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from headgate.documents import parse
+from headgate.model.dataflow import Dataflow
+from headgate_benchmarks.measured import Measured, cpu_seconds
+from headgate_benchmarks.on_spark import READINGS, drop, on_spark, readings
+
+__all__ = ["run"]
+
+ROUNDS = 3
+FILES, ROWS = 6, 60_000
+LARGE_FILES, LARGE_ROWS = 8, 150_000
+"""For the cost of a single dataflow: enough that starting a query counts for little on either side."""
+
+Progress = Callable[[str], None]
+
+
+def run(seed: int, progress: Progress) -> Measured:
+    """Run all parts on one Spark."""
+    figures: dict[str, float] = {}
+    samples: dict[str, Any] = {}
+    with on_spark() as (spark, folder):
+        progress("writing data")
+        data = folder / "data"
+        _write_files(data, FILES, ROWS, seed)
+        _write_files(folder / "large", LARGE_FILES, LARGE_ROWS, seed)
+        for part in (_costs, _floor, _hot_keyed, _keyed_throughput):
+            found, raw = part(spark, folder, data, progress)
+            figures |= found
+            samples |= raw
+    return Measured({name: round(value, 4) for name, value in figures.items()}, samples)
+
+
+# data and dataflows
+
+
+def _write_files(folder: Path, files: int, rows: int, seed: int) -> None:
+    folder.mkdir(parents=True)
+    for number in range(files):
+        drop(folder, number, readings(rows, random.Random(seed + number), number * rows))
+
+
+def _prefix(source: Path, files_per_batch: int | None = 1) -> list[dict[str, Any]]:
+    """Read text, parse and clean: what the dataflows have in common."""
+    config: dict[str, Any] = {"path": str(source), "format": "text"}
+    if files_per_batch is not None:
+        config["files_per_batch"] = files_per_batch
+    return [
+        {"id": "lines", "type": "read_files", "config": config},
+        {"id": "parse", "type": "parse_json", "config": {"columns": READINGS}, "inputs": ["lines"]},
+        {"id": "clean", "type": "filter", "config": {"where": CLEAN}, "inputs": ["parse"]},
+    ]
+
+
+CLEAN = "t between -10 and 50 and h between 5 and 95 and sensor is not null"
+
+
+def _tail(number: int) -> tuple[str, dict[str, str], list[str]]:
+    """The part of a dataflow that is its own: filter, new columns, columns kept."""
+    made = {"heat": f"t * {1 + number / 10} + h / {2 + number}", "place": f"upper(concat(zone, '-{number}'))"}
+    return f"t > {number % 40 - 10}", made, ["id", "sensor", "heat", "place"]
+
+
+def _dataflow(name: str, source: Path, number: int, sink: dict[str, Any], files_per_batch: int | None = 1) -> Dataflow:
+    where, made, kept = _tail(number)
+    tasks = [
+        *_prefix(source, files_per_batch),
+        {"id": "mine", "type": "filter", "config": {"where": where}, "inputs": ["clean"]},
+        {"id": "made", "type": "derive", "config": {"columns": made}, "inputs": ["mine"]},
+        {"id": "kept", "type": "select", "config": {"columns": kept}, "inputs": ["made"]},
+        {"id": "out", **sink, "inputs": ["kept"]},
+    ]
+    return parse(json.dumps({"name": name, "tasks": tasks}), "json").dataflow
+
+
+def _parquet(folder: Path) -> dict[str, Any]:
+    return {"type": "write_files", "config": {"path": str(folder), "format": "parquet"}}
+
+
+# what running costs
+
+
+def _costs(spark: Any, folder: Path, data: Path, progress: Progress) -> tuple[dict[str, float], dict[str, Any]]:
+    spent: dict[str, list[float]] = {"hand_1": [], "headgate_1": [], "hand_8": [], "headgate_8": []}
+    for turn in range(ROUNDS + 1):
+        for count in (1, 8):
+            for side, measure in (("hand", _by_hand), ("headgate", _under_headgate)):
+                progress(
+                    f"cost of {count} dataflow(s), {side}, round {turn} of {ROUNDS}"
+                    + (" (warm-up)" if not turn else "")
+                )
+                place = folder / f"{side}-{count}-{turn}"
+                used, rows = measure(spark, place, data if count > 1 else folder / "large", count)
+                if turn:
+                    spent[f"{side}_{count}"].append(used)
+                spent.setdefault(f"rows_{count}", []).append(rows)
+                shutil.rmtree(place, ignore_errors=True)
+    assert len(set(spent["rows_1"])) == 1, "the two sides put out different numbers of rows"
+    assert len(set(spent["rows_8"])) == 1, "the two sides put out different numbers of rows"
+    medians = {name: statistics.median(values) for name, values in spent.items()}
+    million = LARGE_FILES * LARGE_ROWS / 1e6
+    return {
+        "overhead": medians["headgate_1"] / medians["hand_1"],
+        "shared": medians["headgate_8"] / medians["hand_8"],
+        "hand_cpu_s_per_million": medians["hand_1"] / million,
+        "headgate_cpu_s_per_million": medians["headgate_1"] / million,
+    }, spent
+
+
+def _by_hand(spark: Any, place: Path, data: Path, count: int) -> tuple[float, float]:
+    """The pipelines as one would write them: a query each."""
+    before = cpu_seconds()
+    queries = []
+    for number in range(count):
+        where, made, kept = _tail(number)
+        rows = spark.readStream.format("text").option("maxFilesPerTrigger", 1).load(str(data))
+        rows = rows.selectExpr(f"from_json(value, '{READINGS}') as row").select("row.*").where(CLEAN).where(where)
+        rows = rows.selectExpr("*", *(f"{text} as {name}" for name, text in made.items())).select(*kept)
+        writer = rows.writeStream.format("parquet").option("path", str(place / f"out{number}"))
+        queries.append(
+            writer.option("checkpointLocation", str(place / f"check{number}")).trigger(availableNow=True).start()
+        )
+    for query in queries:
+        query.awaitTermination()
+    return cpu_seconds() - before, _rows_in(place, count)
+
+
+def _under_headgate(spark: Any, place: Path, data: Path, count: int) -> tuple[float, float]:
+    from headgate.runtime.engine.engine import Engine
+
+    before = cpu_seconds()
+    flows = [_dataflow(f"flow{n}", data, n, _parquet(place / f"out{n}")) for n in range(count)]
+    with Engine(place / "state", spark=spark, trigger_s=0.0) as engine:
+        engine.submit(*flows)
+        engine.wait_until_idle()
+    return cpu_seconds() - before, _rows_in(place, count)
+
+
+def _rows_in(place: Path, count: int) -> float:
+    import pyarrow.parquet as pq
+
+    files = [file for n in range(count) for file in (place / f"out{n}").glob("*.parquet")]
+    return float(sum(pq.read_metadata(file).num_rows for file in files))
+
+
+# many tiny dataflows, and changes while they run
+
+
+def _floor(spark: Any, folder: Path, data: Path, progress: Progress) -> tuple[dict[str, float], dict[str, Any]]:
+    """50 tiny dataflows at 1,000 rows/s; then dataflows come and alternates are switched while they run."""
+    del data
+    place = folder / "floor"
+    with _fed(spark, place, 7) as (engine, feeder):
+        source = feeder.source
+        progress("50 tiny dataflows at 1,000 rows/s")
+        flows = [_dataflow(f"tiny{n}", source, n, _parquet(place / f"out{n}"), None) for n in range(50)]
+        engine.submit(*flows, _switchable(source, place / "switched"))
+        fragment = next(iter(engine.fragments.values()))
+        batches = _batches(fragment, feeder, warm=15, wanted=40)
+        steady = list(batches.values())
+        merges, switches, pauses = [], [], []
+        for turn in range(12):
+            progress(f"hot change {turn + 1} of 12")
+            out = place / f"merged{turn}"
+            flow = _dataflow(f"merged{turn}", source, 60 + turn, _parquet(out), None)
+            merges.append(_first_row(lambda flow=flow: engine.submit(flow), out, feeder))  # type: ignore[misc]
+            pauses.append(_pause(fragment, feeder, engine.plan.number))
+            wanted = "b" if turn % 2 == 0 else "a"
+            marked = place / "switched" / wanted
+            before = len(list(marked.glob("*"))) if marked.exists() else 0
+            switches.append(
+                _first_row(lambda wanted=wanted: engine.switch("switchable", "either", wanted), marked, feeder, before)  # type: ignore[misc]
+            )
+            pauses.append(_pause(fragment, feeder, engine.plan.number))
+        failed = engine.failures()
+        assert not failed, failed
+    jitter = [now - statistics.median(steady[at - BEFORE : at]) for at, now in enumerate(steady) if at >= BEFORE]
+    figures = {
+        "floor_ms": statistics.median(steady),
+        "hot_merge_s": statistics.median(merges),
+        "hot_switch_s": statistics.median(switches),
+        "hot_pause_ms": statistics.median(pauses),
+        "hot_pause_worst_ms": max(pauses),
+        "jitter_worst_ms": max(jitter),
+    }
+    return figures, {"floor": steady, "hot_merge": merges, "hot_switch": switches, "hot_pauses": pauses}
+
+
+@contextmanager
+def _fed(spark: Any, place: Path, seed: int, sensors: int = 5_000) -> Iterator[tuple[Any, _Feeder]]:
+    """An engine with a trigger of 500 ms, and a feeder of a folder for its dataflows to read."""
+    from headgate.runtime.engine.engine import Engine
+
+    source = place / "in"
+    source.mkdir(parents=True)
+    with Engine(place / "state", spark=spark, trigger_s=0.5) as engine:
+        yield engine, _Feeder(source, random.Random(seed), sensors)
+
+
+def _switchable(source: Path, out: Path) -> Dataflow:
+    """A dataflow with two alternates, whose rows show which one made them: they go to one of two sinks."""
+    tasks = [
+        *_prefix(source, None),
+        {
+            "id": "either",
+            "inputs": ["clean"],
+            "alternates": [
+                {"name": "a", "type": "derive", "config": {"columns": {"way": "'a'"}}},
+                {"name": "b", "type": "derive", "config": {"columns": {"way": "'b'"}}, "value": 0.5},
+            ],
+        },
+        {"id": "out_a", **_parquet(out / "a"), "inputs": [{"from": "either", "where": "way = 'a'"}]},
+        {"id": "out_b", **_parquet(out / "b"), "inputs": [{"from": "either", "where": "way = 'b'"}]},
+    ]
+    return parse(json.dumps({"name": "switchable", "tasks": tasks}), "json").dataflow
+
+
+class _Feeder:
+    """Drops a file of 100 rows every tenth of a second, when it is asked often enough; the first file at once."""
+
+    def __init__(self, source: Path, draw: random.Random, sensors: int) -> None:
+        self.source, self.draw, self.sensors = source, draw, sensors
+        self.number, self.began = 0, time.monotonic()
+        self._drop()
+
+    def feed(self) -> None:
+        due = int((time.monotonic() - self.began) * 10)
+        for _ in range(min(due - self.number, 20)):
+            self._drop()
+        time.sleep(0.005)
+
+    def _drop(self) -> None:
+        drop(self.source, self.number, readings(100, self.draw, self.number * 100, self.sensors))
+        self.number += 1
+
+
+def _batches(fragment: Any, feeder: _Feeder, warm: int, wanted: int) -> dict[int, float]:
+    """Times of the next micro-batches that have rows, by number, in milliseconds; some pass first to warm up."""
+    seen: dict[int, float] = {}
+    began = fragment.last.epoch
+    while len(seen) < warm + wanted:
+        feeder.feed()
+        progress = fragment.query.lastProgress
+        if progress and progress["numInputRows"] and progress["batchId"] > began:
+            seen[progress["batchId"]] = float(progress["durationMs"]["triggerExecution"])
+        reason = fragment.failure
+        assert reason is None, reason
+    return dict(list(seen.items())[warm:])
+
+
+BEFORE = 5
+
+
+def _pause(fragment: Any, feeder: _Feeder, number: int) -> float:
+    """How much longer the first batch under a plan took than the median of those before it, in milliseconds."""
+    _batches(fragment, feeder, warm=0, wanted=BEFORE + 1)
+    recent = [p for p in fragment.query.recentProgress if p["numInputRows"]]
+    took = {p["batchId"]: float(p["durationMs"]["triggerExecution"]) for p in recent}
+    first = min(batch for batch in took if fragment.log.at(batch) == number)
+    return took[first] - statistics.median([ms for batch, ms in took.items() if batch < first][-BEFORE:])
+
+
+def _first_row(change: Callable[[], None], out: Path, feeder: _Feeder, before: int = 0) -> float:
+    """Seconds from a request to the first new file at ``out``; rows keep coming meanwhile."""
+    import threading
+
+    began = time.monotonic()
+    thread = threading.Thread(target=change)
+    thread.start()
+    while not out.exists() or len(list(out.glob("*.parquet"))) <= before:
+        feeder.feed()
+        assert time.monotonic() - began < 60, f"no row at {out}"
+    took = time.monotonic() - began
+    thread.join()
+    return took
+
+
+# keyed tasks
+
+
+def _keyed_tasks(number: int) -> list[dict[str, Any]]:
+    return [
+        {"type": "kalman", "config": {"key": ["sensor"], "column": "t", "sensor_noise": 0.3 + number / 100}},
+        {"type": "moving_average", "config": {"key": ["sensor"], "column": "t", "size": 5 + number}},
+        {"type": "difference", "config": {"key": ["sensor"], "column": "t", "lag": 1 + number}},
+    ]
+
+
+def _keyed_flow(name: str, source: Path, works: list[dict[str, Any]], out: Path, files: int | None) -> Dataflow:
+    tasks = _prefix(source, files)
+    tasks.append({"id": "few", "type": "select", "config": {"columns": ["id", "sensor", "t"]}, "inputs": ["clean"]})
+    for n, work in enumerate(works):
+        tasks.append({"id": f"keyed{n}", **work, "inputs": ["few"]})
+        tasks.append({"id": f"out{n}", **_parquet(out / str(n)), "inputs": [f"keyed{n}"]})
+    return parse(json.dumps({"name": name, "tasks": tasks}), "json").dataflow
+
+
+def _hot_keyed(spark: Any, folder: Path, data: Path, progress: Progress) -> tuple[dict[str, float], dict[str, Any]]:
+    """Keyed tasks that join a running host: from the request to the first row, over both hops."""
+    del data
+    place = folder / "keyed"
+    took = []
+    with _fed(spark, place, 8, sensors=200) as (engine, feeder):
+        engine.submit(_keyed_flow("base", feeder.source, _keyed_tasks(0), place / "base", None))
+        host = next(f for f in engine.fragments.values() if f.fragment.kind == "keyed")
+        _batches(host, feeder, warm=10, wanted=1)
+        for turn in range(12):
+            progress(f"hot keyed change {turn + 1} of 12")
+            out = place / f"more{turn}"
+            work = _keyed_tasks(turn + 1)[turn % 3]
+            flow = _keyed_flow(f"more{turn}", feeder.source, [work], out, None)
+            took.append(_first_row(lambda flow=flow: engine.submit(flow), out / "0", feeder))  # type: ignore[misc]
+            _batches(host, feeder, warm=0, wanted=2)
+    return {"hot_keyed_s": statistics.median(took)}, {"hot_keyed": took}
+
+
+def _keyed_throughput(
+    spark: Any, folder: Path, data: Path, progress: Progress
+) -> tuple[dict[str, float], dict[str, Any]]:
+    """Rows per second through a host with three tasks and 5,000 keys, warm."""
+    from headgate.runtime.engine.engine import Engine
+
+    place = folder / "throughput"
+    with Engine(place / "state", spark=spark, trigger_s=0.0) as engine:
+        engine.submit(_keyed_flow("keyed", data, _keyed_tasks(0), place / "out", 1))
+        host = next(f for f in engine.fragments.values() if f.fragment.kind == "keyed")
+        progress("keyed host, 5,000 keys, three tasks")
+        engine.wait_until_idle()
+        assert host.query is not None
+        epochs = [p for p in host.query.recentProgress if p["numInputRows"] > 1_000][1:]
+    rates = [p["numInputRows"] / p["durationMs"]["triggerExecution"] * 1000 for p in epochs]
+    return {"keyed_rows_per_s": statistics.median(rates)}, {"keyed_rates": rates}

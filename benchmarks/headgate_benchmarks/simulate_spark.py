@@ -1,0 +1,128 @@
+"""``headgate bench simulate --only spark``: a live run on Spark, and the same run simulated.
+
+Rows come at 120, 500 and 80 a second, 40, 40 and 100 seconds long, to a task that waits for each of them, may take 150
+a trigger and so serves about 250 a second; behind it a filter with a state for each sensor, in a fragment of its own.
+So rows pile up, and the pile is worked off again. What was observed every two seconds, from when Spark has started, is
+replayed fragment by fragment: ``throughput_gap`` is the relative difference of rows that were processed,
+``backlog_gap`` that of the rows that waited, moment by moment, and ``spark_gap`` the larger of the two.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headgate.documents import parse
+from headgate_benchmarks.measured import Measured
+from headgate_benchmarks.on_spark import keeping_house, on_spark
+
+if TYPE_CHECKING:
+    from headgate.adaptation.cluster import Cluster
+    from headgate.model.cluster.observation import Observation
+    from headgate.model.dataflow import Dataflow
+
+__all__ = ["run"]
+
+Progress = Callable[[str], None]
+
+COLUMNS = "at double, sensor string, v double"
+STEPS = ((40.0, 25.0), (120.0, 40.0), (500.0, 40.0), (80.0, 100.0))
+"""Rates, and for how many seconds; the first is there to start with."""
+
+WAIT_S, PARTITIONS, LIMIT = 0.01, 4, 150
+LOOK_S = 2.0
+SENSORS = 50
+
+
+def run(seed: int, progress: Progress) -> Measured:
+    """Run on Spark, replay, compare."""
+    from headgate.sharing.signature import sign
+    from headgate.simulation.replay import gap
+
+    seen, flow = _live(seed, progress)
+    signatures = sign(flow)
+    streams = [(signatures[stream.source], signatures[stream.target]) for stream in flow.streams]
+    found = gap(seen, streams)
+    figures = {
+        "spark_gap": found.spark_gap,
+        "throughput_gap": found.throughput,
+        "backlog_gap": found.backlog,
+        "rows_behind_max": max(fragment.rows_behind for each in seen for fragment in each.fragments),
+    }
+    behind = {
+        fragment.id: [next((f.rows_behind for f in each.fragments if f.id == fragment.id), 0) for each in seen]
+        for fragment in seen[-1].fragments
+    }
+    samples = {"seconds": [each.seconds for each in seen], "rows_behind": behind}
+    return Measured({key: round(value, 4) for key, value in figures.items()}, samples)
+
+
+def _live(seed: int, progress: Progress) -> tuple[list[Observation], Dataflow]:
+    """A run on Spark until all rows are through, as it was observed."""
+    from headgate.adaptation.cluster import SetPartitions
+    from headgate.runtime.engine.cluster import SparkCluster
+    from headgate.runtime.engine.engine import Engine
+
+    progress("starting Spark")
+    with on_spark("local[16]") as (spark, folder):
+        rows = _record(folder / "recording.json", STEPS, seed)
+        flow = _flow(folder / "recording.json")
+        seen: list[Observation] = []
+        with Engine(folder / "state", spark=spark, trigger_s=0.5) as engine, keeping_house(engine):
+            engine.submit(flow)
+            cluster = SparkCluster(engine)
+            waits = next(task for task, each in engine.plan.tasks.items() if each.name.endswith("ask"))
+            cluster.apply([SetPartitions(waits, PARTITIONS)])
+            engine.limit("live", "in", LIMIT)
+            until = time.monotonic() + 4 * sum(seconds for _, seconds in STEPS)
+            done = _started(cluster, progress)
+            while done < rows and time.monotonic() < until:
+                time.sleep(LOOK_S)
+                seen.append(cluster.observe())
+                done += sum(sink.rows for sink in seen[-1].sinks)
+                behind = ", ".join(f"{fragment.rows_behind:,}" for fragment in seen[-1].fragments)
+                progress(f"{done:,} of {rows:,} rows are through, {behind} wait")
+    return seen, flow
+
+
+def _started(cluster: Cluster, progress: Progress) -> int:
+    """Wait until rows get through and none wait but those of the moment; returns how many have got through."""
+    progress("first batches, in which Spark's workers start")
+    done = 0
+    while True:
+        time.sleep(LOOK_S)
+        seen = cluster.observe()
+        done += sum(sink.rows for sink in seen.sinks)
+        if done and sum(fragment.rows_behind for fragment in seen.fragments) < LIMIT:
+            return done
+
+
+def _record(path: Path, steps: Sequence[tuple[float, float]], seed: int) -> int:
+    draw = random.Random(seed)
+    at, begun, lines = 0.0, 0.0, []
+    for rate, seconds in steps:
+        at = begun + draw.expovariate(rate)
+        while at < begun + seconds:
+            row = {"at": round(at, 4), "sensor": f"s{draw.randrange(SENSORS)}", "v": round(draw.gauss(20, 4), 2)}
+            lines.append(json.dumps(row) + "\n")
+            at += draw.expovariate(rate)
+        begun += seconds
+    path.write_text("".join(lines), encoding="utf-8")
+    return len(lines)
+
+
+def _flow(recording: Path) -> Dataflow:
+    config = {"path": str(recording), "columns": COLUMNS, "time_column": "at"}
+    wait = {"function": "headgate_benchmarks.waiting.wait", "options": {"seconds": WAIT_S}}
+    smooth = {"key": ["sensor"], "column": "v", "into": "s"}
+    tasks: list[dict[str, Any]] = [
+        {"id": "in", "type": "replay", "config": config},
+        {"id": "ask", "type": "python", "config": wait, "inputs": ["in"]},
+        {"id": "smooth", "type": "kalman", "config": smooth, "inputs": ["ask"]},
+        {"id": "out", "type": "write_memory", "config": {"name": "out"}, "inputs": ["smooth"]},
+    ]
+    return parse(json.dumps({"name": "live", "tasks": tasks}), "json").dataflow

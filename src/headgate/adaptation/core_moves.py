@@ -1,0 +1,292 @@
+"""Instances that come and go, one by one: the loops of Alg. 2 of DYN, compiled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from headgate.adaptation.cluster_view import Situation
+from headgate.model.arrays import Floats
+from headgate.model.cluster.vm_class import VmClass
+from headgate.queueing.compiled import compiled
+
+__all__ = ["emptied", "fewer", "more", "propagate", "throughput", "towards", "weakest"]
+
+
+@compiled
+def propagate(
+    cost: Any,
+    out: Any,
+    first: Any,
+    target: Any,
+    share: Any,
+    external: Any,
+    waiting: Any,
+    is_output: Any,
+    power: Any,
+    offered: Any,
+    could: Any,
+) -> float:
+    """Relative throughput with given power; what each task is offered is left in ``offered``."""
+    tasks = len(cost)
+    outputs = 0
+    total = 0.0
+    for p in range(tasks):
+        offered[p] = external[p] + waiting[p]
+        could[p] = offered[p]
+    for p in range(tasks):
+        finish = offered[p]
+        if cost[p] > 0.0:
+            finish = min(finish, power[p] / cost[p])
+        if is_output[p]:
+            outputs += 1
+            total += min(finish / could[p], 1.0) if could[p] > 0.0 else 1.0
+        for e in range(first[p], first[p + 1]):
+            offered[target[e]] += finish * out[p] * share[e]
+            could[target[e]] += could[p] * out[p] * share[e]
+    return total / outputs
+
+
+@compiled
+def _more(
+    aim: float,
+    placed: Any,
+    free: Any,
+    speed: Any,
+    used: int,
+    power: Any,
+    cost: Any,
+    out: Any,
+    first: Any,
+    target: Any,
+    share: Any,
+    external: Any,
+    waiting: Any,
+    is_output: Any,
+) -> int:
+    """Give cores to bottlenecks until throughput is ``aim``; rows from ``used`` on are new machines."""
+    tasks = len(cost)
+    offered = np.zeros(tasks)
+    could = np.zeros(tasks)
+    begin = 0
+    while True:
+        omega = propagate(cost, out, first, target, share, external, waiting, is_output, power, offered, could)
+        if omega >= aim:
+            return used
+        lowest = 1.0 - 1e-9
+        chosen = -1
+        for p in range(tasks):
+            if cost[p] > 0.0 and offered[p] > 0.0:
+                ratio = power[p] / cost[p] / offered[p]
+                if ratio < lowest:
+                    lowest = ratio
+                    chosen = p
+        if chosen < 0:
+            return used
+        while begin < used and free[begin] == 0:
+            begin += 1
+        if begin == used:
+            if used == len(free):
+                return used
+            used += 1
+        placed[begin, chosen] += 1
+        free[begin] -= 1
+        power[chosen] += speed[begin]
+
+
+@compiled
+def weakest(placed: Any, free: Any, cores: Any, left: Any, worth: Any, task: int, rows: int) -> int:
+    """The machine of least weight (Eq. 10) on which a task has a core."""
+    total = 0
+    for v in range(rows):
+        total += placed[v, task]
+    best = -1
+    least = np.inf
+    for v in range(rows):
+        if placed[v, task] > 0:
+            used = (cores[v] - free[v]) / cores[v]
+            weight = left[v] * used * (1.0 - placed[v, task] / total) * worth[v]
+            if weight < least:
+                least = weight
+                best = v
+    return best
+
+
+@compiled
+def _fewer(
+    aim: float,
+    placed: Any,
+    free: Any,
+    cores: Any,
+    left: Any,
+    worth: Any,
+    speed: Any,
+    power: Any,
+    cost: Any,
+    out: Any,
+    first: Any,
+    target: Any,
+    share: Any,
+    external: Any,
+    waiting: Any,
+    is_output: Any,
+) -> None:
+    """Take instances from whoever has most to spare, while throughput stays at ``aim``."""
+    rows, tasks = placed.shape
+    offered = np.zeros(tasks)
+    could = np.zeros(tasks)
+    count = np.zeros(tasks, np.int64)
+    done = np.zeros(tasks, np.bool_)
+    for v in range(rows):
+        for p in range(tasks):
+            count[p] += placed[v, p]
+    omega = propagate(cost, out, first, target, share, external, waiting, is_output, power, offered, could)
+    if omega < aim:
+        return
+    while True:
+        highest = -1.0
+        chosen = -1
+        for p in range(tasks):
+            if not done[p] and count[p] > (1 if cost[p] > 0.0 else 0):
+                ratio = np.inf
+                if cost[p] > 0.0 and offered[p] > 0.0:
+                    ratio = power[p] / cost[p] / offered[p]
+                if ratio > highest:
+                    highest = ratio
+                    chosen = p
+        if chosen < 0:
+            return
+        v = weakest(placed, free, cores, left, worth, chosen, rows)
+        power[chosen] -= speed[v]
+        omega = propagate(cost, out, first, target, share, external, waiting, is_output, power, offered, could)
+        if omega < aim:
+            power[chosen] += speed[v]
+            done[chosen] = True
+            propagate(cost, out, first, target, share, external, waiting, is_output, power, offered, could)
+            continue
+        placed[v, chosen] -= 1
+        free[v] += 1
+        count[chosen] -= 1
+
+
+@compiled
+def _towards(
+    low: Any, high: Any, placed: Any, free: Any, cores: Any, left: Any, worth: Any, speed: Any, used: int, power: Any
+) -> int:
+    """Give and take until each task's power is between two bounds; where the lower is above 0, a core stays."""
+    rows, tasks = placed.shape
+    for p in range(tasks):
+        count = 0
+        for v in range(used):
+            count += placed[v, p]
+        while power[p] > high[p] and count > (1 if low[p] > 0.0 else 0):
+            v = weakest(placed, free, cores, left, worth, p, used)
+            if power[p] - speed[v] < low[p] - 1e-9:
+                break
+            placed[v, p] -= 1
+            free[v] += 1
+            power[p] -= speed[v]
+            count -= 1
+    begin = 0
+    for p in range(tasks):
+        while power[p] < low[p] - 1e-9:
+            while begin < used and free[begin] == 0:
+                begin += 1
+            if begin == used:
+                if used == rows:
+                    return used
+                used += 1
+            placed[begin, p] += 1
+            free[begin] -= 1
+            power[p] += speed[begin]
+    return used
+
+
+@compiled
+def _emptied(order: Any, placed: Any, free: Any, speed: Any, leaving: Any, spare: Any, power: Any) -> None:
+    """Move everything off machines that are about to be paid anew, where others have free cores as fast."""
+    rows, tasks = placed.shape
+    for i in range(len(order)):
+        v = order[i]
+        room = 0
+        needed = 0
+        for p in range(tasks):
+            needed += placed[v, p]
+        for w in range(rows):
+            if not leaving[w] and speed[w] >= spare * speed[v]:
+                room += free[w]
+        if needed == 0 or needed > room:
+            continue
+        w = 0
+        for p in range(tasks):
+            while placed[v, p] > 0:
+                while leaving[w] or free[w] == 0 or speed[w] < spare * speed[v]:
+                    w += 1
+                placed[v, p] -= 1
+                free[v] += 1
+                placed[w, p] += 1
+                free[w] -= 1
+                power[p] += speed[w] - speed[v]
+
+
+def _flow(now: Situation) -> tuple[Any, ...]:
+    shape = now.shape
+    streams = (now.first, shape.stream_target, shape.stream_share)
+    return (now.cost, now.out, *streams, now.external, now.waiting, now.is_output)
+
+
+def _worth(now: Situation) -> Floats:
+    """Power for money of each machine: the last factor of Eq. 10."""
+    price = np.array([float(each.price_per_h) for each in now.cloud.classes])
+    found: Floats = now.cores * now.speed / price[now.kind]
+    return found
+
+
+def _with_room(now: Situation, missing: float, vm_class: VmClass | None) -> int:
+    """Rows for machines that may be needed for so much power; returns how many rows there were."""
+    kind = vm_class or now.cloud.largest
+    count = int((missing / kind.core_power + now.shape.tasks) // kind.cores) + 2
+    used = len(now.kind)
+    now.open(now.cloud.place(kind.name), count, kind.core_power)
+    return used
+
+
+def throughput(now: Situation) -> float:
+    """Relative throughput as the situation is, with machines that still start counted as if they had."""
+    arguments = (*_flow(now), now.power, np.zeros(now.shape.tasks), np.zeros(now.shape.tasks))
+    return float(propagate(*arguments))
+
+
+def more(now: Situation, aim: float, vm_class: VmClass | None = None) -> None:
+    """As in the initial deployment: a core for the bottleneck, on free cores first, until throughput is reached.
+
+    New machines are of one class, the largest if none is named.
+    """
+    used = _with_room(now, float(np.maximum(now.achievable() * now.cost - now.power, 0.0).sum()), vm_class)
+    free = now.cores - now.placed.sum(axis=1)
+    _more(aim, now.placed, free, now.speed, used, now.power, *_flow(now))
+    now.without_empty_new()
+
+
+def fewer(now: Situation, aim: float) -> None:
+    """Instances go while throughput stays, from machines of the least weight (DYN, Alg. 2 and Eq. 10)."""
+    free = now.cores - now.placed.sum(axis=1)
+    _fewer(aim, now.placed, free, now.cores, now.left_s, _worth(now), now.speed, now.power, *_flow(now))
+
+
+def towards(now: Situation, low: Floats, high: Floats, vm_class: VmClass | None = None) -> None:
+    """Give each task a power between two bounds: machines that are there or were opened first, then new ones."""
+    used = _with_room(now, float(np.maximum(low - now.power, 0.0).sum()), vm_class)
+    free = now.cores - now.placed.sum(axis=1)
+    _towards(low, high, now.placed, free, now.cores, now.left_s, _worth(now), now.speed, used, now.power)
+    now.without_empty_new()
+
+
+def emptied(now: Situation, spare: float = 1.0) -> None:
+    """Repack: machines whose paid time is up are emptied into free cores that are at least ``spare`` times as fast."""
+    leaving = now.left_s < now.period_s
+    used = now.placed.sum(axis=1)
+    order = np.flatnonzero(leaving & (used > 0))
+    order = order[np.argsort(used[order], kind="stable")]
+    _emptied(order, now.placed, now.cores - used, now.speed, leaving, spare, now.power)

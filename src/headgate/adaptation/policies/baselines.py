@@ -1,0 +1,91 @@
+"""What practitioners have: DS2, a utilisation target for each task, and CPU thresholds for the whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from headgate.adaptation.cluster_view import Situation
+from headgate.adaptation.core_moves import towards
+from headgate.errors import BadValue
+
+__all__ = ["CpuThresholds", "Ds2", "UtilisationTarget"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ds2:
+    r"""All tasks at once to the parallelism that the sources' rates ask for.
+
+    .. math:: \pi_i = \lceil \lambda_i / \lambda^{true}_i \rceil
+
+    with :math:`\lambda_i` the rate into task i if all before it kept up, and :math:`\lambda^{true}_i` the rate that
+    one instance would process if it were never idle. What waits counts as if it came in. It knows no alternates, no
+    machines and no throughput below 1.
+
+    Reference: Kalavri et al. (2018), Three steps is all you need, OSDI.
+    """
+
+    name: str = "ds2"
+
+    def decide(self, now: Situation, turn: int) -> None:
+        del turn
+        wanted = _wanted(now, 1.0)
+        # An instance more than needed is taken away only when it is one whole: the paper rounds up.
+        towards(now, wanted, wanted + float(now.cloud.largest.core_power))
+
+
+@dataclass(frozen=True, slots=True)
+class UtilisationTarget:
+    """Each task to a utilisation, when it is outside of a band around it: the rule of Flink's autoscaler.
+
+    Its defaults are a target of 0.7 and a band of 0.3 to either side; what waits is to be worked off as well.
+    """
+
+    target: float = 0.7
+    band: float = 0.3
+    name: str = "flink"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.target - self.band < self.target + self.band <= 1 + 1e-9:
+            raise BadValue(f"a target of {self.target:g} with a band of {self.band:g}", "both ends between 0 and 1")
+
+    def decide(self, now: Situation, turn: int) -> None:
+        del turn
+        power = now.power
+        demand = now.achievable() * now.cost
+        with np.errstate(divide="ignore", invalid="ignore"):
+            used = np.where(power > 0, demand / power, np.inf)
+        outside = (used > self.target + self.band) | (used < self.target - self.band)
+        wanted = np.where(outside, _wanted(now, self.target), np.where(now.cost > 0, np.minimum(power, 1e-9), 0.0))
+        towards(now, wanted, np.where(outside, wanted + now.cloud.largest.core_power, np.inf))
+
+
+@dataclass(frozen=True, slots=True)
+class CpuThresholds:
+    """A tenth more of everything while the cores together are busier than 70 %, a tenth less below 30 %.
+
+    As clouds' own autoscalers do with a group of machines; the mix of tasks stays as it was.
+    """
+
+    high: float = 0.7
+    low: float = 0.3
+    step: float = 0.1
+    name: str = "cpu"
+
+    def decide(self, now: Situation, turn: int) -> None:
+        del turn
+        power = now.power
+        demand = np.minimum(now.achievable() * now.cost, power)
+        busy = float(demand.sum() / power.sum()) if power.sum() > 0 else 1.0
+        if busy > self.high:
+            wanted = np.maximum(power * (1 + self.step), power + (now.cost > 0) * 1e-6)
+            towards(now, wanted, np.full(len(power), np.inf))
+        elif busy < self.low:
+            least = np.where(now.cost > 0, 1e-9, 0.0)
+            towards(now, least, np.maximum(power * (1 - self.step), least))
+
+
+def _wanted(now: Situation, target: float) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    found: np.ndarray[tuple[int, ...], np.dtype[np.float64]] = now.achievable() * now.cost / target
+    return np.where(now.cost > 0, np.maximum(found, 1e-9), 0.0)

@@ -1,0 +1,168 @@
+"""The optimum at every turn, with what a change costs: what is running stays unless moving pays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+import numpy as np
+
+from headgate.adaptation.cluster_view import Situation
+from headgate.adaptation.core_moves import emptied, more, throughput, towards
+from headgate.model.arrays import Ints
+from headgate.model.cluster.vm_class import Cloud, VmClass
+from headgate.model.dataflow import Dataflow
+from headgate.planning.exact import goal_of
+from headgate.planning.problem import Problem
+from headgate.planning.programs.mixed_integer import Program, Solution
+from headgate.planning.search import combinations_of, rates_with
+
+__all__ = ["Optimal", "at_usual_speed", "posed"]
+
+FREE = 1e-4
+"""Share of its price that a machine costs for as long as it is paid: what is not needed should still go."""
+
+
+STAY = 5e-4
+"""Profit for which nothing is changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Optimal:
+    """Solves the planner's program anew, for the machines that there are.
+
+    A machine that is paid for costs next to nothing until its paid time is up, so its cores are used, for better
+    alternates if nothing else; one that is to be paid anew costs its price, and a new one that and ``new_costs`` times
+    that: it is paid for an hour, and most dips are shorter, so that a cheaper alternate is often the better answer.
+    Each group has the power that was measured. Alternates change only where that brings ``switch_gain`` of profit, and
+    instances only as far as they must.
+    """
+
+    dataflow: Dataflow
+    margin: float = 0.02
+    switch_gain: float = 0.002
+    new_costs: float = 2.0
+    time_limit_s: float = 0.3
+    name: str = "exact"
+
+    def decide(self, now: Situation, turn: int) -> None:
+        del turn
+        asked = now.aim(self.margin)
+        problem, groups, most = self._problem(now, asked)
+        found = self._solved(problem, most, now.active)
+        if found is None or found.power is None or found.active is None or found.machines is None:
+            more(now, asked)
+            return
+        if self._stays(now, problem, found.objective):
+            return
+        now.active[:] = found.active
+        largest = float(now.cloud.largest.core_power)
+        for place, (kind, held) in enumerate(groups):
+            if not held and found.machines[place]:
+                now.open(kind, int(found.machines[place]), float(problem.cloud.classes[place].core_power))
+        needed = np.where(now.cost > 0, np.maximum(found.power, 1e-9), 0.0)
+        # Where there are many, what has less than a core more than it needs is left alone. The program knows machines
+        # by their mean speed: what is missing for that is little, and little is bought for it.
+        least = min(now.cloud.classes, key=lambda each: (each.price_per_h, -each.power))
+        towards(now, needed, needed + (0.0 if _is_small(problem, now.active) else largest), least)
+        more(now, now.level.throughput_min, least)
+        emptied(now, 0.9)
+
+    def _stays(self, now: Situation, problem: Problem, best: float | None) -> bool:
+        """Whether what runs will do: it meets the throughput, and the optimum is hardly better.
+
+        Where there are many machines a little is soon much, since some are to be paid anew at every turn.
+        """
+        if not _is_small(problem, now.active) or throughput(now) < now.level.throughput_min:
+            return False
+        price = np.array([float(each.price_per_h) for each in now.cloud.classes])[now.kind]
+        cost = float((price * np.where(now.left_s < now.period_s, 1.0, FREE)).sum())
+        goal = goal_of(problem)
+        return goal.per_value * problem.value(now.active) - goal.per_money * cost >= (best or 0.0) - STAY
+
+    def _problem(self, now: Situation, asked: float) -> tuple[Problem, list[tuple[int, bool]], list[float]]:
+        """The planner's problem with a class for each group of machines, what they are, and how many."""
+        classes, groups, most = [], [], []
+        usual = _usual_speed(now)
+        for kind, each in enumerate(now.cloud.classes):
+            for due in (False, True):
+                rows = np.flatnonzero((now.kind == kind) & ((now.left_s < now.period_s) == due))
+                if len(rows):
+                    price = each.price_per_h * (1 if due else Decimal(str(FREE)))
+                    speed = round(float(now.speed[rows].mean()), 9)
+                    classes.append(_like(each, f"{each.name}/{'due' if due else 'paid'}", speed, price))
+                    groups.append((kind, True))
+                    most.append(float(len(rows)))
+            price = each.price_per_h * Decimal(str(1 + self.new_costs))
+            classes.append(_like(each, f"{each.name}/new", round(each.core_power * usual, 9), price))
+            groups.append((kind, False))
+            most.append(np.inf)
+        return posed(self.dataflow, now, Cloud("now", tuple(classes), now.cloud.billing), asked), groups, most
+
+    def _solved(self, problem: Problem, most: list[float], active: Ints) -> Solution | None:
+        goal = goal_of(problem)
+        # With a handful of machines, half of one matters.
+        whole, tiny = _is_small(problem, active), _is_small(problem, active, 20)
+        stay = [[int(way)] for way in active]
+        best: Solution | None = None
+        for allowed in [stay, *(combinations_of(problem) or [])]:
+            rates = rates_with(problem, allowed, min)
+            program = Program(problem, goal, allowed, rates, rates, whole, whole_instances=tiny, most=most)
+            found = program.solved(self.time_limit_s, 1e-3)
+            if found.objective is None:
+                continue
+            gain = 0.0 if best is None else self.switch_gain
+            if best is None or best.objective is None or found.objective > best.objective + gain:
+                best = found
+        return best
+
+
+def _is_small(problem: Problem, active: Ints, cores: int = 150) -> bool:
+    """Whether it is a matter of single machines, or even of single cores."""
+    return bool(problem.needed_power(active).sum() < cores * max(each.core_power for each in problem.cloud.classes))
+
+
+def posed(dataflow: Dataflow, now: Situation, cloud: Cloud, asked: float) -> Problem:
+    """The planner's problem for what comes in and waits now."""
+    names = [str(name) for name in now.shape.names]
+    problem = Problem.of(
+        replace(dataflow, service_level=replace(now.level, budget_per_h=None, processors_max=None)),
+        cloud,
+        {names[place]: float(now.external[place]) for place in now.shape.sources},
+        costs=_costs(now),
+        shares=_shares(now),
+    )
+    waiting = {name: float(late) for name, late in zip(names, now.waiting, strict=True) if late > 0}
+    return replace(problem, throughput_min=asked, waiting=waiting)
+
+
+def at_usual_speed(each: VmClass, now: Situation) -> VmClass:
+    """A class as its machines may be expected to perform."""
+    return _like(each, each.name, round(each.core_power * _usual_speed(now), 9), each.price_per_h)
+
+
+def _usual_speed(now: Situation) -> float:
+    """What machines do of what they are rated for."""
+    rated = np.array([each.core_power for each in now.cloud.classes])[now.kind]
+    return float((now.speed / rated).mean()) if len(rated) else 1.0
+
+
+def _like(each: VmClass, name: str, speed: float, price: Decimal) -> VmClass:
+    return VmClass(name, each.cores, max(speed, 1e-6), each.bandwidth_mbit_per_s, max(price, Decimal("1e-9")))
+
+
+def _costs(now: Situation) -> dict[tuple[str, str], tuple[float, float]]:
+    shape = now.shape
+    return {
+        (str(name), way): (float(shape.cost_s[task, column]), float(shape.selectivity[task, column]))
+        for task, name in enumerate(shape.names)
+        for column, way in enumerate(shape.alternates[task])
+    }
+
+
+def _shares(now: Situation) -> dict[tuple[str, str], float]:
+    shape = now.shape
+    return {
+        (str(shape.names[source]), str(shape.names[target])): float(share)
+        for source, target, share in zip(shape.stream_source, shape.stream_target, shape.stream_share, strict=True)
+    }

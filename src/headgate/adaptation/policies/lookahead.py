@@ -1,0 +1,124 @@
+"""PLAN-AHEAD's policy (Alg. 1): find where throughput will leave its band, and plan for it before it does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from headgate.adaptation.cluster_view import Situation
+from headgate.adaptation.outlook import Sight
+from headgate.adaptation.policies.increments import Prices, scale_down, scale_up
+from headgate.adaptation.policies.reactive import Core, Reactive
+from headgate.adaptation.policies.renewal import renew, use_spare
+from headgate.adaptation.trajectory import Course, explained
+from headgate.model.arrays import Floats
+
+MEMORY = 144
+"""Steps after which what was missed is no longer made up for."""
+
+REPAID = 12
+"""Steps in which it is made up for."""
+
+__all__ = ["LookAhead", "crossover"]
+
+
+def crossover(omegas: Floats, low: float, high: float) -> int | None:
+    r"""The first step behind the farthest one up to which the mean of relative throughput is within the band.
+
+    None if that is the last: the interval holds. PLAN-AHEAD, Alg. 1, lines 5 to 16: it works back from the end.
+
+    >>> crossover(np.array([0.8, 0.82, 0.5, 0.4]), 0.75, 0.85)
+    2
+    >>> crossover(np.array([0.4, 0.8, 1.0, 1.0]), 0.75, 0.85) is None, crossover(np.array([1.0, 1.0]), 0.75, 0.85)
+    (True, 0)
+    """
+    means = np.cumsum(omegas) / np.arange(1, len(omegas) + 1)
+    within = np.flatnonzero((means >= low) & (means <= high))
+    if not len(within):
+        return 0
+    return None if within[-1] == len(omegas) - 1 else int(within[-1]) + 1
+
+
+@dataclass(slots=True)
+class LookAhead:
+    r"""Keeps relative throughput within its band over the coming interval, at the most profit.
+
+    From the end of the interval it works back to the farthest step up to which the deployment as it is planned keeps
+    the mean :math:`\Omega` within the band; behind it lies a cross-over. There one change is planned: below the band a
+    cheaper alternate or an instance more for the bottleneck, above it a better alternate or an instance less, whichever
+    gives more profit over the rest of the interval. This is repeated from the cross-over on until the interval holds.
+    What is planned for now is done now, and machines are started as long before they are needed as they take to start;
+    all else is planned anew at the next decision.
+
+    An interval of one step is the present, on which the reactive policy decides: so it does with a horizon of one step,
+    and while a forecaster fails.
+
+    Reference: PLAN-AHEAD, Alg. 1; :mod:`headgate.adaptation.policies.renewal` is ours.
+    """
+
+    sight: Sight
+    reactive: Core = field(default_factory=Reactive)
+    margin: float = 0.005
+    plain: bool = False
+    """Whether it is Alg. 1 as printed: value counts for the interval alone, and paid hours are let run out."""
+
+    _blind: bool = False
+    _owed: float = 0.0
+    """Throughput that was missed so far, in steps of it; below 0 if there was more than asked for."""
+
+    @property
+    def name(self) -> str:
+        return "lookahead-plain" if self.plain else "lookahead"
+
+    def decide(self, now: Situation, turn: int) -> None:
+        outlook = self.sight.look(now)
+        self._owed = self._owed * (1 - 1 / MEMORY) + now.level.throughput_min - now.omega
+        if outlook.trouble:
+            if not self._blind:
+                now.because.append(f"no looking ahead: {outlook.trouble}; decided on what was observed instead")
+        elif self._blind:
+            now.because.append("forecasts are sound again: looking ahead")
+        self._blind = bool(outlook.trouble)
+        if outlook.steps == 1:
+            self.reactive.decide(now, turn)
+            return
+        low, high = self._band(now)
+        course = Course(now, outlook)
+        prices = Prices.of(course, self.plain)
+        if not self.plain:
+            renew(course, prices, low)
+            use_spare(course, low)
+        ahead = course.omegas().copy()
+        plan(course, prices, low, high)
+        now.because += explained(course, crossover(ahead, low, high), low, high)
+        course.enact()
+
+    def _band(self, now: Situation) -> tuple[float, float]:
+        """Throughput to plan for: more than is asked for to make up for what was missed, less if too much was given.
+
+        What is asked for is a mean over a period. At most the tolerance more is planned for, and half of it less.
+        """
+        asked, eps = now.level.throughput_min, now.level.throughput_tolerance
+        low = asked + self.margin + min(max(self._owed / REPAID, -eps / 2), eps)
+        return min(low, 1.0), min(max(asked + eps, low + eps / 2), 1.0)
+
+
+def plan(course: Course, prices: Prices, low: float, high: float) -> None:
+    """Alg. 1: from cross-over to cross-over, one change at a time, until the interval holds."""
+    begin = 0
+    for _ in range(4 * int(course.placed.sum()) + 200):
+        omegas = course.omegas(begin)
+        at = crossover(omegas, low, high)
+        if at is None:
+            return
+        cross = begin + at
+        rest = float(omegas[at:].mean())
+        done = True
+        if rest < low:
+            done = scale_up(course, prices, cross)
+        elif rest > high:
+            done = scale_down(course, prices, cross, low)
+        begin = cross if done else cross + 1
+        if begin >= course.steps:
+            return

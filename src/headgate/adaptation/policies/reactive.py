@@ -1,0 +1,117 @@
+"""DYN's runtime heuristics (Alg. 2): alternates now and then, resources in between, never both at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from headgate.adaptation.cluster_view import Situation
+from headgate.adaptation.core_moves import emptied, fewer, more
+from headgate.model.arrays import Floats
+
+__all__ = ["Core", "Reactive"]
+
+
+class Core(Protocol):
+    """Decides what becomes of a situation, in place; behind it stand both doors of the simulator."""
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+
+    def decide(self, now: Situation, turn: int) -> None:
+        """Change what is to be changed; ``turn`` counts decisions from 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reactive:
+    r"""Keeps relative throughput within :math:`\hat\Omega \pm \varepsilon`.
+
+    Every ``alternates_every`` decisions each task may switch: below the band to an alternate that needs no more than
+    the active one, above it to one that needs no less; the one of most value for its cost that fits the cores it has.
+    Otherwise resources: below the band cores go to bottlenecks, above it instances go from the machines of least
+    weight. Machines without instances are let go when their paid time is up.
+
+    A centralised one counts what an alternate makes those behind it do, and empties machines whose paid time is up into
+    the free cores of others; a sharded one does neither. It aims ``margin`` above the throughput that is asked for,
+    since rates and machines move on before the decision takes effect.
+
+    Reference: DYN, Alg. 2 and Eq. 10.
+    """
+
+    centralised: bool = True
+    alternates_every: int = 5
+    margin: float = 0.025
+
+    @property
+    def name(self) -> str:
+        return "ce" if self.centralised else "sh"
+
+    def decide(self, now: Situation, turn: int) -> None:
+        cores, active = int(now.placed.sum()), now.active.copy()
+        self._change(now, turn)
+        more, switched = int(now.placed.sum()) - cores, int((now.active != active).sum())
+        if more or switched:
+            low, high = now.level.throughput_band
+            band = "is within the band" if low <= now.omega <= high else f"is not within {low:g} to {high:g}"
+            done = (
+                f"{switched} alternates switched"
+                if switched
+                else f"{abs(more)} instances {'more' if more > 0 else 'less'}"
+            )
+            now.because.append(f"relative throughput was {now.omega:.3f}, which {band}: {done}")
+
+    def _change(self, now: Situation, turn: int) -> None:
+        asked, eps = now.level.throughput_min, now.level.throughput_tolerance
+        if turn % self.alternates_every == 0:
+            if now.omega <= asked - eps:
+                self._switch(now, cheaper=True)
+            elif now.omega >= asked + eps:
+                self._switch(now, cheaper=False)
+            return
+        aim = now.aim(self.margin)
+        if now.omega <= aim - eps:
+            more(now, aim)
+        elif now.omega >= asked + eps:
+            fewer(now, aim)
+        if self.centralised:
+            emptied(now)
+
+    def _switch(self, now: Situation, cheaper: bool) -> None:
+        shape, asked = now.shape, now.level.throughput_min
+        total = self._costs(now)
+        power = now.power
+        offered = now.external + now.waiting
+        for task, ways in enumerate(shape.alternates):
+            if len(ways) > 1:
+                needed = shape.cost_s[task, : len(ways)] * offered[task] * asked
+                has = needed[now.active[task]]
+                fits = [
+                    way
+                    for way in range(len(ways))
+                    if (needed[way] <= has if cheaper else needed[way] >= has) and needed[way] <= power[task]
+                ]
+                if fits:
+                    value = shape.value[task]
+                    now.active[task] = max(fits, key=lambda way: value[way] / max(total[task, way], 1e-12))
+            cost = shape.cost_s[task, now.active[task]]
+            finish = min(offered[task], power[task] / cost) if cost > 0 else offered[task]
+            for stream in range(now.first[task], now.first[task + 1]):
+                out = shape.selectivity[task, now.active[task]] * shape.stream_share[stream]
+                offered[shape.stream_target[stream]] += finish * out
+
+    def _costs(self, now: Situation) -> Floats:
+        """What a message costs by alternate: its own, or with what it makes the tasks behind do as they are now."""
+        shape = now.shape
+        if not self.centralised:
+            return shape.cost_s
+        total = shape.cost_s.copy()
+        behind = np.zeros(shape.tasks)
+        for task in range(shape.tasks - 1, -1, -1):
+            for stream in range(now.first[task], now.first[task + 1]):
+                reader = int(shape.stream_target[stream])
+                behind[task] += shape.stream_share[stream] * total[reader, now.active[reader]]
+            total[task] += shape.selectivity[task] * behind[task]
+        return total

@@ -1,0 +1,237 @@
+"""A deployment taken through the coming timesteps: what it would achieve, and changes to it from some step on."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+import numpy as np
+
+from headgate.adaptation.cluster_view import Situation
+from headgate.adaptation.core_moves import propagate
+from headgate.adaptation.outlook import Outlook
+from headgate.model.arrays import Floats, Ints
+from headgate.queueing.compiled import compiled
+
+__all__ = ["Change", "Course", "explained"]
+
+
+@compiled
+def _through(
+    begin: int,
+    cost: Any,
+    out: Any,
+    first: Any,
+    target: Any,
+    share: Any,
+    external: Any,
+    late: Any,
+    is_output: Any,
+    power: Any,
+    offered: Any,
+    could: Any,
+    omegas: Any,
+    carries: bool,
+) -> None:
+    """Relative throughput of every step from ``begin`` on, and what each task is offered in it.
+
+    Where what waits counts, what a task leaves undone in a step is offered to it in the next.
+    """
+    for k in range(begin, len(omegas)):
+        omegas[k] = propagate(
+            cost, out, first, target, share, external[k], late[k], is_output, power[k], offered[k], could
+        )
+        if carries:
+            for p in range(len(cost)):
+                late[k + 1, p] = 0.0
+                if cost[p] > 0.0:
+                    late[k + 1, p] = max(offered[k, p] - power[k, p] / cost[p], 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change, from a timestep on: an alternate (``way``), or one core more or less on a machine."""
+
+    step: int
+    task: int
+    way: int = -1
+    machine: int = -1
+    more: int = 0
+
+
+class Course:
+    """Machines, instances and alternates while changes are planned, and the power that tasks have in every step.
+
+    Changes apply from their step to the end of the interval. Machines that a plan opens stand behind those that are
+    there; one that is needed at a step is started so many steps before as it takes to start.
+    """
+
+    def __init__(self, now: Situation, outlook: Outlook) -> None:
+        self.now, self.shape = now, now.shape
+        self.steps, self.step_s = outlook.steps, now.period_s
+        self.external = outlook.external
+        # What waits before each step.
+        self.late: Floats = np.zeros((self.steps + 1, self.shape.tasks))
+        self.late[0] = now.waiting
+        self.usual = outlook.usual
+        self.active: Ints = now.active.copy()
+        self.kind: Ints = now.kind.copy()
+        self.placed: Ints = now.placed.copy()
+        self.left_s: Floats = now.left_s.copy()
+        self.started: list[int] = []
+        """The step at which each machine that is opened is started."""
+
+        works = np.clip((np.arange(1, self.steps + 1)[:, None] * self.step_s - now.starts_s) / self.step_s, 0.0, 1.0)
+        self.speed: Floats = outlook.speed * works
+        self.power: Floats = self.speed @ self.placed
+        self.offered, self._could = np.zeros((self.steps, self.shape.tasks)), np.zeros(self.shape.tasks)
+        self._omegas = np.zeros(self.steps)
+        self.changes: list[Change] = []
+        classes = now.cloud.classes
+        self.cores: Ints = np.array([each.cores for each in classes], dtype=np.int64)
+        self.price: Floats = np.array([float(each.price_per_h) for each in classes]) * (
+            now.cloud.billing.period_s / 3_600
+        )
+
+    def tried(self) -> Course:
+        """One like it on which changes can be tried out."""
+        other = copy(self)
+        for name in ("active", "kind", "placed", "left_s", "speed", "power", "late", "offered", "_omegas"):
+            setattr(other, name, getattr(self, name).copy())
+        other.started, other.changes = list(self.started), list(self.changes)
+        return other
+
+    def takes(self, other: Course) -> None:
+        """Become what was tried out."""
+        self.__dict__.update(other.__dict__)
+
+    @property
+    def cost(self) -> Floats:
+        found: Floats = self.shape.cost_s[np.arange(self.shape.tasks), self.active]
+        return found
+
+    def omegas(self, begin: int = 0) -> Floats:
+        """Relative throughput of each step from ``begin`` on; what is offered to tasks is noted beside."""
+        shape = self.shape
+        out = shape.selectivity[np.arange(shape.tasks), self.active]
+        streams = (self.now.first, shape.stream_target, shape.stream_share)
+        flow = (self.external, self.late, self.now.is_output, self.power, self.offered, self._could, self._omegas)
+        _through(begin, self.cost, out, *streams, *flow, self.now.counts_queues)
+        return self._omegas[begin:]
+
+    def mean(self, begin: int = 0) -> float:
+        """Relative throughput over the rest of the interval."""
+        return float(self.omegas(begin).mean())
+
+    def ratios(self, begin: int) -> Floats:
+        """What each task can do of what it is offered over the rest of the interval; infinite where it need not."""
+        could, asked = self.power[begin:].sum(axis=0), self.offered[begin:].sum(axis=0) * self.cost
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(asked > 0, could / asked, np.inf)
+
+    def free(self) -> Ints:
+        found: Ints = self.cores[self.kind] - self.placed.sum(axis=1)
+        return found
+
+    # Changes.
+
+    def switch(self, step: int, task: int, way: int) -> None:
+        self.active[task] = way
+        self.changes.append(Change(step, task, way=way))
+
+    def give(self, step: int, task: int, machine: int) -> None:
+        """One core more."""
+        self.placed[machine, task] += 1
+        self.power[step:, task] += self.speed[step:, machine]
+        self.changes.append(Change(step, task, machine=machine, more=1))
+
+    def take(self, step: int, task: int, machine: int) -> None:
+        """One core less."""
+        self.placed[machine, task] -= 1
+        self.power[step:, task] -= self.speed[step:, machine]
+        self.changes.append(Change(step, task, machine=machine, more=-1))
+
+    def open(self, step: int, kind: int) -> int:
+        """One machine more, started early enough to work at a step; returns its row."""
+        vm_class = self.now.cloud.classes[kind]
+        begun = max(0, step - ceil(vm_class.boot_s / self.step_s - 1e-9))
+        ready_s = begun * self.step_s + vm_class.boot_s
+        works = np.clip((np.arange(1, self.steps + 1) * self.step_s - ready_s) / self.step_s, 0.0, 1.0)
+        self.kind = np.append(self.kind, kind)
+        self.placed = np.concatenate([self.placed, np.zeros((1, self.shape.tasks), dtype=np.int64)])
+        self.left_s = np.append(self.left_s, self.now.cloud.billing.period_s)
+        speed = (vm_class.core_power * self.usual * works)[:, None]
+        self.speed = np.concatenate([self.speed, speed], axis=1)
+        self.started.append(begun)
+        return len(self.kind) - 1
+
+    def enact(self) -> None:
+        """Do in the situation what is to be done now, machines that must start now included.
+
+        All else stays a plan, which the next decision may replace.
+        """
+        now, held = self.now, self.now.held
+        rows = {}
+        for number, begun in enumerate(self.started):
+            if begun == 0:
+                kind = int(self.kind[held + number])
+                rows[held + number] = len(now.kind)
+                now.open(kind, 1, float(now.cloud.classes[kind].core_power))
+        for change in self.changes:
+            if change.machine >= held:
+                if change.machine in rows:
+                    now.placed[rows[change.machine], change.task] += change.more
+            elif change.step == 0:
+                if change.way >= 0:
+                    now.active[change.task] = change.way
+                else:
+                    now.placed[change.machine, change.task] += change.more
+        now.without_empty_new()
+
+    def is_now(self, change: Change) -> bool:
+        """Whether a change is for now: its step has come, or the machine that it is for must be started."""
+        new = change.machine - self.now.held
+        return self.started[new] == 0 if change.machine >= 0 and new >= 0 else change.step == 0
+
+
+def explained(course: Course, at: int | None, low: float, high: float) -> list[str]:
+    """What is done and planned, in a sentence; none if nothing is.
+
+    ``at`` is the step of the first cross-over, none if throughput would have stayed within its band as it was.
+    """
+    if not course.changes:
+        return []
+    band = f"{low:.3f} to {high:.3f}"
+    if at is None:
+        why = f"relative throughput stays within {band}, and machines that must be paid anew are weighed"
+    else:
+        when = "now" if at == 0 else f"in {at * course.step_s / 60:g} min"
+        why = f"relative throughput would leave {band} {when}"
+    done = [change for change in course.changes if course.is_now(change)]
+    later = len(course.changes) - len(done)
+    told = [_summed(course, done)] if done else []
+    started = sum(1 for begun in course.started if begun == 0)
+    if started:
+        told.append(f"{started} machine{'s' if started > 1 else ''} started")
+    if later:
+        told.append(f"{later} change{'s' if later > 1 else ''} planned for later")
+    return [f"{why}: {', '.join(told)}"]
+
+
+def _summed(course: Course, changes: list[Change]) -> str:
+    """Changes in a few words: what became of alternates and of instances."""
+    shape = course.shape
+    ways = {change.task: change.way for change in changes if change.way >= 0}
+    told = [f"'{shape.names[task]}' to '{shape.alternates[task][way]}'" for task, way in list(ways.items())[:3]]
+    if len(ways) > len(told):
+        told.append(f"{len(ways) - len(told)} more alternates")
+    more = sum(change.more for change in changes if change.more > 0)
+    less = -sum(change.more for change in changes if change.more < 0)
+    told += [
+        f"{count} instance{'s' if count > 1 else ''} {what}"
+        for count, what in ((more, "more"), (less, "less"))
+        if count
+    ]
+    return ", ".join(told)

@@ -1,0 +1,98 @@
+"""From a document to a dataflow: every fault is found in one go, and each is told with its line.
+
+The steps, each over what the steps before it could make sense of:
+
+1. the document's own fields (here);
+2. each task's fields, types, options and ports (:mod:`headgate.documents.check.tasks`);
+3. the streams and the graph they make (:mod:`headgate.documents.check.streams`);
+4. the columns that options and routing read (:mod:`headgate.documents.check.columns`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from headgate.documents.check.columns import check_columns
+from headgate.documents.check.pydantic_faults import complaints
+from headgate.documents.check.report import Report
+from headgate.documents.check.streams import check_loops, connect, tell_unread_outputs
+from headgate.documents.check.tasks import Tasks, understand_tasks
+from headgate.documents.document import DataflowDocument
+from headgate.documents.located import Located
+from headgate.errors import InvalidDataflow, Notice, Place
+from headgate.model.dataflow import Dataflow
+from headgate.model.names import DataflowName, Owner
+from headgate.model.task import Task
+from headgate.tasks.registry import Registry
+
+__all__ = ["Checked", "check"]
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A dataflow that holds together, and what its author should know about it."""
+
+    dataflow: Dataflow
+    notices: tuple[Notice, ...]
+    located: Located
+
+    def places(self, tasks: Iterable[str]) -> dict[str, Place]:
+        """Where in their file tasks stand."""
+        wanted = set(tasks)
+        found = ((task.id, index) for index, task in enumerate(self.dataflow.tasks) if task.id in wanted)
+        return {task: self.located.place(["tasks", index]) for task, index in found}
+
+
+def check(located: Located, registry: Registry, default_name: str = "dataflow") -> Checked:
+    """Turn a document into a dataflow; raises :class:`InvalidDataflow` with every fault."""
+    report = Report(located)
+    head = _understand_head(report)
+    tasks = understand_tasks(_raw_tasks(located.value), registry, report)
+    connect(tasks, report)
+    if not check_loops(tasks, report):
+        check_columns(tasks, report)
+    if report.faults or head is None:
+        raise InvalidDataflow(report.faults)
+    tell_unread_outputs(tasks, report)
+    return Checked(_dataflow(head, tasks, default_name), tuple(report.notices), located)
+
+
+def _understand_head(report: Report) -> DataflowDocument | None:
+    value = report.located.value
+    if not isinstance(value, Mapping):
+        told = "the file is empty" if value is None else f"the file holds {_kind(value)}"
+        report.fault("NOT_A_DATAFLOW", (), told, expected="a mapping with name and tasks")
+        return None
+    try:
+        return DataflowDocument.model_validate(value)
+    except ValidationError as error:
+        report.faults += complaints(error, DataflowDocument, report.located)
+        return None
+
+
+def _raw_tasks(value: object) -> Iterable[object]:
+    tasks = value.get("tasks") if isinstance(value, Mapping) else None
+    return tasks if isinstance(tasks, list) else ()
+
+
+def _dataflow(head: DataflowDocument, tasks: Tasks, default_name: str) -> Dataflow:
+    return Dataflow(
+        name=DataflowName(head.name or default_name),
+        tasks=tuple(
+            Task(task.id, tuple(task.alternates), task.declared, task.share, task.on_error, task.time_budget_s)
+            for task in tasks.known.values()
+        ),
+        streams=tuple(stream for task in tasks.known.values() for _, stream in task.feeds),
+        owner=Owner(head.owner),
+        description=head.description,
+        service_level=head.service_level.value(),
+        share=head.share,
+    )
+
+
+def _kind(value: object) -> str:
+    names = {list: "a list", str: "a text", bool: "true or false", int: "a number", float: "a number"}
+    return names.get(type(value)) or ("a list" if isinstance(value, list) else f"a {type(value).__name__}")

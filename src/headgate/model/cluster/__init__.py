@@ -1,0 +1,1 @@
+"""Where dataflows run, as values: machines and their prices, deployments, observations."""

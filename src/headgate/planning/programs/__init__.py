@@ -1,0 +1,1 @@
+"""Linear and mixed-integer programs behind exact plans and bounds."""

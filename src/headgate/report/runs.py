@@ -1,0 +1,87 @@
+"""Simulated runs as a picture: what came and went, how well it was served, and what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headgate.model.arrays import Floats
+from headgate.report.figures import SHADES, figure_bytes
+from headgate.simulation.run import Run
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["draw_runs"]
+
+
+def draw_runs(runs: Sequence[Run], ending: str) -> bytes:
+    """Runs of one setting, one colour for each policy; where there are replications, their median and 90 % of them."""
+
+    def draw(figure: Any) -> None:
+        rows = ["rates", "omega", "backlog", "cores", "cost"] + (["theta"] if runs[0].theta is not None else [])
+        panels = dict(zip(rows, figure.subplots(len(rows), 1, sharex=True), strict=True))
+        _rates(panels["rates"], runs)
+        _omega(panels["omega"], runs)
+        _each(panels["backlog"], runs, lambda run: run.queues.sum(axis=2), "messages\nwaiting")
+        panels["backlog"].set_yscale("symlog", linthresh=10)
+        panels["backlog"].set_ylim(bottom=0)
+        _each(panels["cores"], runs, lambda run: run.cores, "cores\nat work")
+        panels["cores"].set_ylim(bottom=0)
+        _each(panels["cost"], runs, lambda run: run.mu, f"cost\n({runs[0].setting.cloud.currency})")
+        panels["cost"].set_ylim(bottom=0)
+        if "theta" in panels:
+            _each(panels["theta"], runs, lambda run: run.theta, "profit Θ\nso far")
+            panels["theta"].axhline(0, color="#475569", linewidth=0.8)
+            # In the first paid hour profit is far below what it settles to.
+            settled = [run.theta[min(len(run.theta) // 4, 60) :] for run in runs if run.theta is not None]
+            low, high = min(float(each.min()) for each in settled), max(float(each.max()) for each in settled)
+            margin = 0.1 * max(high - low, 0.05)
+            panels["theta"].set_ylim(low - margin, max(high, 0.0) + margin)
+        last = panels[rows[-1]]
+        last.set_xlabel("hours")
+        last.set_xlim(0, runs[0].hours[-1])
+        panels["rates"].set_title(_title(runs[0]), loc="left", fontsize=10)
+        for axes in panels.values():
+            axes.grid(True, alpha=0.25)
+        figure.align_ylabels()
+
+    return figure_bytes(draw, ending, (8.5, 9.5))
+
+
+def _title(run: Run) -> str:
+    setting = run.setting
+    many = f", {setting.replications} replications" if setting.replications > 1 else ""
+    return f"{setting.dataflow.name} on {setting.cloud.name}, machines: {setting.pool.source}{many}"
+
+
+def _spread(axes: Axes, hours: Floats, values: Floats, colour: str, label: str | None, style: str = "-") -> None:
+    middle = np.median(values, axis=1)
+    axes.plot(hours, middle, style, color=colour, label=label, linewidth=1.4)
+    if values.shape[1] > 1:
+        low, high = np.quantile(values, [0.05, 0.95], axis=1)
+        axes.fill_between(hours, low, high, color=colour, alpha=0.15, linewidth=0)
+
+
+def _each(axes: Axes, runs: Sequence[Run], values: Any, label: str) -> None:
+    for place, run in enumerate(runs):
+        _spread(axes, run.hours, values(run), SHADES[place % len(SHADES)], None)
+    axes.set_ylabel(label)
+
+
+def _rates(axes: Axes, runs: Sequence[Run]) -> None:
+    _spread(axes, runs[0].hours, runs[0].input_per_s, "#475569", "in", ":")
+    for place, run in enumerate(runs):
+        _spread(axes, run.hours, run.output_per_s, SHADES[place % len(SHADES)], f"out, {run.policy}")
+    axes.set_ylabel("messages\nper s")
+    axes.set_ylim(bottom=0)
+    axes.legend(frameon=False, fontsize=8, ncols=4, loc="lower right", bbox_to_anchor=(1.0, 0.98))
+
+
+def _omega(axes: Axes, runs: Sequence[Run]) -> None:
+    low, high = runs[0].setting.dataflow.service_level.throughput_band
+    axes.axhspan(low, min(high, 1.0), color="#4d7c0f", alpha=0.15, linewidth=0)
+    _each(axes, runs, lambda run: run.omega, "relative\nthroughput Ω")
+    axes.set_ylim(0, 1.05)

@@ -1,0 +1,60 @@
+"""Dataflows as plain text, for a terminal."""
+
+from __future__ import annotations
+
+from textwrap import indent
+
+from headgate.errors import printable
+from headgate.model.dataflow import Dataflow
+from headgate.model.graph import Graph
+from headgate.model.service_level import ServiceLevel
+from headgate.report.labels import stream_label, task_lines
+from headgate.report.text_table import text_table
+
+__all__ = ["describe_service_level", "to_text"]
+
+
+def to_text(dataflow: Dataflow) -> str:
+    """Write a dataflow as a list: each task after those that feed it, with what it reads.
+
+    >>> from headgate.documents import parse
+    >>> text = "name: tick\\ntasks: [{id: a, type: rate}, {id: b, type: write_console, inputs: [a]}]"
+    >>> print(to_text(parse(text, "yaml").dataflow))
+    tick (owner nobody): 2 tasks, 1 stream
+    throughput at least 0.8 ± 0.05
+    <BLANKLINE>
+      a  rate
+      b  write_console  <- a
+    <BLANKLINE>
+    """
+    graph = Graph(dataflow)
+    rows = []
+    for task_id in graph.order():
+        lines = task_lines(graph.tasks[task_id])
+        feeds = [f"{s.source} ({label})" if (label := stream_label(s)) else s.source for s in graph.feeds[task_id]]
+        rows.append((task_id, " | ".join(lines[1:]), f"<- {', '.join(feeds)}" if feeds else ""))
+    counted = f"{_count(len(dataflow.tasks), 'task')}, {_count(len(dataflow.streams), 'stream')}"
+    head = [f"{dataflow.name} (owner {dataflow.owner}): {counted}"]
+    if dataflow.description:
+        head += map(printable, dataflow.description.splitlines())
+    head += [describe_service_level(dataflow.service_level), ""]
+    return "\n".join(head) + "\n" + indent(text_table(rows), "  ")
+
+
+def describe_service_level(level: ServiceLevel) -> str:
+    """Say in one line what is asked of a dataflow."""
+    parts = [f"throughput at least {level.throughput_min:g} ± {level.throughput_tolerance:g}"]
+    if level.latency_max_s is not None:
+        lower = f" (resources may go below {level.latency_min_s:g} s)" if level.latency_min_s is not None else ""
+        parts.append(f"latency at most {level.latency_max_s:g} s{lower}")
+    if level.budget_per_h is not None:
+        parts.append(f"budget {level.budget_per_h} an hour")
+    if level.break_even_at_best_per_h is not None:
+        parts.append(f"breaks even at {level.break_even_at_worst_per_h} to {level.break_even_at_best_per_h} an hour")
+    if level.processors_max is not None:
+        parts.append(f"at most {_count(level.processors_max, 'processor')}")
+    return ", ".join(parts)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

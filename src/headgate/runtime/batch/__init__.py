@@ -1,0 +1,1 @@
+"""Batch jobs on Spark: experiments and the analysis of traces."""

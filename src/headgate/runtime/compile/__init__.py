@@ -1,0 +1,1 @@
+"""From a plan snapshot to what Spark runs."""

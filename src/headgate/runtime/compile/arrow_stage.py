@@ -1,0 +1,238 @@
+"""The tail of a fragment: tasks that are done where outputs are staged, in the same Python worker and the same pass.
+
+Rows that a task makes in a Python worker would go back to Spark's process, only to be handed to the next worker, and in
+the end to the one that stages outputs; each such way costs as much as most tasks do. So where all that is behind a task
+can be done on Arrow batches, rows do not go back: they run down from task to task until they are written.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from headgate.errors import InputError
+from headgate.model.names import Signature
+from headgate.model.task_type import Role, State, TaskConfig
+from headgate.runtime.compile.plan import Fragment, Kind, Plan, RunningTask
+from headgate.runtime.io.sinks import form_of
+from headgate.runtime.keyed.host import ERRORS, RESULTS, TEXTS
+from headgate.runtime.keyed.packing import opened
+from headgate.tasks.arrow_forms import FORMS, has_form, has_result_form, result_form
+from headgate.tasks.arrow_task import Work, done
+from headgate.tasks.frames import check_work, names_bad_rows, work_of
+from headgate.tasks.guard import Budget, Guard, letters_alone
+from headgate.tasks.stateful import KeyedConfig
+
+__all__ = ["Descent", "End", "SchemaOf", "Step", "Tail", "Tails", "Times", "step_of", "tails_of"]
+
+Times = np.ndarray[Any, np.dtype[np.int64]]
+SchemaOf = Callable[[RunningTask], StructType]
+
+PLAIN = ("string", "bigint", "int", "smallint", "tinyint", "boolean")
+"""Types that are written to JSON here as Spark writes them."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Rows leave, as an output, with these columns."""
+
+    output: int
+    form: str
+    names: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Step:
+    """A task, and who gets what it makes."""
+
+    guard: Guard
+    make: Callable[[], Work]
+    schema: pa.Schema
+    counted: int
+    """Under this number its rows in are told, and under the one below it its rows out."""
+
+    letters: int | None
+    after: list[Step | End]
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """Where the rows of an output go on; those of a keyed host come in packs, with its letters among them."""
+
+    first: list[Step | End]
+    packs: pa.Schema | None = None
+    letters: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tails:
+    """The tasks of a fragment that are done in its tail; with ``packs``, all behind its keyed host."""
+
+    tasks: frozenset[Signature] = frozenset()
+    packs: bool = False
+
+
+class Descent:
+    """Lets batches run down tails, in a worker; ``write(output, rows, times)`` takes what comes out."""
+
+    def __init__(self, write: Callable[[int, Any, Times], None]) -> None:
+        self._write = write
+        self._at_work: dict[int, tuple[Work, Budget]] = {}
+        self.counts: Counter[int] = Counter()
+
+    def enter(self, tail: Tail, rows: Any, times: Times, ingested: int) -> None:
+        """Rows of an output: structs, or packs of a host's."""
+        if tail.packs is None:
+            for node in tail.first:
+                self._down(node, pa.RecordBatch.from_struct_array(rows), times)
+            return
+        for pack in rows.field(0):
+            batch = opened(pack.as_buffer(), tail.packs)
+            times = batch.column("__ingest").fill_null(ingested).to_numpy(zero_copy_only=False)
+            errors = batch.column(ERRORS)
+            if errors.null_count < len(errors) and tail.letters is not None:
+                bad = [(at, orjson.dumps(told).decode()) for at, told in enumerate(errors.to_pylist()) if told]
+                own = batch.select([name for name in batch.schema.names if not name.startswith("__")])
+                self._write(tail.letters, letters_alone(own, bad), times[[at for at, _ in bad]])
+            for node in tail.first:
+                self._down(node, batch, times)
+
+    def _down(self, node: Step | End, batch: pa.RecordBatch, times: Times) -> None:
+        if isinstance(node, End):
+            if len(batch):
+                self._write(node.output, formed(batch.select(list(node.names)), node.form), times)
+            return
+        if id(node) not in self._at_work:
+            self._at_work[id(node)] = (node.make(), Budget(node.guard.budget_s))
+        work, budget = self._at_work[id(node)]
+        made, rows = done(work, batch, node.schema, node.guard, budget)
+        self.counts[node.counted] += len(batch)
+        self.counts[node.counted - 1] += len(rows)
+        if made.bad and node.letters is not None:
+            places = np.array(sorted(at for at, _ in made.bad))
+            self._write(node.letters, letters_alone(batch, made.bad), times[places])
+        here = times if made.origin is None else times[made.origin]
+        if len(rows):
+            for after in node.after:
+                self._down(after, rows, here)
+
+
+def formed(batch: pa.RecordBatch, form: str) -> Any:
+    """Rows as the stager writes them: as structs, or as texts."""
+    if form != "json":
+        return batch.to_struct_array()
+    names = batch.schema.names
+    columns = [column.to_pylist() for column in batch.columns]
+    if len(names) == 1:
+        (name,) = names
+        return pa.array([orjson.dumps({} if v is None else {name: v}).decode() for v in columns[0]], pa.string())
+    rows = (zip(names, row, strict=True) for row in zip(*columns, strict=True))
+    return pa.array([orjson.dumps({n: v for n, v in row if v is not None}).decode() for row in rows], pa.string())
+
+
+def _form(options: TaskConfig) -> Work:
+    return FORMS[type(options)](options)
+
+
+def step_of(task: RunningTask, guard: Guard, schema: StructType, counted: int, letters: int | None, slot: int) -> Step:
+    """A task as a step; ``slot`` is its place among the tasks of a keyed host, if it is one of them."""
+    options, columns = task.options, to_arrow_schema(schema, timezone="UTC")
+    make: Callable[[], Work]
+    if isinstance(options, KeyedConfig):
+        make = partial(result_form, options, slot, (RESULTS, TEXTS, ERRORS))
+    elif names_bad_rows(options):
+        check_work(options)
+        make = partial(work_of, options, columns, guard)
+    else:
+        make = partial(_form, options)
+    return Step(guard, make, columns, counted, letters, [])
+
+
+def tails_of(
+    plan: Plan, fragment: Fragment, runs: Callable[[str], bool], guarded: frozenset[str], schema_of: SchemaOf
+) -> Tails:
+    """What of a fragment can be done in its tail and costs less there."""
+    if fragment.kind is Kind.FEEDBACK:
+        return Tails()
+    readers = _readers(plan, fragment, runs)
+    order = [plan.tasks[s] for s in fragment.tasks if s in plan.tasks and runs(s)]
+    able: set[Signature] = set()
+
+    def all_able(task: RunningTask) -> bool:
+        """Whether all who read a task can do so in the tail."""
+        here = readers.get(task.signature, [])
+        return all(
+            where is None
+            and (reader is None or reader.signature in able or (_is_sink(reader) and _can_end(reader, schema_of(task))))
+            for reader, where in here
+        )
+
+    for task in reversed(order):
+        is_plain = len(task.ports.outputs) == 1 and task.partitions is None and task.signature not in guarded
+        is_read = bool(readers.get(task.signature)) and all_able(task)
+        if is_plain and not _is_sink(task) and is_read and _is_able(plan, task, schema_of):
+            able.add(task.signature)
+    roots = [plan.tasks[s] for s in fragment.roots if s in plan.tasks] if fragment.kind is Kind.KEYED else []
+    packs = bool(roots) and all(
+        isinstance(root.options, KeyedConfig) and has_result_form(root.options) and all_able(root) for root in roots
+    )
+    found: set[Signature] = set()
+    before = {root.signature for root in roots} if packs else set()
+    for task in order:
+        if task.signature in able and (
+            names_bad_rows(task.options) or any(feed.source in found | before for feed in task.feeds)
+        ):
+            found.add(task.signature)
+    return Tails(frozenset(found), packs)
+
+
+def _readers(
+    plan: Plan, fragment: Fragment, runs: Callable[[str], bool]
+) -> dict[Signature, list[tuple[RunningTask | None, str | None]]]:
+    """Who reads each task's rows in a fragment, and under which condition; ``None`` is a topic."""
+    found: dict[Signature, list[tuple[RunningTask | None, str | None]]] = {}
+    for signature in fragment.tasks:
+        task = plan.tasks.get(signature)
+        if task is not None and runs(signature):
+            for feed in task.feeds:
+                found.setdefault(feed.source, []).append((task, "fed back" if feed.feedback else feed.where))
+    for topic in fragment.writes:
+        if runs(topic.id):
+            for feed in topic.feeds:
+                found.setdefault(feed.source, []).append((None, feed.where))
+    return found
+
+
+def _is_sink(task: RunningTask) -> bool:
+    return task.role is Role.SINK
+
+
+def _can_end(sink: RunningTask, schema: StructType) -> bool:
+    form = form_of(sink.options)
+    plain = all(field.dataType.simpleString() in PLAIN for field in schema.fields)
+    return form in ("parquet", "arrow", "text") or (form == "json" and plain)
+
+
+def _is_able(plan: Plan, task: RunningTask, schema_of: SchemaOf) -> bool:
+    if names_bad_rows(task.options):
+        return len(task.ports.inputs) == 1
+    if task.state is not State.NONE or type(task.options) not in FORMS:
+        return False
+    columns: Mapping[str, str] = {
+        field.name.casefold(): field.dataType.simpleString()
+        for feed in task.feeds
+        for field in schema_of(plan.tasks[feed.source]).fields
+    }
+    try:
+        return has_form(task.options, columns)
+    except InputError:  # a file that is gone: it is told of where that is expected
+        return False

@@ -1,0 +1,404 @@
+"""Fusing stateless tasks into one Spark plan.
+
+The row-wise tasks below a frame become columns of it: each task is a struct column that holds the task's row, or null
+where the task passed none. Tasks of one depth are one projection, so a micro-batch goes once through all tasks of all
+dataflows, shared prefixes are computed once without being stored, and all outputs come out of one Spark job. Where
+there is a single output, its tasks become ordinary filters and projections, as one would write them by hand.
+
+Tasks that make several rows of one, take several streams, or are user-defined start a new frame.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from headgate.errors import InputError
+from headgate.model.names import Signature
+from headgate.model.on_error import OnError
+from headgate.model.task_type import Role
+from headgate.runtime.compile.arrow_stage import End, SchemaOf, Step, Tail, Tails, step_of
+from headgate.runtime.compile.fused_frame import FusedFrame, Output, Place
+from headgate.runtime.compile.plan import Feed, Fragment, Plan, RunningTask
+from headgate.runtime.epochs.staging import SEEN, pack
+from headgate.runtime.exchange.files import INGEST
+from headgate.runtime.isolation.sql_guard import Guards
+from headgate.runtime.keyed.host import ERRORS, RESULTS, TEXTS
+from headgate.runtime.keyed.packing import PACK
+from headgate.runtime.observing.counting import RowCounts, Side, values
+from headgate.tasks.frames import names_bad_rows, run_frames
+from headgate.tasks.guard import LETTER, Guard, TaskRaised
+from headgate.tasks.keyed import row_with_result
+from headgate.tasks.rowwise import ROW_WISE, RowWise, quoted
+from headgate.tasks.stateful import KeyedConfig
+
+__all__ = ["Fusion", "Output", "starts_frame", "union"]
+
+NO_TAILS = Tails()
+
+LETTERS = RowWise(
+    ("record", "error"),
+    columns=(("record", "to_json(whole, map('ignoreNullFields', 'false'))"), ("error", "cast(null as string)")),
+)
+"""What a guard makes of the rows for which a task raised."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Where the rows of a task are: in a struct column of a frame."""
+
+    frame: FusedFrame
+    column: str
+    names: tuple[str, ...]
+
+
+class Fusion:
+    """Builds the DataFrame of one epoch of a fragment."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        fragment: Fragment,
+        first_output: int,
+        guards: Guards,
+        *,
+        counting: bool = False,
+        tails: Tails = NO_TAILS,
+        schema_of: SchemaOf | None = None,
+    ) -> None:
+        """``tails`` are tasks whose work is left to the stager (:mod:`headgate.runtime.compile.arrow_stage`)."""
+        self.plan = plan
+        self.fragment = fragment
+        self.first_output = first_output
+        self.guards = guards
+        self.counting = counting
+        self.outputs: list[Output] = []
+        self.stored: list[DataFrame] = []
+        """Frames kept for the batch because several others start from them; to be unpersisted after it."""
+
+        self._frames: list[FusedFrame] = []
+        self._places: list[tuple[Signature, Side, FusedFrame, Place]] = []
+        self._rows: dict[tuple[str, str], list[_Rows]] = {}
+        self._read: set[Signature] = set()
+        """The tasks whose rows leave."""
+
+        self.tails: dict[int, Tail] = {}
+        """By output: where its rows go on when they are staged."""
+
+        self._in_tail = tails
+        self._schema_of = schema_of
+        self._steps: dict[Signature, Step] = {}
+        self._branching, self._before_frames = _branching(plan, fragment, tails.tasks)
+
+    def source(self, signature: str, frame: DataFrame) -> None:
+        """The rows of a source or native task."""
+        rows = self._new(frame, _visible(frame), (signature, "out") in self._branching)
+        self._rows[signature, "out"] = [rows]
+        self._count(Signature(signature), "out", rows.frame)
+
+    def proxy(self, task: RunningTask, frame: DataFrame) -> None:
+        """The rows of a task that another fragment runs."""
+        names = [name for name in frame.columns if not name.startswith("__")]
+        ports = [(task.signature, port.name) for port in task.ports.outputs]
+        rows = self._new(frame.select(*map(quoted, names)), names, any(port in self._branching for port in ports))
+        self._rows |= {port: [rows] for port in ports}
+
+    def hosted(self, tasks: Sequence[RunningTask], frame: DataFrame) -> None:
+        """The rows of a keyed host: for each hosted task the row with its result, or none if it lets none pass."""
+        names = _visible(frame)
+        # A stateful operator must not run twice in an epoch.
+        root = self._new(frame, names, any(starts_frame(self.plan.tasks[task]) for task in self.fragment.tasks))
+        for slot, task in enumerate(tasks):
+            does = _with_result(task, slot, names)
+            column = root.frame.add("r0", None, does)
+            self._count(task.signature, "in", root.frame)
+            self._count(task.signature, "out", root.frame, column)
+            self._rows[task.signature, "out"] = [_Rows(root.frame, column, does.names)]
+        record = ", ".join(map(quoted, names))
+        errors = (("record", f"to_json(struct({record}))"), ("error", f"to_json({ERRORS})"))
+        column = root.frame.add("r0", f"{ERRORS} is not null", RowWise(("record", "error"), columns=errors))
+        self._leave(root.frame, column, Output(self.fragment.id, "arrow"))
+
+    def hosted_in_tail(self, tasks: Sequence[RunningTask], packs: DataFrame, columns: StructType) -> None:
+        """The packs of a keyed host, to be opened where outputs are staged; ``columns`` are those of its rows."""
+        root = self._new(packs.select(PACK), [PACK])
+        number = self._leave(root.frame, "r0", Output(self.fragment.id, "tail"))
+        letters = self._reserve(Output(self.fragment.id, "arrow"))
+        steps: list[Step | End] = [self._step(task, slot) for slot, task in enumerate(tasks)]
+        self.tails[number] = Tail(steps, to_arrow_schema(columns, timezone="UTC"), letters)
+
+    def _step(self, task: RunningTask, slot: int = 0) -> Step:
+        """A task of the tail, to be joined to what reads it as that comes by."""
+        assert self._schema_of is not None
+        is_arrow = names_bad_rows(task.options)
+        letters = is_arrow and task.on_error is not OnError.FAIL
+        budget_s = self.guards.budget_s if task.time_budget_s is None else task.time_budget_s
+        guard = Guard(task.signature, letters, budget_s if is_arrow else None)
+        counted = -2 * (self.first_output * 1_000 + len(self._steps)) - 3
+        number = self._reserve(Output(task.signature, "arrow")) if letters else None
+        step = step_of(task, guard, self._schema_of(task), counted, number, slot)
+        self._steps[task.signature] = step
+        return step
+
+    def _run_in_tail(self, task: RunningTask) -> None:
+        step = self._step(task)
+        for feed in task.feeds:
+            if feed.source in self._steps:
+                self._steps[feed.source].after.append(step)
+                continue
+            for rows in self._rows.get((feed.source, feed.source_port), ()):
+                column = (
+                    rows.column if feed.where is None else rows.frame.add(rows.column, feed.where, RowWise(rows.names))
+                )
+                number = self._leave(rows.frame, column, Output(task.signature, "tail"))
+                self.tails[number] = Tail([step])
+
+    def feedback(self, task: RunningTask, frame: DataFrame) -> None:
+        """Rows that come back to a task: it treats them as it treats others."""
+        names = _visible(frame)
+        carried = [INGEST] if INGEST in frame.columns else []
+        root = self._new(frame.select(*map(quoted, [*names, *carried])), names)
+        self._run(task, {self.fragment.feeds[0].target_port: [(root, None)]})
+
+    def run(self, task: RunningTask) -> None:
+        """A stateless task over those of its feeds that this fragment has."""
+        if task.signature in self._in_tail.tasks:
+            try:
+                self._run_in_tail(task)
+            except InputError as error:
+                raise TaskRaised(task.signature, error.message) from None
+            return
+        entering = self._entering(task)
+        if entering:
+            self._run(task, entering)
+
+    def inputs(self, task: RunningTask) -> dict[str, DataFrame]:
+        """The rows that enter a task, by port."""
+        found = self._entering(task)
+        if not found:
+            raise LookupError(f"no rows of fragment {self.fragment.id} reach task {task.name}")
+        return {port: self._gathered(streams, None).frame.rows("r0") for port, streams in found.items()}
+
+    def _entering(self, task: RunningTask) -> dict[str, list[tuple[_Rows, str | None]]]:
+        entering: dict[str, list[tuple[_Rows, str | None]]] = {}
+        for feed in task.feeds:
+            if not feed.feedback:
+                for rows in self._rows.get((feed.source, feed.source_port), ()):
+                    entering.setdefault(feed.target_port, []).append((rows, feed.where))
+        return entering
+
+    def put(self, feeds: Sequence[Feed], output: Output, names: Sequence[str] | None = None) -> None:
+        """Let the rows of some streams leave as one output; ``names`` gives the order of columns where it matters."""
+        for feed in feeds:
+            self._read.add(feed.source)
+            if feed.source in self._steps:
+                step = self._steps[feed.source]
+                step.after.append(End(self._reserve(output), output.form, tuple(names or step.schema.names)))
+                continue
+            for rows in self._rows.get((feed.source, feed.source_port), ()):
+                column = rows.column
+                reordered = names is not None and tuple(names) != rows.names
+                if feed.where is not None or reordered:
+                    ordered = tuple((name, quoted(name)) for name in names or ()) if reordered else None
+                    column = rows.frame.add(column, feed.where, RowWise(tuple(names or rows.names), columns=ordered))
+                self._leave(rows.frame, column, output)
+
+    def _leave(self, frame: FusedFrame, column: str, output: Output) -> int:
+        number = self._reserve(output)
+        frame.outputs.append((number, output, column))
+        return number
+
+    def _reserve(self, output: Output) -> int:
+        """The number of a further output."""
+        self.outputs.append(output)
+        return self.first_output + len(self.outputs) - 1
+
+    def result(self, packed: bool) -> DataFrame | None:
+        """One frame with a column for each output, ``o0``, ``o1`` and so on; null where an output has no row.
+
+        If ``packed``, they are fields of one column, as :func:`~headgate.runtime.epochs.staging.stage` wants it.
+        """
+        frames = [frame for frame in self._frames if frame.outputs]
+        if len(frames) < 2:
+            return frames[0].result(packed, SEEN if packed else None) if frames else None
+        joined = union(frame.result(packed=False) for frame in frames)
+        return pack(joined) if packed else joined
+
+    def _run(self, task: RunningTask, entering: Mapping[str, list[tuple[_Rows, str | None]]]) -> None:
+        try:
+            self._built(task, entering)
+        except InputError as error:  # a table that is gone, a model that is none: that task's fault, and no other's
+            raise TaskRaised(task.signature, error.message) from None
+
+    def _built(self, task: RunningTask, entering: Mapping[str, list[tuple[_Rows, str | None]]]) -> None:
+        row_wise = ROW_WISE.get(type(task.options))
+        is_guarded = task.on_error is not OnError.FAIL and task.signature in self.guards.up
+        only = next(iter(entering.values()))
+        alone = row_wise is not None and len(only) == 1 and task.partitions is None
+        if is_guarded:  # what raises may also be a predicate on a stream into it, whose rows are not the task's
+            entering = {port: [self._let_in(task, *feed) for feed in feeds] for port, feeds in entering.items()}
+            only = next(iter(entering.values()))
+        if row_wise is not None:
+            rows, where = only[0] if alone else (self._gathered(only, task.partitions), None)
+            does = row_wise(task.options, rows.names)
+            if is_guarded:
+                self._count(task.signature, "in", rows.frame, rows.column)
+                found = self._guarded(task, rows, where, does)
+            else:
+                found = _Rows(rows.frame, rows.frame.add(rows.column, where, does), does.names)
+                self._count(task.signature, "in", found.frame, found.column, 0 if where is None else 1)
+        else:
+            frames = {}
+            for name, streams in entering.items():
+                gathered = self._gathered(streams, task.partitions)
+                self._count(task.signature, "in", gathered.frame)
+                frames[name] = gathered.frame.rows("r0")
+            budget_s = self.guards.budget_s if task.time_budget_s is None else task.time_budget_s
+            letters = names_bad_rows(task.options) and task.on_error is not OnError.FAIL
+            made = run_frames(task.options, frames, Guard(task.signature, letters, budget_s))
+            found = self._without_letters(task, made) if letters else self._new(made, _visible(made))
+        self._count(task.signature, "out", found.frame, found.column)
+        for port in task.ports.outputs:
+            here = found
+            if (task.signature, port.name) in self._branching:
+                here = self._new(found.frame.rows(found.column), found.names, store=True)
+                here.frame.origin = _counted_at(found)
+            self._rows.setdefault((task.signature, port.name), []).append(here)
+
+    def _let_in(self, task: RunningTask, rows: _Rows, where: str | None) -> tuple[_Rows, str | None]:
+        """The rows of a stream into a guarded task, its predicate guarded by itself."""
+        return (rows, None) if where is None else (self._guarded(task, rows, where, RowWise(rows.names)), None)
+
+    def _guarded(self, task: RunningTask, rows: _Rows, where: str | None, does: RowWise) -> _Rows:
+        """What a task makes of the rows for which it does not raise; the others leave as letters."""
+        frame, column = rows.frame, rows.frame.add(rows.column, where, does, guard=True)
+        if task.signature in self._before_frames:
+            # Letters and the frame that begins behind it would both compute it.
+            frame, column = self._new(frame.rows(column), ("ok", "whole"), store=True).frame, "r0"
+        self._leave(frame, frame.add(column, "ok is null", LETTERS), Output(task.signature, "arrow"))
+        return _Rows(frame, frame.add(column, "ok.v is not null", RowWise(does.names, row="ok.v")), does.names)
+
+    def _without_letters(self, task: RunningTask, made: DataFrame) -> _Rows:
+        """The rows that a Python function made, without its letters, which leave."""
+        names = tuple(_visible(made))
+        frame = self._new(made, names, store=task.signature in self._before_frames).frame
+        letters = frame.add("r0", f"{LETTER} is not null", RowWise(("record", "error"), row=LETTER))
+        self._leave(frame, letters, Output(task.signature, "arrow"))
+        kept = RowWise(names, f"{LETTER} is null", tuple((name, quoted(name)) for name in names))
+        return _Rows(frame, frame.add("r0", None, kept), names)
+
+    def _gathered(self, entering: Sequence[tuple[_Rows, str | None]], partitions: int | None) -> _Rows:
+        """Several streams as one frame."""
+        parts = []
+        carried = [INGEST] if all(rows.frame.carried for rows, _ in entering) else []
+        for rows, where in entering:
+            part = rows.frame.rows(rows.column)
+            part = part if where is None else part.where(where)
+            parts.append(part.select(*map(quoted, [*rows.names, *carried])))
+        frame = reduce(lambda one, two: one.unionByName(two), parts)
+        if partitions is not None:
+            frame = frame.repartition(partitions)
+        made = self._new(frame, entering[0][0].names)
+        if len(entering) == 1 and entering[0][1] is None:
+            made.frame.origin = _counted_at(entering[0][0])
+        return made
+
+    def _count(
+        self, task: Signature, side: Side, frame: FusedFrame, column: str = "r0", passed: int | None = None
+    ) -> None:
+        """Count the rows of a column, or those that pass some of its tests, as rows into a task or out of it."""
+        if self.counting:
+            place = frame.place(column, frame.tests(column) if passed is None else passed)
+            while place == ("r0", 0) and frame.origin is not None:
+                frame, place = frame.origin
+            frame.counts.setdefault(place, [])
+            self._places.append((task, side, frame, place))
+
+    def counted(self, staged: Mapping[int, int]) -> RowCounts:
+        """The rows into tasks and out of them, once the job has run and has staged so many rows of each output."""
+        known = values((count for frame in self._frames for some in frame.counts.values() for count in some), staged)
+        found: RowCounts = Counter()
+        runs = self._leading_out()
+        for task, side, frame, place in self._places:
+            rows = next((known[count] for count in frame.counts[place] if count in known), 0)
+            # What leads nowhere is not run, though its rows may have been counted where they come from.
+            found[task, side] += rows if task in runs else 0
+        for task, step in self._steps.items():
+            if self.counting and task in runs:
+                found[task, "in"] += staged.get(step.counted, 0)
+                found[task, "out"] += staged.get(step.counted - 1, 0)
+        return found
+
+    def _leading_out(self) -> set[Signature]:
+        """The tasks whose rows leave, or reach one whose rows do; and what the fragment begins with."""
+        found: set[Signature] = set()
+        waiting = [*self._read, *self.fragment.roots]
+        while waiting:
+            task = waiting.pop()
+            if task not in found and task in self.plan.tasks:
+                found.add(task)
+                waiting += [feed.source for feed in self.plan.tasks[task].feeds]
+        return found
+
+    def _new(self, base: DataFrame, names: Sequence[str], store: bool = False) -> _Rows:
+        if store:
+            base = base.persist(StorageLevel.MEMORY_AND_DISK)
+            self.stored.append(base)
+        frame = FusedFrame(base)
+        self._frames.append(frame)
+        return _Rows(frame, "r0", tuple(names))
+
+
+def union(parts: Iterable[DataFrame]) -> DataFrame:
+    """Frames with other outputs each as one."""
+    return reduce(lambda one, two: one.unionByName(two, allowMissingColumns=True), parts)
+
+
+def _counted_at(rows: _Rows) -> tuple[FusedFrame, Place] | None:
+    """Where rows that become a frame of their own are counted, if they are."""
+    frame, place = rows.frame, rows.frame.place(rows.column, rows.frame.tests(rows.column))
+    if place == ("r0", 0) and frame.origin is not None:
+        return frame.origin
+    return (frame, place) if place in frame.counts else None
+
+
+def _visible(frame: DataFrame) -> list[str]:
+    """The columns that tasks see."""
+    return [name for name in frame.columns if not name.startswith("__")]
+
+
+def starts_frame(task: RunningTask) -> bool:
+    """Whether a task cannot be a column of what feeds it."""
+    row_wise = type(task.options) in ROW_WISE or task.role is Role.SINK
+    return not row_wise or (task.role is not Role.SINK and len(task.feeds) > 1) or task.partitions is not None
+
+
+def _branching(plan: Plan, fragment: Fragment, in_tail: frozenset[Signature]) -> tuple[set[tuple[str, str]], set[str]]:
+    """The streams that pay to be stored: several read them, and not all as columns of one frame.
+
+    And the tasks behind which a frame begins, whether or not others read them.
+    """
+    readers: dict[tuple[str, str], list[bool]] = {}
+    for signature in fragment.tasks:
+        task = plan.tasks[signature]
+        for feed in task.feeds:
+            starts = starts_frame(task) and signature not in in_tail
+            readers.setdefault((feed.source, feed.source_port), []).append(starts)
+    for topic in fragment.writes:
+        for feed in topic.feeds:
+            readers.setdefault((feed.source, feed.source_port), []).append(False)
+    branching = {stream for stream, starting in readers.items() if len(starting) > 1 and any(starting)}
+    return branching, {source for (source, _), starting in readers.items() if any(starting)}
+
+
+def _with_result(task: RunningTask, slot: int, names: Sequence[str]) -> RowWise:
+    assert isinstance(task.options, KeyedConfig)
+    raised = f"{ERRORS}[{slot}] is not null"
+    return row_with_result(task.options, names, f"{RESULTS}[{slot}]", f"{TEXTS}[{slot}]", raised)

@@ -1,0 +1,1 @@
+"""The engine: what runs, how it changes, and how it is doing."""

@@ -1,0 +1,280 @@
+"""The fragments that run: started when a plan needs them, restarted, and stopped once nothing is on its way to them."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+
+from headgate.errors import HeadgateError
+from headgate.model.names import Signature
+from headgate.runtime.compile.plan import FED, Fragment, Kind, Plan
+from headgate.runtime.engine.draining import is_drained
+from headgate.runtime.engine.plans import Plans
+from headgate.runtime.engine.snapshot import Snapshot
+from headgate.runtime.engine.state import read_json
+from headgate.runtime.epochs.context import Surroundings
+from headgate.runtime.epochs.failures import workers_were_late
+from headgate.runtime.epochs.fragment import RunningFragment
+from headgate.runtime.epochs.limits import set_limit
+from headgate.runtime.isolation.quarantine import Quarantine
+
+__all__ = ["Fleet"]
+
+Prepared = list[tuple[RunningFragment, DataFrame]]
+
+
+class Fleet:
+    """The running fragments of an engine, by id."""
+
+    def __init__(self, around: Surroundings, plans: Plans, compiled: Callable[[Snapshot], Plan]) -> None:
+        self.running: dict[str, RunningFragment] = {}
+        self._around = around
+        self._plans = plans
+        self._compiled = compiled
+        self._failed = Quarantine()
+        """Fragments whose query failed, and when each is started again."""
+
+        self._left: dict[str, Plan] = {}
+        """The last plan of fragments that run on without being in the current one."""
+
+    # a change of plan
+
+    def prepare(self, plan: Plan, snapshot: Snapshot) -> Prepared:
+        """The fragments of a plan that do not run yet, ready to be started; raises before anything has changed."""
+        new = [fragment for fragment in plan.fragments.values() if fragment.id not in self.running]
+        prepared: Prepared = []
+        made: list[RunningFragment] = []
+        try:
+            for fragment in new:
+                made.append(RunningFragment(fragment, plan.number, self._around))
+                prepared.append((made[-1], made[-1].prepare(plan)))
+                self.apply_limit(made[-1], snapshot)
+        except BaseException:
+            for begun in made:
+                _remove(begun.folder)
+            raise
+        return prepared
+
+    def discard(self, prepared: Prepared) -> None:
+        """Forget fragments that were made ready for a plan which does not come."""
+        for fragment, _ in prepared:
+            _remove(fragment.folder)
+
+    def holding(self, tasks: Iterable[Signature]) -> list[RunningFragment]:
+        """The running fragments that run any of some tasks."""
+        wanted = set(tasks)
+        return [f for f in self.running.values() if not wanted.isdisjoint((*f.fragment.roots, *f.fragment.tasks))]
+
+    def go_on_with(self, plan: Plan) -> None:
+        """Let the fragments that run already know what the new plan makes of them."""
+        self._left = {gone: last for gone, last in self._left.items() if gone not in plan.fragments}
+        for name, fragment in self.running.items():
+            fragment.fragment = plan.fragments.get(name, fragment.fragment)
+
+    def start(self, prepared: Prepared) -> None:
+        """Start fragments, readers first, so that nothing waits in a topic for its reader to come up."""
+        for fragment, stream in sorted(prepared, key=lambda pair: pair[0].fragment.kind is Kind.SOURCE):
+            fragment.start(stream)
+            self.running[fragment.fragment.id] = fragment
+
+    def retire(self) -> None:
+        """Stop fragments that the plan does not need, once nothing is on its way to them."""
+        needed = {*self._plans.current.fragments, *self._paused_sources(), *self._plans.snapshot.resting}
+        for name in [known for known in self.running if known not in needed]:
+            fragment = self.running[name]
+            source = fragment.fragment.kind is Kind.SOURCE
+            last = self._last_plan_with(name)
+            drained = source or is_drained(fragment, last, self.running, self._around.exchange)
+            if drained or (fragment.failure is not None and fragment not in self.without_workers()):
+                fragment.stop()
+                fragment.finish()
+                del self.running[name]
+                _remove(fragment.folder)
+                for topic in fragment.fragment.reads:
+                    self._around.exchange.forget(topic)
+
+    def _paused_sources(self) -> dict[str, tuple[Fragment, Plan]]:
+        """The sources that only paused dataflows read, with the plan that there would be without pauses."""
+        if not self._plans.snapshot.paused:
+            return {}
+        every = self._compiled(replace(self._plans.snapshot, paused=frozenset()))
+        there = self._plans.current.fragments
+        kept = [f for f in every.fragments.values() if f.kind is Kind.SOURCE and f.id not in there]
+        return {fragment.id: (fragment, every) for fragment in kept}
+
+    def _last_plan_with(self, name: str) -> Plan:
+        if name not in self._left:
+            self._left[name] = self._plans.last_with(name, self.running[name].begun)
+        return self._left[name]
+
+    def left(self) -> list[Plan]:
+        """The last plans of the fragments that have left the current one and are being drained."""
+        there = {*self._plans.current.fragments, *self._plans.snapshot.resting}
+        return [self._last_plan_with(name) for name in self.running if name not in there]
+
+    # starting again
+
+    def go_on(self) -> None:
+        """Start what ran when the engine was last stopped, retired fragments that were not drained included.
+
+        What cannot be started, because its source is gone for example, keeps the others from nothing.
+        """
+        current, snapshot = self._plans.current, self._plans.snapshot
+        found = {name: (fragment, current) for name, fragment in current.fragments.items()}
+        found |= self._paused_sources()
+        for folder in (self._around.state.path / "fragments").iterdir():
+            begun = read_json(folder / "fragment.json")
+            if folder.name in found:
+                continue
+            if begun is None or begun["snapshot"] > snapshot.number:
+                _remove(folder)  # the engine was killed as it removed it, or before it had made it
+                continue
+            plan = self._plans(begun["snapshot"])
+            fragment = plan.fragments[folder.name]
+            if fragment.kind is Kind.SOURCE and folder.name not in snapshot.resting:  # withdrawn just before the end
+                RunningFragment(fragment, plan.number, self._around).finish()
+                _remove(folder)
+            else:
+                found[folder.name] = (fragment, plan)
+        for fragment, plan in found.values():
+            running = RunningFragment(fragment, plan.number, self._around)
+            self.running[fragment.id] = running
+            self.start_again(running, plan)
+
+    def start_again(self, fragment: RunningFragment, plan: Plan) -> None:
+        """Start a fragment that has run before, or remember why it cannot be started."""
+        try:
+            self.apply_limit(fragment, self._plans.snapshot)
+            fragment.start(fragment.prepare(plan))
+            fragment.refusal = None
+        except HeadgateError as error:
+            fragment.refusal = error.message
+        except PySparkException as error:
+            fragment.refusal = " ".join(str(error).split())[:300]
+
+    def restart(self, fragment: RunningFragment) -> None:
+        """Stop a fragment after its epoch, unless it has been, and start it again from its checkpoint."""
+        fragment.stop()
+        name, current = fragment.fragment.id, self._plans.current
+        plan = current if name in current.fragments else self._plans(fragment.begun)
+        again = RunningFragment(plan.fragments[name], current.number, self._around)
+        self.running[name] = again
+        self.start_again(again, plan)
+
+    def start_refused(self) -> None:
+        """Try to start again what could not be."""
+        for fragment in [found for found in self.running.values() if found.refusal is not None]:
+            if fragment.fragment.id in self._plans.current.fragments:
+                self.start_again(fragment, self._plans.current)
+
+    def start_failed(self) -> None:
+        """Start fragments whose query failed again, each after a rest that grows."""
+        late = self.without_workers()
+        for name, fragment in list(self.running.items()):
+            if fragment.failure is None:
+                self._failed.passed([name])
+            elif fragment.refusal is None and fragment not in late and name in self._plans.current.fragments:
+                if name not in self._failed.reasons:
+                    self._failed.put(name, fragment.failure)
+                elif name in self._failed.due():
+                    self._failed.try_now([name])
+                    self._failed.passed([name])
+                    self.restart(fragment)
+
+    def without_workers(self) -> list[RunningFragment]:
+        """The fragments that failed because their Python workers did not come up in time."""
+        found = [(fragment, fragment.failure or "") for fragment in list(self.running.values())]
+        return [fragment for fragment, reason in found if workers_were_late(reason)]
+
+    def apply_limit(self, fragment: RunningFragment, snapshot: Snapshot) -> None:
+        """Let a fragment heed the smallest of its roots' limits."""
+        roots = fragment.fragment.roots if fragment.fragment.kind not in FED else ()
+        set_limit(fragment.folder, min((snapshot.limits[r] for r in roots if r in snapshot.limits), default=None))
+
+    # waiting
+
+    def wait_until_idle(self, lock: AbstractContextManager[object], despite_failures: bool) -> None:
+        """Wait until all that sources have to give has been put out; fragments are started again under the lock."""
+        while True:
+            before = self._epochs()
+            waited = [self._wait_for_all(some, lock, despite_failures) for some in self._sources_first()]
+            # One that was started again has yet to do what it failed to do.
+            going = [fragment for some in self._sources_first() for fragment in some if fragment.failure is None]
+            if all(waited) and before == self._epochs() and not any(fragment.has_more() for fragment in going):
+                return
+            time.sleep(0.01)
+
+    def _sources_first(self) -> list[list[RunningFragment]]:
+        found = list(self.running.values())  # a copy: others may start and stop fragments meanwhile
+        sources = [fragment for fragment in found if fragment.fragment.kind is Kind.SOURCE]
+        return [some for some in (sources, [each for each in found if each not in sources]) if some]
+
+    def _wait_for_all(
+        self, fragments: Sequence[RunningFragment], lock: AbstractContextManager[object], despite_failures: bool
+    ) -> bool:
+        """Wait until fragments have read all there is; returns whether none had to be started again instead.
+
+        All at once: each takes up to a trigger to find that there is nothing more.
+        """
+        found: list[bool | Exception] = []
+
+        def wait(fragment: RunningFragment) -> None:
+            try:
+                found.append(self._wait_for(fragment, lock, despite_failures))
+            except Exception as error:
+                found.append(error)
+
+        if len(fragments) == 1:
+            wait(fragments[0])
+        else:
+            # Threads that nobody waits for if this one is interrupted.
+            threads = [threading.Thread(target=wait, args=(each,), daemon=True) for each in fragments]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        for error in found:
+            if isinstance(error, Exception):
+                raise error
+        return all(found)
+
+    def _epochs(self) -> dict[str, int]:
+        return {name: fragment.last.epoch for name, fragment in list(self.running.items())}
+
+    def _wait_for(
+        self, fragment: RunningFragment, lock: AbstractContextManager[object], despite_failures: bool
+    ) -> bool:
+        """Wait until a fragment has read all there is; returns whether it did not have to be started again instead."""
+        try:
+            if fragment.query is not None:
+                fragment.query.processAllAvailable()
+        except PySparkException as error:
+            reason = fragment.failure or str(error)
+            if fragment in self.without_workers():
+                with lock:
+                    self.restart(fragment)
+                return False
+            if not despite_failures:
+                raise HeadgateError("FRAGMENT_FAILED", f"fragment {fragment.fragment.id} failed: {reason}") from None
+        return True
+
+    def stop(self) -> None:
+        """Stop every fragment after the epoch under way."""
+        for fragment in self.running.values():
+            fragment.end()
+        for fragment in self.running.values():
+            fragment.stop()
+
+
+def _remove(folder: Path) -> None:
+    """Remove a fragment's folder. Without its description it is nobody's, however far the removal gets."""
+    (folder / "fragment.json").unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,65 @@
+"""How much there is to run on: machines of a provider, and Spark's executors on them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+from headgate.errors import InputError, nearest
+from headgate.machines.provider import Machine, Provider
+from headgate.runtime.spark_internals.executors import Executors
+
+__all__ = ["Scaling"]
+
+
+class Scaling:
+    """Changes how much there is to run on, while dataflows run."""
+
+    def __init__(self, executors: Executors, provider: Provider | None) -> None:
+        self.executors = executors
+        self.provider = provider
+        self._lock = threading.Lock()
+
+    def scale(self, count: int) -> None:
+        """Have so many executors, on the machines that there are or that the master finds."""
+        with self._lock:
+            self.executors.request(count)
+
+    def machines(self) -> dict[str, Machine]:
+        """The machines that there are, by host."""
+        return {} if self.provider is None else {machine.host: machine for machine in self.provider.list()}
+
+    def check(self, acquired: Sequence[str], released: Sequence[str]) -> None:
+        """Raise :class:`InputError` unless machines of these classes can be had and these ones be released."""
+        if not acquired and not released:
+            return
+        provider = self._provider()
+        _check_names(acquired, [vm_class.name for vm_class in provider.classes()], "VM class", "UNKNOWN_VM_CLASS")
+        _check_names(released, [machine.name for machine in provider.list()], "machine", "UNKNOWN_MACHINE")
+
+    def acquire(self, vm_class: str) -> Machine:
+        """Ask for a machine; executors come onto it when it is ready."""
+        with self._lock:
+            machine = self._provider().acquire(vm_class)
+            self.executors.one_more()
+            return machine
+
+    def release(self, machine: str) -> None:
+        """Give a machine back, after what it is doing."""
+        with self._lock:
+            self._provider().release(machine)
+            self.executors.one_less()
+
+    def _provider(self) -> Provider:
+        if self.provider is None:
+            told = "this engine has no provider of machines; run on a cluster of 'headgate cluster up' with --cluster"
+            raise InputError("NO_PROVIDER", told)
+        return self.provider
+
+
+def _check_names(names: Sequence[str], known: Sequence[str], what: str, condition: str) -> None:
+    for name in names:
+        if name not in known:
+            near = nearest(name, known)
+            hint = f"did you mean '{near}'?" if near else f"there is {', '.join(known) or 'none'}"
+            raise InputError(condition, f"no {what} '{name[:60]}' is known; {hint}")

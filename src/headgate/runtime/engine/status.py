@@ -1,0 +1,143 @@
+"""How dataflows and fragments are doing, as values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from headgate.model.dataflow import Dataflow
+from headgate.model.names import Signature
+from headgate.model.on_error import OnError
+from headgate.runtime.compile.plan import Plan, RunningTask
+from headgate.runtime.engine.snapshot import Snapshot
+from headgate.runtime.epochs.fragment import RunningFragment
+from headgate.runtime.io.outbox import SinkOutbox
+from headgate.runtime.isolation.dead_letters import DeadLetters
+
+__all__ = ["DataflowStatus", "FragmentStatus", "dataflow_status", "fragment_status"]
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentStatus:
+    """How a fragment is doing."""
+
+    id: str
+    kind: str
+    tasks: int
+    epoch: int
+    snapshot: int
+    rows_in: int
+    rows_out: int
+    batch_s: float
+    behind: int
+    failure: str | None
+    rate_per_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class DataflowStatus:
+    """How a dataflow is doing: running, paused, throttled or degraded, with the reason."""
+
+    name: str
+    owner: str
+    state: str
+    reason: str
+    tasks: int
+    shared: int
+    rows_out: int
+    rows_skipped: int = 0
+    rows_dead: int = 0
+    """Rows that became dead letters."""
+
+
+def dataflow_status(
+    dataflow: Dataflow,
+    mine: Sequence[RunningTask],
+    snapshot: Snapshot,
+    plan: Plan,
+    running: Sequence[RunningFragment],
+    outbox: SinkOutbox,
+    dead_letters: DeadLetters,
+) -> DataflowStatus:
+    """How a dataflow, to which some tasks of the plan belong, is doing.
+
+    It is degraded where a sink of its refuses rows, a task of its raises, or a fragment that runs it has failed.
+    """
+    signatures = {task.signature for task in mine}
+    reasons = [outbox.refusals[signature] for signature in signatures if signature in outbox.refusals]
+    mine_run = [f for f in running if signatures & {*f.fragment.tasks, *f.fragment.roots}]
+    reasons += [reason for fragment in mine_run if (reason := fragment.failure) is not None]
+    reasons += [reason for fragment in mine_run for reason in _raised(fragment, plan, signatures)]
+    degraded = bool(reasons)
+    held_back = [told for fragment in mine_run if (told := _held_back(fragment, signatures)) is not None]
+    reasons += held_back
+    reasons += [told for task in mine if (told := _left_out(task, dead_letters)) is not None]
+    state = (
+        "paused"
+        if dataflow.name in snapshot.paused
+        else "degraded"
+        if degraded
+        else "throttled"
+        if held_back
+        else "running"
+    )
+    rows = sum(outbox.delivered.get(signature, 0) for signature in signatures)
+    shared = sum(len(task.users) > 1 for task in mine)
+    owner = str(dataflow.owner)
+    left_out = [dead_letters.left_out(task.signature) for task in mine]
+    skipped, dead = sum(found.skipped for found in left_out), sum(found.dead_letters for found in left_out)
+    return DataflowStatus(dataflow.name, owner, state, "; ".join(reasons), len(mine), shared, rows, skipped, dead)
+
+
+def _held_back(fragment: RunningFragment, signatures: Collection[str]) -> str | None:
+    """Why a dataflow lags that brings more rows than fit into its triggers; nothing for what only reads behind it."""
+    limit, waiting = fragment.admission.limit, fragment.held_back()
+    if limit is None or waiting == 0 or set(signatures).isdisjoint(fragment.fragment.roots):
+        return None
+    told = f"more rows come than it can take in a trigger: at most {limit:,} are admitted, so that others keep theirs"
+    return f"{told}, and {waiting:,} wait"
+
+
+def _left_out(task: RunningTask, dead_letters: DeadLetters) -> str | None:
+    """What a task that goes on without the rows for which it raises has left out."""
+    found = dead_letters.left_out(task.signature)
+    counted = found.skipped + found.dead_letters
+    if task.on_error is OnError.FAIL or counted == 0:
+        return None
+    kept = "skipped" if task.on_error is OnError.SKIP else "put among the dead letters"
+    return f"task '{task.name}' has {kept} {counted:,} {'row' if counted == 1 else 'rows'}, the last for {found.latest}"
+
+
+def _raised(fragment: RunningFragment, plan: Plan, signatures: Collection[str]) -> Iterator[str]:
+    """What tasks of a dataflow raised, or the streams into its stateful tasks, and so are left out for a while."""
+    readers = {topic.id: plan.fragments.get(topic.reader) for topic in fragment.fragment.writes}
+    for item, reason in fragment.epochs.quarantine.reasons.items():
+        task, reader = plan.tasks.get(Signature(item)), readers.get(item)
+        if task is not None and item in signatures:
+            yield f"task '{task.name}' raised {reason}; it is left out and tried again later"
+        elif reader is not None and not set(signatures).isdisjoint(reader.roots):
+            yield f"a stream into a stateful task raised {reason}; it is left out and tried again later"
+
+
+def fragment_status(fragment: RunningFragment) -> FragmentStatus:
+    """How a fragment is doing."""
+    progress = fragment.query.lastProgress if fragment.query is not None else None
+    last = fragment.last
+    return FragmentStatus(
+        fragment.fragment.id,
+        fragment.fragment.kind.value,
+        len(fragment.fragment.tasks),
+        last.epoch,
+        last.snapshot,
+        int(progress["numInputRows"]) if progress else 0,
+        last.rows_out,
+        last.seconds,
+        fragment.behind(),
+        fragment.failure,
+        _rate(progress["inputRowsPerSecond"]) if progress else 0.0,
+    )
+
+
+def _rate(told: float | None) -> float:
+    return told if told is not None and math.isfinite(told) else 0.0

@@ -1,0 +1,1 @@
+"""Running fragments: one micro-batch at a time, each committed once."""

@@ -1,0 +1,193 @@
+"""Staging: the outputs of an epoch, written by the workers in one Spark job, before anybody may see them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from headgate.runtime.compile.arrow_stage import Descent, Tail, Times
+from headgate.runtime.exchange.files import INGEST
+from headgate.runtime.spark_internals.worker import settle
+from headgate.tasks.metering import metered
+
+__all__ = ["OUTPUTS", "SEEN", "Staged", "pack", "stage"]
+
+OUTPUTS = "outputs"
+
+SEEN = -1
+"""The number under which the stager tells how many rows it has seen in all, of whatever output or none.
+
+Rows of tasks in tails are told under numbers below it."""
+
+STAGED = (
+    StructType()
+    .add("output", "integer")
+    .add("partition", "integer")
+    .add("path", "string")
+    .add("rows", "long")
+    .add("ingested", "binary")
+)
+
+LINES = ("json", "csv", "text")
+"""Forms of which a row is a line."""
+
+ENDINGS = {"parquet": ".parquet", "json": ".json", "csv": ".csv", "text": ".txt", "arrow": ".arrow", "topic": ".arrow"}
+
+POINTS = 64
+"""Into how many quantiles the times are condensed at which the events of a file's rows were taken in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A file that holds some rows of an output."""
+
+    output: int
+    path: str
+    rows: int
+    ingested: bytes
+    """When the events of its rows were taken in, in microseconds since 1970: quantiles, 64-bit each."""
+
+
+def stage(
+    frame: DataFrame, forms: Sequence[str], folder: Path, ingested: int, tails: Mapping[int, Tail] | None = None
+) -> tuple[list[Staged], Counter[int]]:
+    """Run the epoch's job: write each output's rows into files of ``folder`` and return them, in order.
+
+    And what was counted: under :data:`SEEN` all rows, those that no output wants among them, and those of ``tails``,
+    into which the rows of some outputs go instead.
+
+    The frame's only column, :data:`OUTPUTS`, has a field for each output: ``o0``, ``o1`` and so on; and, where it is
+    known row by row, one for when the events were taken in. ``ingested`` is the time for the others.
+    """
+    target, wanted, further = str(folder), list(forms), dict(tails or {})
+
+    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return _write(batches, wanted, target, ingested, further)
+
+    # Only the column's name is asked for. With many outputs, PySpark takes as long to fetch their types as all else.
+    frame.__dict__["schema"] = StructType().add(OUTPUTS, StructType())
+    found = frame.mapInArrow(metered(write), STAGED).collect()
+    counts: Counter[int] = Counter()
+    for row in found:
+        if not row["path"]:
+            counts[row["output"]] += row["rows"]
+    ordered = sorted((row for row in found if row["path"]), key=lambda row: (row["output"], row["partition"]))
+    return [Staged(row["output"], row["path"], row["rows"], bytes(row["ingested"])) for row in ordered], counts
+
+
+def pack(frame: DataFrame) -> DataFrame:
+    """A frame with a column for each output as one that can be staged."""
+    return frame.select(F.struct(F.col("*")).alias(OUTPUTS))
+
+
+def _write(
+    batches: Iterator[pa.RecordBatch], forms: Sequence[str], folder: str, ingested: int, tails: Mapping[int, Tail]
+) -> Iterator[pa.RecordBatch]:
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    partition = context.partitionId() if context else 0
+    attempt = context.taskAttemptId() if context else 0
+    writers: dict[int, _Writer] = {}
+
+    def write(number: int, rows: Any, times: Times) -> None:
+        if number not in writers:
+            path = f"{folder}/{number}-{partition}-{attempt}{ENDINGS[forms[number]]}"
+            writers[number] = _Writer(path, forms[number])
+        writers[number].write(rows, times)
+
+    descent = Descent(write)
+    seen = 0
+    for batch in batches:
+        seen += len(batch)
+        outputs = batch.column(0)
+        fields = dict(zip((field.name for field in outputs.type), outputs.flatten(), strict=True))
+        times = _times(fields.pop(INGEST, None), len(batch), ingested)
+        for name, rows in fields.items():
+            number, here = int(name[1:]), times
+            if rows.null_count:
+                here = times[rows.is_valid().to_numpy(zero_copy_only=False)]
+                rows = rows.drop_null()
+            if len(rows) and number in tails:
+                descent.counts[number] += len(rows)
+                descent.enter(tails[number], rows, here, ingested)
+            elif len(rows):
+                write(number, rows, here)
+    made = [(n, partition, writer.path, writer.close(), writer.ingested()) for n, writer in writers.items()]
+    settle()
+    if seen:
+        made += [(number, partition, "", count, b"") for number, count in {SEEN: seen, **descent.counts}.items()]
+        columns = [pa.array(column) for column in zip(*made, strict=True)]
+        types = [pa.int32(), pa.int32(), pa.string(), pa.int64(), pa.binary()]
+        arrays = [column.cast(kind) for column, kind in zip(columns, types, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, STAGED.names)
+
+
+def _times(known: pa.Array | None, rows: int, otherwise: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """When the events of a batch's rows were taken in."""
+    if known is None:
+        return np.full(rows, otherwise, np.int64)
+    return np.asarray(known.fill_null(otherwise))
+
+
+def _lines(rows: Any) -> memoryview:
+    """Texts, or structs of one each, as lines: the very bytes that Arrow has put together."""
+    texts = rows.field(0) if pa.types.is_struct(rows.type) else rows
+    lines = pc.binary_join_element_wise(pc.fill_null(texts.cast(pa.string()), ""), "", "\n")
+    _, ends, data = lines.buffers()
+    first, last = np.frombuffer(ends, np.int32)[[lines.offset, lines.offset + len(lines)]]
+    return memoryview(data)[first:last]
+
+
+class _Writer:
+    """Writes the rows of one output and partition: structs as parquet or Arrow, texts as lines."""
+
+    def __init__(self, path: str, form: str) -> None:
+        self.path = path
+        self.form = form
+        self.rows = 0
+        self._file: Any = None
+        self._times: list[np.ndarray[Any, np.dtype[np.int64]]] = []
+
+    def write(self, rows: Any, times: np.ndarray[Any, np.dtype[np.int64]]) -> None:
+        self.rows += len(rows)
+        self._times.append(times)
+        if self.form in LINES:
+            if self._file is None:
+                self._file = Path(self.path).open("wb")  # noqa: SIM115
+            self._file.write(_lines(rows))
+            return
+        batch = pa.RecordBatch.from_struct_array(rows)
+        if self.form == "topic":
+            batch = batch.append_column(INGEST, pa.array(times))
+        if self._file is None:
+            self._file = self._opened(batch.schema)
+        self._file.write_batch(batch)
+
+    def _opened(self, schema: pa.Schema) -> Any:
+        if self.form == "parquet":
+            import pyarrow.parquet as pq
+
+            return pq.ParquetWriter(self.path, schema)
+        return pa.ipc.new_file(self.path, schema, options=pa.ipc.IpcWriteOptions(compression="lz4"))
+
+    def close(self) -> int:
+        self._file.close()
+        return self.rows
+
+    def ingested(self) -> bytes:
+        """The times of its rows: all of them, in order, or that many quantiles."""
+        times = np.sort(np.concatenate(self._times))
+        if len(times) > POINTS:
+            times = times[((np.arange(POINTS) + 0.5) * len(times) / POINTS).astype(np.int64)]
+        return times.tobytes()

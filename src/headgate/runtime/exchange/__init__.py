@@ -1,0 +1,1 @@
+"""Derived streams between fragments: durable and replayable."""

@@ -1,0 +1,86 @@
+"""The outbox: what sinks are due. A sink that refuses keeps nobody else waiting, and loses nothing."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from headgate.model.names import Signature
+from headgate.runtime.compile.plan import Plan
+from headgate.runtime.engine.state import read_json, write_json
+from headgate.runtime.io.sinks import Delivery, Memory, deliver
+
+__all__ = ["SinkOutbox"]
+
+
+class SinkOutbox:
+    """Delivers at once where it can; what is refused is kept on disk and offered again, in order."""
+
+    def __init__(self, folder: Path, spark: SparkSession, memory: Memory, plan: Callable[[int], Plan]) -> None:
+        self._folder = folder
+        self._spark = spark
+        self._memory = memory
+        self._plan = plan
+        self._lock = threading.RLock()
+        self.refusals: dict[Signature, str] = {}
+        """Why sinks refuse, as long as they do."""
+
+        self.delivered: Counter[Signature] = Counter()
+        """Rows that sinks have got from this engine."""
+
+    def __call__(self, snapshot: int, sink: Signature, delivery: Delivery) -> None:
+        with self._lock:
+            if not self._waiting(sink) and self._offer(snapshot, sink, delivery):
+                return
+            self._keep(snapshot, sink, delivery)
+
+    def retry(self) -> None:
+        """Offer what was refused again."""
+        with self._lock:
+            for folder in list(self._folder.iterdir()):
+                sink = Signature(folder.name)
+                for item in self._waiting(sink):
+                    kept = read_json(item / "delivery.json")
+                    files = [(str(item / name), rows) for name, rows in kept["files"]]
+                    delivery = Delivery(kept["fragment"], kept["epoch"], kept["snapshot"], files)
+                    if not self._offer(kept["snapshot"], sink, delivery):
+                        break
+                    # Without its description a delivery is no longer one, whatever is left of it.
+                    (item / "delivery.json").unlink()
+                    shutil.rmtree(item)
+
+    def _waiting(self, sink: Signature) -> list[Path]:
+        folder = self._folder / sink
+        return sorted(p for p in folder.iterdir() if (p / "delivery.json").exists()) if folder.is_dir() else []
+
+    def _offer(self, snapshot: int, sink: Signature, delivery: Delivery) -> bool:
+        task = self._plan(snapshot).tasks[sink]
+        try:
+            deliver(task, delivery, self._spark, self._memory)
+        except Exception as error:
+            told = (
+                (error.strerror or str(error)).lower()
+                if isinstance(error, OSError)
+                else f"{type(error).__name__}: {error}"
+            )
+            self.refusals[sink] = f"sink '{task.name}' refuses rows ({told.splitlines()[0][:200]}); they are kept"
+            return False
+        self.refusals.pop(sink, None)
+        self.delivered[sink] += delivery.rows
+        return True
+
+    def _keep(self, snapshot: int, sink: Signature, delivery: Delivery) -> None:
+        item = self._folder / sink / f"{delivery.epoch:010d}-{delivery.origin}"
+        item.mkdir(parents=True, exist_ok=True)
+        names = []
+        for path, rows in delivery.files:
+            if Path(path).exists():
+                Path(path).replace(item / Path(path).name)
+            names.append((Path(path).name, rows))
+        kept = {"snapshot": snapshot, "fragment": delivery.fragment, "epoch": delivery.epoch, "files": names}
+        write_json(item / "delivery.json", kept)

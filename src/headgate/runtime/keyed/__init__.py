@@ -1,0 +1,1 @@
+"""Keyed tasks on Spark: the host that runs them, and how rows and state reach it."""

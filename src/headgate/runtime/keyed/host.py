@@ -1,0 +1,383 @@
+"""The keyed host: one stateful Spark operator that does the work of any number of keyed tasks.
+
+All that the hosted tasks remember of a key is one value in Spark's state store, with an entry for each task. A row says
+by its snapshot number which tasks there are, so the set changes between two rows, without a restart. The host passes
+each row on with the results of all tasks as one array, in the order in which the plan lists them. A task that raises
+for a row remembers what it did before, and the error goes along with the row; what becomes of it the epoch decides.
+
+To Spark, keys come in groups, by their hash; a group's state is a map by key. Rows come and go in packs
+(:mod:`headgate.runtime.keyed.packing`): what Spark's Python worker does for every value, and once per group and
+micro-batch, is so done once for many rows and many keys.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.types import ArrayType, BinaryType, DoubleType, IntegerType, StringType, StructType
+
+from headgate.runtime.engine.state import read_json
+from headgate.runtime.exchange.files import ORDER, SNAPSHOT
+from headgate.runtime.keyed.batched_state import PipelinedMap
+from headgate.runtime.keyed.packing import GROUP, PACK, key_codes, opened, packs
+from headgate.runtime.spark_internals.worker import settle
+from headgate.tasks.guard import told_of
+from headgate.tasks.keyed import BULK, KEYED, Bulk, Folding, Step, fold_of
+from headgate.tasks.user_defined import Fold
+
+__all__ = [
+    "ERRORS",
+    "PACKED",
+    "RESULTS",
+    "TEXTS",
+    "Hosted",
+    "Hosting",
+    "Results",
+    "Values",
+    "groups_for",
+    "host",
+    "hosted_schema",
+    "hosting",
+    "packed",
+    "places_of",
+    "stepped",
+    "unpacked",
+]
+
+RESULTS, TEXTS, ERRORS = "__results", "__texts", "__errors"
+"""Columns that a host adds: the results of its tasks that are numbers, those that are texts, and what those that raised
+did raise; the latter two are null if there are none."""
+
+PACKED = StructType().add(SNAPSHOT, IntegerType()).add(PACK, BinaryType())
+"""What a host puts out: packs of rows, each of one snapshot."""
+
+MANY = 32
+"""From so many rows of a key on, a task that can does them at once."""
+
+KEYS = 1_000
+"""Keys whose state is fetched and put back together."""
+
+
+def groups_for(partitions: int) -> int:
+    """Into how many groups keys fall, for a number of shuffle partitions.
+
+    Enough that partitions get about as many each, and that the rows of one group, which the worker holds in memory,
+    are a small part of a micro-batch. State is found by its group: a host keeps the number it began with.
+    """
+    return max(32, 8 * partitions)
+
+
+def host(rows: DataFrame, columns: StructType, key: tuple[str, ...], host_id: str, plans: Path) -> DataFrame:
+    """Run a keyed host over packs of rows with these columns; ``plans`` is the folder of :meth:`Plan.hosts` files."""
+    processor = _Host(host_id, str(plans), to_arrow_schema(columns, timezone="UTC"), key)
+    return rows.groupBy(GROUP).transformWithState(processor, PACKED, "append", "none")
+
+
+def packed(rows: DataFrame, key: Sequence[str], groups: int) -> DataFrame:
+    """Rows as a host takes them, where their source does not pack them itself."""
+    at = places_of(rows.columns, key)
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            numbers, made = zip(*packs(batch, at, groups), strict=True) if len(batch) else ((), ())
+            yield pa.RecordBatch.from_arrays(
+                [pa.array(numbers, pa.int32()), pa.array(made, pa.binary())], [GROUP, PACK]
+            )
+
+    return rows.mapInArrow(run, StructType().add(GROUP, IntegerType()).add(PACK, BinaryType()))
+
+
+def places_of(names: Sequence[str], wanted: Sequence[str]) -> tuple[int, ...]:
+    folded = [name.casefold() for name in names]
+    return tuple(folded.index(name.casefold()) for name in wanted)
+
+
+def hosted_schema(columns: StructType) -> StructType:
+    """The columns of a host's rows: those that come in, but for their place, and those that it adds."""
+    found = StructType([one for one in columns.fields if one.name != ORDER]).add(RESULTS, ArrayType(DoubleType()))
+    return found.add(TEXTS, ArrayType(StringType())).add(ERRORS, ArrayType(StringType()))
+
+
+def unpacked(rows: DataFrame, columns: StructType) -> DataFrame:
+    """The rows of a host's packs; ``columns`` are those that came in."""
+    schema = hosted_schema(columns)
+    target = to_arrow_schema(schema, timezone="UTC")
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for pack in batch.column(PACK):
+                yield opened(pack.as_buffer(), target)
+
+    return rows.mapInArrow(run, schema)
+
+
+@dataclass(frozen=True, slots=True)
+class Hosted:
+    """A hosted task: where its entry in a key's state is, and what it does."""
+
+    life: str
+    alternate: str
+    step: Step
+    bulk: Bulk | None = None
+    fold: Folding | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hosting:
+    """The tasks of a host under one plan, and the columns that they look at."""
+
+    tasks: tuple[Hosted, ...]
+    columns: tuple[int, ...]
+
+
+def hosting(tasks: Sequence[tuple[str, str, Any]], names: Sequence[str]) -> Hosting:
+    """Tasks, each with the names of its life and its alternate and with its options, over columns of these names.
+
+    Only the columns that they ask for are made Python's.
+    """
+    folded = {name.casefold(): at for at, name in enumerate(names)}
+    asked: list[int] = []
+
+    def index(name: str) -> int:
+        at = folded[name.casefold()]
+        if at not in asked:
+            asked.append(at)
+        return asked.index(at)
+
+    made = []
+    for life, alternate, options in tasks:
+        bulk = BULK.get(type(options))
+        step = KEYED[type(options)](options, index)
+        fold = fold_of(options, index) if isinstance(options, Fold) else None
+        made.append(Hosted(life, alternate, step, None if bulk is None else bulk(options, index), fold))
+    return Hosting(tuple(made), tuple(asked))
+
+
+@lru_cache(maxsize=256)
+def _hosting(plans: str, number: int, host_id: str, names: tuple[str, ...]) -> Hosting:
+    """The tasks that a plan hosts."""
+    from headgate.tasks.registry import default_registry
+
+    registry = default_registry()
+    found = read_json(Path(plans) / f"{number}.json")
+    if found is None:
+        raise RuntimeError(f"plan {number} is not in {plans}")
+    tasks = []
+    for task in found.get(host_id, []):
+        options: Any = registry[task["type"]].config.model_validate(task["config"])
+        tasks.append((task["life"], task["alternate"], options))
+    return hosting(tasks, names)
+
+
+class _Result(dict[str, Any]):
+    """An output row. Spark's worker asks every row for ``asDict``; a dict that gives itself saves a copy a row."""
+
+    def asDict(self, recursive: bool = False) -> dict[str, Any]:
+        del recursive
+        return self
+
+
+class _Host(StatefulProcessor):
+    def __init__(self, host_id: str, plans: str, schema: pa.Schema, key: tuple[str, ...]) -> None:
+        self.host_id = host_id
+        self.plans = plans
+        self.schema = schema
+        self.names = tuple(schema.names)
+        self.key = places_of(self.names, key)
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self.state = PipelinedMap(handle.getMapState("tasks", "key string", "entries binary"))
+
+    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:
+        del key, timerValues
+        order, snapshot = self.names.index(ORDER), self.names.index(SNAPSHOT)
+        found = [opened(row[PACK], self.schema) for row in rows]
+        # Packs come in any order out of a shuffle, and what a task remembers depends on the order of rows.
+        found.sort(key=lambda batch: batch.column(order)[0].as_py())
+        for number, some in _by_snapshot(found, snapshot):
+            made = self._made(some, number)
+            yield _Result({SNAPSHOT: number, PACK: made.serialize().to_pybytes()})
+
+    def _made(self, batch: pa.RecordBatch, number: int) -> pa.RecordBatch:
+        """The rows of one snapshot with their results, by key."""
+        does = _hosting(self.plans, number, self.host_id, self.names)
+        codes, texts = key_codes([batch.column(at) for at in self.key])
+        places = np.argsort(codes, kind="stable")
+        ends = np.cumsum(np.bincount(codes, minlength=len(texts))).tolist()
+        batch = batch.take(pa.array(places))
+        values = Values([batch.column(at) for at in does.columns], len(batch))
+        results = Results(len(does.tasks))
+        for first in range(0, len(texts), KEYS):
+            put = []
+            some = texts[first : first + KEYS]
+            for at, (text, stored) in enumerate(zip(some, self.state.get(some), strict=True), start=first):
+                begin = ends[at - 1] if at else 0
+                put.append((text, stepped(stored, values, (begin, ends[at]), does.tasks, results)))
+            self.state.put(put)
+        kept = [(n, c) for n, c in zip(self.names, batch.columns, strict=True) if n != ORDER]
+        return pa.RecordBatch.from_arrays(
+            [*(column for _, column in kept), *results.arrays()], [*(name for name, _ in kept), RESULTS, TEXTS, ERRORS]
+        )
+
+    def close(self) -> None:
+        settle()
+
+
+def _by_snapshot(batches: Sequence[pa.RecordBatch], at: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Batches, each of one snapshot, as one for each run of batches that have the same."""
+    run: list[pa.RecordBatch] = []
+    last = None
+    for batch in [*batches, None]:
+        number = None if batch is None else batch.column(at)[0].as_py()
+        if run and number != last:
+            yield last, pa.concat_batches(run)  # type: ignore[misc]
+            run = []
+        last = number
+        if batch is not None:
+            run.append(batch)
+
+
+@dataclass(slots=True)
+class Results:
+    """What hosted tasks told of rows, task by task."""
+
+    tasks: int
+    rows: int = 0
+    numbers: list[list[float | None]] = field(default_factory=list)
+    texts: list[list[str | None] | None] = field(default_factory=list)
+    errors: dict[tuple[int, int], str] = field(default_factory=dict)
+    """By row and task."""
+
+    def __post_init__(self) -> None:
+        self.numbers = [[] for _ in range(self.tasks)]
+        self.texts = [None] * self.tasks
+
+    def add(self, task: int, found: Sequence[float | str | None]) -> None:
+        """What a task told of the next rows; its own kind of result is a number or a text."""
+        if any(result.__class__ is str for result in found):
+            before = len(self.numbers[task])
+            texts = self.texts[task]
+            if texts is None:
+                texts = self.texts[task] = []
+            texts += [None] * (before - len(texts))
+            texts += [result if isinstance(result, str) else None for result in found]
+            found = [None if isinstance(result, str) else result for result in found]
+        self.numbers[task] += found  # type: ignore[arg-type]
+
+    def arrays(self) -> list[pa.Array]:
+        """The columns of numbers, texts and errors: for each row a list with an item for each task."""
+        numbers = self._lists([pa.array(found, pa.float64()) for found in self.numbers], pa.float64(), always=True)
+        texts: list[pa.Array] = []
+        for found in self.texts:
+            known = found or []
+            texts.append(pa.array([*known, *[None] * (self.rows - len(known))], pa.string()))
+        raised = [np.full(self.rows, None, object) for _ in range(self.tasks)]
+        for (row, task), told in self.errors.items():
+            raised[task][row] = told
+        errors = [pa.array(one, pa.string()) for one in raised] if self.errors else []
+        return [numbers, self._lists(texts, pa.string()), self._lists(errors, pa.string())]
+
+    def _lists(self, by_task: Sequence[pa.Array], kind: pa.DataType, always: bool = False) -> pa.Array:
+        if not always and all(one.null_count == len(one) for one in by_task):
+            return pa.nulls(self.rows, pa.list_(kind))
+        values = pa.concat_arrays(by_task) if by_task else pa.array([], kind)
+        across = np.arange(len(values)).reshape(len(by_task), self.rows).T.reshape(-1) if by_task else np.arange(0)
+        ends = pa.array(np.arange(self.rows + 1, dtype=np.int32) * len(by_task))
+        none = None
+        if not always:
+            none = np.all([one.is_null().to_numpy(zero_copy_only=False) for one in by_task], axis=0)
+        return pa.ListArray.from_arrays(
+            ends, values.take(pa.array(across)), mask=None if none is None else pa.array(none)
+        )
+
+
+class Values:
+    """The columns that tasks ask for, as Arrow has them, and as Python's once somebody needs them so."""
+
+    def __init__(self, columns: Sequence[pa.Array], rows: int) -> None:
+        self.columns = columns
+        self._rows = rows
+
+    @cached_property
+    def rows(self) -> list[tuple[Any, ...]]:
+        return list(zip(*(column.to_pylist() for column in self.columns), strict=True)) or [()] * self._rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Errors:
+    """Where what a task raises for some rows is noted."""
+
+    errors: dict[tuple[int, int], str]
+    first: int
+    slot: int
+
+    def behind(self, rows: int) -> _Errors:
+        return _Errors(self.errors, self.first + rows, self.slot)
+
+
+def _halved(
+    fold: Folding, kept: bytes, rows: Sequence[Sequence[Any]], errors: _Errors
+) -> tuple[bytes, list[float | str | None]]:
+    """What a task tells of rows, some of which it raises for: found by halving, since what it remembers may be large.
+
+    Of a row that it raises for nothing is remembered.
+    """
+    try:
+        state, found = fold(pickle.loads(kept), rows)
+        return pickle.dumps(state, 5), found
+    except Exception as error:
+        if len(rows) == 1:
+            errors.errors[errors.first, errors.slot] = told_of(error)
+            return kept, [None]
+    half = len(rows) // 2
+    kept, first = _halved(fold, kept, rows[:half], errors)
+    kept, second = _halved(fold, kept, rows[half:], errors.behind(half))
+    return kept, [*first, *second]
+
+
+def stepped(
+    stored: bytes | None, values: Values, span: tuple[int, int], tasks: Sequence[Hosted], results: Results
+) -> bytes:
+    """What is remembered of a key after its rows, which are in a span; what tasks tell of them is added."""
+    lives: dict[str, dict[str, Any]] = pickle.loads(stored) if stored is not None else {}
+    # What tasks remembered that are gone is forgotten; an alternate that rests keeps what it knows.
+    lives = {task.life: lives.get(task.life, {}) for task in tasks}
+    begin, end = span
+    for slot, task in enumerate(tasks):
+        entries = lives[task.life]
+        state = entries.get(task.alternate)
+        found: list[float | str | None] = []
+        if task.fold is not None:
+            try:
+                state, found = task.fold(state, values.rows[begin:end])
+            except Exception:  # it may have changed what it was given
+                before = {} if stored is None else pickle.loads(stored).get(task.life, {})
+                kept, errors = pickle.dumps(before.get(task.alternate), 5), _Errors(results.errors, results.rows, slot)
+                kept, found = _halved(task.fold, kept, values.rows[begin:end], errors)
+                state = pickle.loads(kept)
+        elif task.bulk is not None and end - begin >= MANY:
+            try:
+                state, found = task.bulk(state, [column.slice(begin, end - begin) for column in values.columns])
+            except Exception:  # the row that it raises for is found one by one
+                found = []
+        if not found:
+            for at, row in enumerate(values.rows[begin:end]):
+                try:
+                    state, result = task.step(state, row)
+                except Exception as error:
+                    results.errors[results.rows + at, slot], result = told_of(error), None
+                found.append(result)
+        entries[task.alternate] = state
+        results.add(slot, found)
+    results.rows += end - begin
+    return pickle.dumps(lives, 5)

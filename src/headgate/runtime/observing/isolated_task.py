@@ -1,0 +1,224 @@
+"""A task by itself, over rows that are there already, to be measured."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from headgate.model.names import Signature
+from headgate.model.task_type import State
+from headgate.runtime.compile.fusion import Fusion
+from headgate.runtime.compile.plan import Fragment, Kind, Plan, RunningTask
+from headgate.runtime.exchange.files import INGEST, SNAPSHOT
+from headgate.runtime.isolation.sql_guard import Guards
+from headgate.runtime.keyed.host import ERRORS, RESULTS, TEXTS, Results, Values, hosting, places_of, stepped
+from headgate.runtime.keyed.packing import key_codes
+from headgate.tasks.frames import run_frames
+from headgate.tasks.metering import metered
+from headgate.tasks.rowwise import ROW_WISE, quoted
+from headgate.tasks.stateful import KeyedConfig
+
+__all__ = ["Alone", "alone", "repeated"]
+
+Frames = Mapping[str, DataFrame]
+
+
+class Alone(ABC):
+    """A task and its input: what it makes of rows, and what there is without it."""
+
+    times = 1
+    """How often the task works through the rows in what is made of them."""
+
+    def __init__(self, task: RunningTask, entering: Frames) -> None:
+        self.task = task
+        self.entering = {port: frame.persist() for port, frame in entering.items()}
+
+    def rows(self) -> int:
+        """How many rows there are to work on; materialises them."""
+        return sum(frame.count() for frame in self.entering.values())
+
+    @contextmanager
+    def scaled(self, given: int, wanted: int) -> Iterator[tuple[Frames, int]]:
+        """About so many rows, materialised: some of those given, or all of them several times.
+
+        How many is rounded to powers of two: they stand in the code that Spark makes of the plan, and what has been
+        compiled for one measurement is then there for the next.
+
+        Rows that were repeated only as they are read came out half as dear again: what repeats them is not the same
+        with the task and without it, once Spark has compiled both.
+        """
+        times = _power_of_two(wanted / given)
+        if times == 1 and wanted >= given:
+            yield self.entering, given
+            return
+        some = _power_of_two(wanted / len(self.entering))
+        frames = {
+            port: (repeated(frame, times) if times > 1 else frame.limit(some)).persist()
+            for port, frame in self.entering.items()
+        }
+        try:
+            yield frames, sum(frame.count() for frame in frames.values())
+        finally:
+            for frame in frames.values():
+                frame.unpersist()
+
+    @abstractmethod
+    def without(self, entering: Frames) -> DataFrame:
+        """The rows as they would go by without the task."""
+
+    @abstractmethod
+    def made(self, entering: Frames) -> DataFrame:
+        """What the task makes of the rows. Rows that it would not let pass are there too, where that is possible: the
+        work that others are spared is not its own."""
+
+    @abstractmethod
+    def output(self, entering: Frames) -> DataFrame:
+        """What the task puts out."""
+
+    def close(self) -> None:
+        """Let go of the rows."""
+        for frame in self.entering.values():
+            frame.unpersist()
+
+
+def _power_of_two(number: float) -> int:
+    """The nearest power of two.
+
+    >>> [_power_of_two(number) for number in (0.3, 1, 3, 64, 100)]
+    [1, 1, 4, 64, 128]
+    """
+    return 1 << max(0, round(math.log2(number)))
+
+
+def repeated(frame: DataFrame, times: int) -> DataFrame:
+    """All rows, and all of them again: a row that comes many times in a row is foreseen by a processor, and cheaper."""
+    again = frame.sparkSession.range(0, times, 1, 1).select(F.col("id").alias("__again"))
+    return again.crossJoin(F.broadcast(frame)).select(*map(quoted, frame.columns))
+
+
+class _Stateless(Alone):
+    def __init__(self, task: RunningTask, fusion: Fusion) -> None:
+        super().__init__(task, fusion.inputs(task))
+        self._fusion = fusion
+
+    def without(self, entering: Frames) -> DataFrame:
+        frames = list(entering.values())
+        return frames[0] if len(frames) == 1 else frames[0].select(F.lit(1)).union(frames[1].select(F.lit(1)))
+
+    def made(self, entering: Frames) -> DataFrame:
+        row_wise = ROW_WISE.get(type(self.task.options))
+        if row_wise is None:
+            return run_frames(self.task.options, entering)
+        (frame,) = entering.values()
+        names = [name for name in frame.columns if name != INGEST]
+        does = row_wise(self.task.options, names)
+        # The time of ingest goes by with the rows, as it does without the task: reading it is no part of its work.
+        beside = [F.col(name) for name in frame.columns if name == INGEST]
+        if does.condition is not None:
+            beside.append(F.expr(does.condition).alias("__passes"))
+        if does.row is not None:
+            return frame.select(F.expr(does.row).alias("row"), *beside)
+        columns = does.columns or tuple((name, quoted(name)) for name in names)
+        return frame.select(*(F.expr(text).alias(name) for name, text in columns), *beside)
+
+    def output(self, entering: Frames) -> DataFrame:
+        row_wise = ROW_WISE.get(type(self.task.options))
+        if row_wise is None:
+            return run_frames(self.task.options, entering)
+        made, does = self.made(entering), row_wise(self.task.options, next(iter(entering.values())).columns)
+        made = (made if does.condition is None else made.where("__passes")).drop("__passes", INGEST)
+        return made if does.row is None else made.select("row.*")
+
+    def close(self) -> None:
+        super().close()
+        for frame in self._fusion.stored:
+            frame.unpersist()
+
+
+class _Keyed(Alone):
+    """A hosted task: steps through rows as the host does, with the task several times and once, and state of its own.
+
+    What a host takes for any task at all is shared by those that it hosts, and is not the task's own. It is more than
+    most tasks take, so that a difference of one task would be lost in what disturbs both.
+    """
+
+    times = 4
+
+    def __init__(self, task: RunningTask, frame: DataFrame) -> None:
+        super().__init__(task, {"in": frame})
+        assert isinstance(task.options, KeyedConfig)
+        self._options = task.options
+
+    def without(self, entering: Frames) -> DataFrame:
+        return self._hosting(entering["in"], copies=1)
+
+    def made(self, entering: Frames) -> DataFrame:
+        return self._hosting(entering["in"], copies=1 + self.times)
+
+    def output(self, entering: Frames) -> DataFrame:
+        return entering["in"].withColumn("result", F.lit(0.0))
+
+    def _hosting(self, frame: DataFrame, *, copies: int) -> DataFrame:
+        names, options = tuple(frame.columns), self._options
+        key = places_of(names, options.key)
+
+        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            # All rows at once, as those of an epoch that has much to do: what each key takes by itself is then little.
+            if not (given := list(batches)):
+                return
+            does = hosting([(f"life {copy}", "way", options) for copy in range(copies)], names)
+            table = pa.Table.from_batches(given)
+            codes, _ = key_codes([table.column(at).combine_chunks() for at in key])
+            table = table.take(pa.array(np.argsort(codes, kind="stable")))
+            values = Values([table.column(at).combine_chunks() for at in does.columns], len(table))
+            results, begin = Results(len(does.tasks)), 0
+            for count in np.bincount(codes).tolist():
+                stepped(None, values, (begin, begin + count), does.tasks, results)
+                begin += count
+            # The host hands results on with the rows, and that is part of what a task takes.
+            yield pa.RecordBatch.from_arrays(results.arrays()[:2], ["results", "texts"])
+
+        return frame.mapInArrow(metered(run), "results array<double>, texts array<string>")
+
+
+def alone(rows: DataFrame, plan: Plan, fragment: Fragment, task: RunningTask) -> Alone | None:
+    """A task of a fragment by itself, over rows of one of its epochs; ``None`` where none of them reach it."""
+    if SNAPSHOT in rows.columns:
+        rows = rows.where(f"{SNAPSHOT} = {plan.number}")
+    if task.state is State.KEYED:
+        return _Keyed(task, rows.drop(RESULTS, TEXTS, ERRORS, SNAPSHOT, INGEST))
+    fusion = Fusion(plan, fragment, 0, Guards())
+    if fragment.kind is Kind.KEYED:
+        fusion.hosted([plan.tasks[signature] for signature in fragment.roots], rows)
+    elif fragment.kind is Kind.FEEDBACK:
+        if fragment.roots[0] == task.signature:
+            return None  # it is the root here; where it is not, it can be measured
+        fusion.feedback(plan.tasks[fragment.roots[0]], rows)
+    else:
+        fusion.source(fragment.roots[0], rows)
+    before = _before(task, plan)
+    for signature in fragment.tasks:
+        if signature in before and not (fragment.kind is Kind.FEEDBACK and signature == fragment.roots[0]):
+            fusion.run(plan.tasks[signature])
+    with suppress(LookupError):
+        return _Stateless(task, fusion)
+    return None
+
+
+def _before(task: RunningTask, plan: Plan) -> set[Signature]:
+    """All tasks whose rows reach a task."""
+    found: set[Signature] = set()
+    waiting = [task]
+    while waiting:
+        for feed in waiting.pop().feeds:
+            if not feed.feedback and feed.source not in found:
+                found.add(feed.source)
+                waiting.append(plan.tasks[feed.source])
+    return found

@@ -1,0 +1,154 @@
+"""What executors must have and see, checked before anything runs on them.
+
+The engine's job of an epoch ends with executors writing into the state directory, and readers of files run there too.
+"""
+
+from __future__ import annotations
+
+import glob
+import platform
+import re
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from headgate import __version__
+from headgate.errors import InputError
+from headgate.model.task_type import TaskConfig
+from headgate.runtime.compile.plan import Plan
+from headgate.runtime.epochs.failures import JOB_FAILURES, reason_of
+from headgate.runtime.spark_internals.executors import Executor, Executors
+from headgate.tasks.sources import ReadFiles, Replay
+
+__all__ = ["check_executors", "check_paths", "paths_read"]
+
+COME_S = 120.0
+"""How long the first executor may take."""
+
+
+def check_executors(executors: Executors, state: Path, patience_s: float = COME_S) -> None:
+    """Raise :class:`InputError` unless every executor runs this Headgate and shares the state directory."""
+    there = _first_ones(executors, patience_s)
+    hosts = {executor.id: executor.host for executor in there}
+    folder = state / f"probe-{uuid.uuid4().hex[:8]}"
+    folder.mkdir()
+    try:
+        (folder / "driver").write_text("seen", encoding="utf-8")
+        for executor, told in _on_each(executors, _look_at(str(folder), __version__)).items():
+            where = f"the executor on {hosts.get(executor, 'a new host')}"
+            _check_answer(told, where, state)
+            if not (folder / told["wrote"]).is_file():
+                raise InputError("STATE_NOT_SHARED", _not_shared(where, state, "what it writes there is not seen here"))
+    finally:
+        for entry in folder.iterdir():
+            entry.unlink(missing_ok=True)
+        folder.rmdir()
+
+
+def check_paths(executors: Executors, paths: Mapping[str, str]) -> None:
+    """Raise :class:`InputError` unless every executor sees files at the paths of sources, by task."""
+    wanted = dict(paths)
+    if not wanted or executors.local:
+        return
+
+    def look() -> list[str]:
+        return [task for task, path in wanted.items() if not glob.glob(path)]  # noqa: PTH207  (patterns are absolute)
+
+    hosts = {executor.id: executor.host for executor in executors.list()}
+    for executor, missing in _on_each(executors, look).items():
+        for task in missing:
+            told = f"task '{task}': the executor on {hosts.get(executor, 'a new host')} sees no files at"
+            remedy = "put them on storage that the driver and all workers see under the same path"
+            raise InputError("SOURCE_NOT_SHARED", f"{told} '{wanted[task]}'; {remedy}")
+
+
+def paths_read(plan: Plan, known: Plan) -> dict[str, str]:
+    """The paths that executors read for a plan and did not read for the one before, by task."""
+    found = {}
+    for signature, task in plan.tasks.items():
+        path = _path_of(task.options)
+        if path is not None and signature not in known.tasks:
+            found[task.name] = str(Path(path).absolute())
+    return found
+
+
+def _path_of(options: TaskConfig) -> str | None:
+    return options.path if isinstance(options, (ReadFiles, Replay)) else None
+
+
+def _first_ones(executors: Executors, patience_s: float) -> Sequence[Executor]:
+    until = time.monotonic() + patience_s
+    while not (there := executors.list()):
+        if time.monotonic() > until:
+            asked = executors.context.getConf().get("spark.executor.memory", "1g")
+            told = f"no executor came within {patience_s:g} s: {executors.context.master} has no room for one"
+            raise InputError("NO_EXECUTORS", f"{told} with {asked} of memory (spark.executor.memory), or no machines")
+        time.sleep(0.1)
+    return there
+
+
+def _look_at(folder: str, version: str) -> Callable[[], dict[str, Any]]:
+    """What an executor does to show that it is fit.
+
+    It is sent as it is, since it is no module's function, and so can say that there is no Headgate.
+    """
+
+    def look() -> dict[str, Any]:
+        import os
+        import uuid
+
+        answer: dict[str, Any] = {"headgate": None, "sees": False, "wrote": "", "error": ""}
+        try:
+            from headgate import __version__ as found
+
+            answer["headgate"] = found
+        except ImportError:
+            return answer
+        try:
+            answer["sees"] = os.path.exists(f"{folder}/driver")  # noqa: PTH110
+            if answer["sees"]:
+                answer["wrote"] = f"executor-{uuid.uuid4().hex}"
+                with open(f"{folder}/{answer['wrote']}", "w", encoding="utf-8") as file:  # noqa: PTH123
+                    file.write(version)
+        except OSError as error:
+            answer["error"] = (error.strerror or str(error)).lower()
+        return answer
+
+    return look
+
+
+def _check_answer(told: Mapping[str, Any], where: str, state: Path) -> None:
+    if told["headgate"] is None:
+        remedy = "install it there, or let PYSPARK_PYTHON name a Python that has it on every machine"
+        raise InputError("EXECUTOR_UNFIT", f"{where} has no headgate in its Python; {remedy}")
+    if told["headgate"] != __version__:
+        versions = f"headgate {told['headgate']}, and this is {__version__}"
+        raise InputError("EXECUTOR_UNFIT", f"{where} has {versions}; install the same everywhere")
+    if not told["sees"]:
+        raise InputError("STATE_NOT_SHARED", _not_shared(where, state, "it does not see it"))
+    if told["error"]:
+        raise InputError("STATE_NOT_SHARED", _not_shared(where, state, f"it cannot write there ({told['error']})"))
+
+
+def _not_shared(where: str, state: Path, why: str) -> str:
+    remedy = "give a directory on storage that the driver and all workers see under the same path, with --state"
+    return f"{where} does not share the state directory {state}: {why}; {remedy}"
+
+
+def _on_each(executors: Executors, work: Callable[[], Any]) -> dict[str, Any]:
+    try:
+        return executors.on_each(work)
+    except JOB_FAILURES as error:
+        raise InputError("EXECUTOR_UNFIT", _unfit(str(error))) from None
+
+
+def _unfit(told: str) -> str:
+    if found := re.search(r'Cannot run program "([^"]+)"', told):
+        remedy = "let PYSPARK_PYTHON name a Python that every machine has"
+        return f"executors have no Python at {found[1]}; {remedy}"
+    if "PYTHON_VERSION_MISMATCH" in told:
+        mine = ".".join(platform.python_version_tuple()[:2])
+        return f"executors run another Python than this one, {mine}; let PYSPARK_PYTHON name one of the same version"
+    return f"executors cannot run Python: {reason_of(told)}"

@@ -1,0 +1,107 @@
+"""The Spark session, with defaults for many small micro-batches."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
+from pyspark.logger import PySparkLogger
+from pyspark.sql import SparkSession
+
+from headgate.errors import HeadgateError
+from headgate.runtime.engine.masters import check_master, is_local, settings_for
+from headgate.runtime.exchange.files import ExchangeSource
+
+__all__ = ["DEFAULTS", "open_session"]
+
+_CHECKPOINTING = "org.apache.spark.sql.execution.streaming.checkpointing"
+_STATE = "org.apache.spark.sql.execution.streaming.state"
+
+DEFAULTS: Mapping[str, str] = {
+    "spark.app.name": "headgate",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.scheduler.mode": "FAIR",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "2",
+    # Micro-batches are small and alike: planning them anew at each stage costs more than it finds.
+    "spark.sql.adaptive.enabled": "false",
+    # The default manager goes through a file-context that forks a process per file on Linux without native Hadoop.
+    "spark.sql.streaming.checkpointFileManagerClass": f"{_CHECKPOINTING}.FileSystemBasedCheckpointFileManager",
+    "spark.sql.streaming.minBatchesToRetain": "10",
+    "spark.sql.streaming.stateStore.providerClass": f"{_STATE}.RocksDBStateStoreProvider",
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.streaming.stopTimeout": "60000",
+}
+"""Spark settings that the engine starts from; a user's own override them."""
+
+
+READER_SETS = ("SPARK_LOCAL_DIRS", "SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE", "SPARK_PYTHON_RUNTIME")
+"""What Spark sets for every worker, whatever is there. It does so too, when a query begins to read the exchange, in the
+one map that all readers share; a name that is new there spoils a task of another query that is being written out.
+"""
+
+
+def open_session(
+    master: str = "local[*]", settings: Mapping[str, str] | None = None, log: Path | None = None
+) -> SparkSession:
+    """Start Spark, or join the session that this process has, and register the exchange with it.
+
+    What Spark's process and its workers print goes to the file ``log``, or where this process prints if there is none.
+    """
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        # They write to the terminal, as JSON and with all of Java's stack, what is raised anyway.
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
+    # Workers must run the Python that this process runs, or they find other packages.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    found_by_setup = Path(sys.prefix) / "java-home"
+    if found_by_setup.exists():
+        os.environ.setdefault("JAVA_HOME", found_by_setup.read_text(encoding="utf-8").strip())
+    check_master(master, settings or {})
+    # On other machines it is still to be seen whether they have this package.
+    here = {"spark.python.daemon.module": "headgate.runtime.spark_internals.daemon"} if is_local(master) else {}
+    wanted = {"spark.master": master, **DEFAULTS, **here, **settings_for(master), **(settings or {})}
+    if log is not None:
+        _start_process(SparkConf().setAll(list(wanted.items())), log)
+    builder = SparkSession.builder
+    for name, value in wanted.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    for name in READER_SETS:
+        spark.sparkContext.environment.setdefault(name, "")
+    spark.dataSource.register(ExchangeSource)
+    return spark
+
+
+def _start_process(conf: SparkConf, log: Path) -> None:
+    """Start Spark's process, unless there is one, with its output in a file.
+
+    The file is handed to that process alone, so what this one prints meanwhile still goes to the terminal. It is opened
+    for appending: whoever keeps it small may cut it while Spark writes.
+    """
+    if SparkContext._gateway is not None:
+        return
+    with log.open("a", encoding="utf-8") as file:
+        before = file.tell()
+        try:
+            gateway = launch_gateway(conf, {"stdout": file, "stderr": file})  # type: ignore[no-untyped-call]
+        except (PySparkRuntimeError, OSError) as error:
+            told = f"Spark did not start: {_last_words(log, before) or error}; all that it said is in {log}"
+            raise HeadgateError("SPARK_DID_NOT_START", told) from None
+    SparkContext._ensure_initialized(gateway=gateway, conf=conf)
+
+
+def _last_words(log: Path, before: int) -> str:
+    said = log.read_bytes()[before:].decode("utf-8", "replace")
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    signs = ("error", "exception", "java_home", "not found", "no such file")
+    telling = [line for line in lines if any(sign in line.lower() for sign in signs)]
+    return (telling or lines or [""])[0][:300]

@@ -1,0 +1,58 @@
+"""What a strategy keeps from being shared, by confining tasks to their own dataflow."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from headgate.model.dataflow import Dataflow
+from headgate.model.graph import Graph
+from headgate.model.names import TaskId
+from headgate.model.share import Share
+from headgate.model.task_type import Role, State
+from headgate.tasks.registry import Registry
+
+__all__ = ["confined", "met_in_a_batch"]
+
+
+def confined(dataflow: Dataflow, tasks: Collection[TaskId] | None = None) -> Dataflow:
+    """The dataflow with some of its tasks, or all of them, confined to it.
+
+    >>> from headgate.documents import parse
+    >>> flow = parse("tasks: [{id: r, type: rate}, {id: w, type: write_console, inputs: [r]}]", "yaml").dataflow
+    >>> [task.share.value for task in confined(flow).tasks]
+    ['never', 'never']
+    """
+    alone = (replace(t, share=Share.NEVER) if tasks is None or t.id in tasks else t for t in dataflow.tasks)
+    return replace(dataflow, tasks=tuple(alone))
+
+
+def met_in_a_batch(dataflow: Dataflow, new: Collection[TaskId], registry: Registry) -> frozenset[TaskId]:
+    """The tasks that must run in one query with a new one, and of which some run elsewhere already.
+
+    A stateless task with several input ports sees all of them within a micro-batch, so all that lies between it and the
+    sources or stateful tasks before it has to be in one query. Where new tasks are a query of their own, they cannot
+    read part of that from another one.
+    """
+    graph, found = Graph(dataflow), set[TaskId]()
+    stateless = {
+        task.id
+        for task in dataflow.tasks
+        if registry[task.type].state is State.NONE and registry[task.type].role is not Role.SOURCE
+    }
+    for task in dataflow.tasks:
+        ports = task.ports or registry[task.type].ports
+        if task.id in new and task.id in stateless and len(ports.inputs) > 1:
+            before = _before(graph, task.id, stateless)
+            found |= set() if before <= set(new) else before
+    return frozenset(found)
+
+
+def _before(graph: Graph, task: TaskId, stateless: Collection[TaskId]) -> set[TaskId]:
+    found, waiting = set[TaskId](), [task]
+    while waiting:
+        for stream in graph.feeds[waiting.pop()]:
+            if not stream.feedback and stream.source in stateless and stream.source not in found:
+                found.add(stream.source)
+                waiting.append(stream.source)
+    return found

@@ -1,0 +1,127 @@
+"""Actions tried out on paper before any of them is done: all can be done, or one is refused and says why."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from headgate.adaptation.cluster import (
+    AcquireMachine,
+    Action,
+    PlaceInstances,
+    ReleaseMachine,
+    SetPartitions,
+    SwitchAlternate,
+)
+from headgate.errors import BadValue, InputError
+from headgate.model.names import Signature
+from headgate.simulation.simulator import Simulator
+
+__all__ = ["Rehearsal"]
+
+
+class Rehearsal:
+    """The machines of one replication while actions are gone through: what is free, and who has which cores."""
+
+    def __init__(self, simulator: Simulator, row: int, index: Mapping[Signature, int]) -> None:
+        self._simulator, self._index = simulator, index
+        fleet = simulator.fleet
+        names = {slot: f"vm-{fleet.number[row, slot]}" for slot in fleet.working(row, simulator.now_s).tolist()}
+        spare = fleet.free_cores(row)
+        self._free = {name: int(spare[slot]) for slot, name in names.items()}
+        self._has: dict[str, dict[int, int]] = defaultdict(dict)
+        for slot, place in np.argwhere(fleet.placed[row] > 0).tolist():
+            self._has[names[slot]][place] = int(fleet.placed[row, slot, place])
+        self._steps: list[Action] = []
+
+    def resolved(self, actions: Sequence[Action]) -> list[Action]:
+        """The actions one by one, new machines with a name and numbers of cores as placements."""
+        for action in actions:
+            match action:
+                case AcquireMachine(vm_class, machine):
+                    self._acquire(vm_class, machine)
+                case ReleaseMachine(machine):
+                    self._release(machine)
+                case SwitchAlternate(task, alternate):
+                    self._switch(task, alternate)
+                case PlaceInstances(task, machine, cores):
+                    self._place(task, machine, cores)
+                case SetPartitions(task, partitions):
+                    self._spread(task, partitions)
+        return self._steps
+
+    def _acquire(self, vm_class: str, machine: str | None) -> None:
+        try:
+            kind = self._simulator.setting.cloud.vm_class(vm_class)
+        except BadValue as error:
+            raise _refused(str(error)) from None
+        if machine in self._free:
+            raise _refused(f"there is a machine '{machine}' already")
+        name = machine or f"unnamed {len(self._steps)}"
+        self._free[name] = kind.cores
+        self._steps.append(AcquireMachine(vm_class, name))
+
+    def _release(self, machine: str) -> None:
+        self._know(machine)
+        del self._free[machine]
+        self._has.pop(machine, None)
+        self._steps.append(ReleaseMachine(machine))
+
+    def _switch(self, task: Signature, alternate: str) -> None:
+        place = self._place_of(task)
+        there = self._simulator.shape.alternates[place]
+        if alternate not in there:
+            told = f"task '{self._name(place)}' has no alternate '{alternate[:60]}'"
+            raise _refused(f"{told}; there is {', '.join(there)}")
+        self._steps.append(SwitchAlternate(task, alternate))
+
+    def _place(self, task: Signature, machine: str, cores: int) -> None:
+        place = self._place_of(task)
+        self._know(machine)
+        more = cores - self._has[machine].get(place, 0)
+        if cores < 0 or more > self._free[machine]:
+            told = f"task '{self._name(place)}' is to have {cores} cores of machine '{machine}'"
+            raise _refused(f"{told}, where {self._free[machine] + cores - more} can be had")
+        self._give(task, place, machine, more)
+
+    def _spread(self, task: Signature, partitions: int | None) -> None:
+        """More cores where the task has most already, fewer where it has fewest."""
+        place = self._place_of(task)
+        if partitions is None or partitions < 0:
+            raise _refused(f"task '{self._name(place)}' has cores of its own in a simulation; say how many")
+        more = partitions - sum(placed.get(place, 0) for placed in self._has.values())
+        free = sum(self._free.values())
+        if more > free:
+            told = f"task '{self._name(place)}' is to have {partitions} cores, {more} more than now"
+            raise _refused(f"{told}, and {free} are free")
+        sign = -1 if more > 0 else 1
+        for machine in sorted(self._free, key=lambda each: sign * self._has[each].get(place, 0)):
+            mine = self._has[machine].get(place, 0)
+            step = min(more, self._free[machine]) if more > 0 else max(more, -mine)
+            if step:
+                self._give(task, place, machine, step)
+                more -= step
+
+    def _give(self, task: Signature, place: int, machine: str, more: int) -> None:
+        self._free[machine] -= more
+        cores = self._has[machine].get(place, 0) + more
+        self._has[machine][place] = cores
+        self._steps.append(PlaceInstances(task, machine, cores))
+
+    def _know(self, machine: str) -> None:
+        if machine not in self._free:
+            raise _refused(f"there is no machine '{machine[:60]}'")
+
+    def _place_of(self, task: Signature) -> int:
+        if task not in self._index:
+            raise _refused(f"there is no task '{task[:60]}'")
+        return self._index[task]
+
+    def _name(self, place: int) -> str:
+        return str(self._simulator.shape.names[place])
+
+
+def _refused(why: str) -> InputError:
+    return InputError("ACTION_REFUSED", f"nothing was done: {why}")

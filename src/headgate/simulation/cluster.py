@@ -1,0 +1,184 @@
+"""One replication of the simulator as a :class:`~headgate.adaptation.cluster.Cluster`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from headgate.adaptation.cluster import AcquireMachine, Action, PlaceInstances, ReleaseMachine, SwitchAlternate
+from headgate.errors import InputError
+from headgate.model.cluster.observation import (
+    FragmentObservation,
+    Observation,
+    SinkObservation,
+    Sojourn,
+    TaskObservation,
+    TaskProfile,
+    WorkerObservation,
+)
+from headgate.model.graph import Graph
+from headgate.model.names import Signature
+from headgate.sharing.signature import sign
+from headgate.simulation.action_checks import Rehearsal
+from headgate.simulation.simulator import Simulator
+from headgate.simulation.sojourn import sojourns
+
+__all__ = ["SimulatedCluster"]
+
+
+class SimulatedCluster:
+    """Answers the protocol for one replication. Time passes when the simulator advances, not here.
+
+    Every task has cores of its own and is a fragment of its own. The fluid model knows mean sojourns only, so all
+    percentiles are the mean. Rows in are those that were processed; those that came and wait are ``rows_waiting``.
+    """
+
+    def __init__(self, simulator: Simulator, replication: int = 0) -> None:
+        self.simulator, self.row = simulator, replication
+        dataflow = simulator.setting.dataflow
+        tasks = Graph(dataflow).tasks
+        signatures = sign(dataflow)
+        self._signatures: list[Signature] = [signatures[name] for name in simulator.shape.names]
+        self._index = {signature: place for place, signature in enumerate(self._signatures)}
+        if len(self._index) < len(self._signatures):
+            told = f"dataflow '{dataflow.name}' has two equivalent tasks; leave one of them out"
+            raise InputError("DUPLICATE_TASK", told)
+        self._types = [tasks[name].type for name in simulator.shape.names]
+        self._seen_step = 0
+        self._seen_done, self._seen_sent = (np.zeros(simulator.shape.tasks) for _ in range(2))
+
+    def observe(self) -> Observation:
+        """What was measured since the last call, or since the beginning."""
+        sim, row = self.simulator, self.row
+        done = sim.finished[row] - self._seen_done
+        sent = sim.sent[row] - self._seen_sent
+        seconds = (sim.step - self._seen_step) * sim.setting.interval_s
+        self._seen_done, self._seen_sent = sim.finished[row].copy(), sim.sent[row].copy()
+        self._seen_step = sim.step
+        dataflows = (str(sim.setting.dataflow.name),)
+        placed = self._placed()
+        tasks = tuple(self._task(place, done, sent, placed[place], dataflows) for place in range(sim.shape.tasks))
+        late_s = sojourns(sim, row)
+        sinks = tuple(
+            SinkObservation(
+                self._signatures[place],
+                sim.shape.names[place],
+                dataflows,
+                round(done[place]),
+                Sojourn(*(4 * (float(late_s[place]),))) if done[place] > 0 else None,
+            )
+            for place in sim.shape.outputs
+        )
+        fragments = tuple(self._fragment(place, done, seconds) for place in range(sim.shape.tasks))
+        return Observation(sim.now_s, seconds, tasks, sinks, fragments, self._workers())
+
+    def _placed(self) -> list[list[tuple[str, int]]]:
+        fleet, row = self.simulator.fleet, self.row
+        found: list[list[tuple[str, int]]] = [[] for _ in self._signatures]
+        count = int(fleet.slots[row])
+        numbers = fleet.number[row]
+        for slot, task in np.argwhere(fleet.placed[row, :count] > 0).tolist():
+            found[task].append((f"vm-{numbers[slot]}", int(fleet.placed[row, slot, task])))
+        return found
+
+    def _task(
+        self,
+        place: int,
+        done: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
+        sent: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
+        placed: list[tuple[str, int]],
+        dataflows: tuple[str, ...],
+    ) -> TaskObservation:
+        shape, way = self.simulator.shape, int(self.simulator.active[self.row, place])
+        cost = float(shape.cost_s[place, way])
+        rows = round(done[place])
+        profile = TaskProfile(rows, cost, cost, 0.0, 0, 0.0)
+        return TaskObservation(
+            self._signatures[place],
+            shape.names[place],
+            self._types[place],
+            shape.alternates[place][way],
+            dataflows,
+            sum(cores for _, cores in placed),
+            rows,
+            round(sent[place]),
+            profile=profile,
+            rows_waiting=float(self.simulator.queue[self.row, place]),
+            placed=tuple(placed),
+        )
+
+    def _fragment(
+        self, place: int, done: np.ndarray[tuple[int, ...], np.dtype[np.float64]], seconds: float
+    ) -> FragmentObservation:
+        sim, row = self.simulator, self.row
+        capacity = float(sim.last.capacity[row, place])
+        cost = float(sim.shape.cost_s[place, sim.active[row, place]])
+        busy = min(float(sim.last.done[row, place]) * cost / capacity, 1.0) if capacity > 0 else 0.0
+        return FragmentObservation(
+            str(sim.shape.names[place]),
+            "simulated",
+            (self._signatures[place],),
+            sim.step,
+            round(done[place]),
+            round(float(sim.queue[row, place])),
+            busy * seconds,
+            0.0,
+            0.0,
+            busy * seconds,
+            0.0,
+        )
+
+    def _workers(self) -> tuple[WorkerObservation, ...]:
+        sim, row, fleet = self.simulator, self.row, self.simulator.fleet
+        slots = fleet.working(row, sim.now_s)
+        speed = sim.speeds()[row] * fleet.power[row]
+        cost = sim.shape.cost_s[np.arange(sim.shape.tasks), sim.active[row]]
+        capacity = sim.last.capacity[row]
+        used = np.minimum(sim.last.done[row] * cost / np.where(capacity > 0, capacity, 1.0), 1.0)
+        busy = fleet.placed[row, : int(fleet.slots[row])] @ used
+        classes = sim.setting.cloud.classes
+        kinds = [(kind.cores, kind.name) for kind in classes]
+        columns = (
+            fleet.number[row, slots],
+            fleet.kind[row, slots],
+            busy[slots],
+            speed[slots],
+            fleet.acquired[row, slots],
+            fleet.ready[row, slots] <= sim.now_s,
+        )
+        found = []
+        # Plain numbers first: thousands of machines are looked at after every interval.
+        for number, kind, used_cores, pi, acquired, ready in zip(*(each.tolist() for each in columns), strict=True):
+            cores, name = kinds[kind]
+            worker, machine = f"worker-{number}", f"vm-{number}"
+            found.append(WorkerObservation(worker, machine, cores, used_cores / cores, pi, name, acquired, ready))
+        return tuple(found)
+
+    def apply(self, actions: Sequence[Action]) -> None:
+        """Do all of some actions or, if one cannot be done, none, and say why."""
+        steps = Rehearsal(self.simulator, self.row, self._index).resolved(actions)
+        sim, row = self.simulator, self.row
+        new: dict[str, int] = {}
+        for step in steps:
+            match step:
+                case SwitchAlternate(task, alternate):
+                    place = self._index[task]
+                    sim.switch(row, place, sim.shape.alternates[place].index(alternate))
+                case AcquireMachine(vm_class, machine):
+                    slot = int(sim.acquire(row, sim.setting.cloud.place(vm_class))[0])
+                    if machine is not None:
+                        new[machine] = slot
+                case ReleaseMachine(machine):
+                    sim.release(row, self._slot(machine, new))
+                case PlaceInstances(task, machine, cores):
+                    sim.place(row, self._index[task], self._slot(machine, new), cores)
+        for action in actions:
+            sim.note(row, action)
+
+    def _slot(self, machine: str, new: dict[str, int]) -> int:
+        if machine in new:
+            return new[machine]
+        found = self.simulator.fleet.slot_of(self.row, machine, self.simulator.now_s)
+        assert found is not None
+        return found

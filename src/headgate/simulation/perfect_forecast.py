@@ -1,0 +1,42 @@
+"""PLAN-AHEAD's oracle in a simulated world: it knows what comes and what every machine will do, and errs on purpose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from headgate.adaptation.cluster_view import Situation
+from headgate.adaptation.outlook import Outlook, Present
+from headgate.forecasting.oracle import Oracle
+from headgate.simulation.simulator import Simulator
+
+__all__ = ["Clairvoyant"]
+
+
+@dataclass(frozen=True, slots=True)
+class Clairvoyant:
+    """Looks into the world of one replication; machines that are still to come it expects to do what is usual."""
+
+    oracle: Oracle
+    simulator: Simulator
+    row: int
+    steps: int
+
+    def look(self, now: Situation) -> Outlook:
+        present = Present().look(now)
+        if self.steps == 1:
+            return present
+        sim, fleet = self.simulator, self.simulator.fleet
+        sources = list(sim.shape.sources)
+        coming = np.minimum(sim.step + np.arange(self.steps), sim.setting.intervals - 1)
+        rates = sim.external[self.row, coming, : len(sources)].T
+        slots = fleet.working(self.row, sim.now_s)
+        moments = fleet.offset[self.row, slots][:, None] + sim.step + np.arange(self.steps)
+        speeds = sim.pool.speed[fleet.trace[self.row, slots][:, None], moments % sim.pool.speed.shape[1]]
+        speeds = speeds * fleet.power[self.row, slots][:, None]
+        # One draw for all series of a moment: rates first, so that they err alike whatever machines there are.
+        told = self.oracle.told(np.concatenate([rates, speeds]), sim.step)
+        external = np.zeros((self.steps, sim.shape.tasks))
+        external[:, sources] = told[: len(sources)].T
+        return Outlook(external, told[len(sources) :].T, present.usual)

@@ -1,0 +1,107 @@
+"""Everything that a simulation needs to know before its first interval."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import isfinite
+
+import numpy as np
+
+from headgate.errors import BadValue
+from headgate.model.arrays import Floats, Shape
+from headgate.model.cluster.vm_class import Cloud
+from headgate.model.dataflow import Dataflow
+from headgate.simulation.random_streams import machine_trace
+from headgate.simulation.rates import Rate
+from headgate.simulation.variability import STEADY, TracePool
+
+__all__ = ["Setting"]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A dataflow, a cloud, what comes from outside, and for how long.
+
+    One seed gives one world: rates and machines are the same for every policy, whatever it decides.
+    """
+
+    dataflow: Dataflow
+    cloud: Cloud
+    rates: Mapping[str, Rate]
+    """By task without inputs."""
+
+    intervals: int = 360
+    interval_s: float = 120.0
+    pool: TracePool = STEADY
+    replications: int = 1
+    seed: int = 1
+    message_bytes: float = 100.0
+    deploy_s: float = 0.0
+    """How long a core that a task has just got does nothing yet (m of a migration)."""
+
+    switch_s: float = 0.0
+    """How long a task pauses when its alternate changes."""
+
+    counts_queues: bool = True
+    """Whether what waits counts as output that could be achieved, as in DYN; otherwise only what comes in does."""
+
+    warm: bool = True
+    """Whether machines acquired before the first interval are ready when it begins."""
+
+    costs: Mapping[tuple[str, str], tuple[float, float]] = field(default_factory=dict)
+    """Measured (cost_s, selectivity) by (task, alternate), before what the dataflow says."""
+
+    shares: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    """Share of the messages that pass a stream's predicate, by (source, target); 1 if not given."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("intervals", 1), ("replications", 1)):
+            if getattr(self, name) < least:
+                raise BadValue(f"{name} is {getattr(self, name)}", f"at least {least}")
+        if not (isfinite(self.interval_s) and self.interval_s > 0):
+            raise BadValue(f"interval_s is {self.interval_s}", "seconds above 0")
+        if not (isfinite(self.message_bytes) and self.message_bytes > 0):
+            raise BadValue(f"message_bytes is {self.message_bytes}", "bytes above 0")
+        for name in ("deploy_s", "switch_s"):
+            if not 0 <= getattr(self, name) <= self.interval_s:
+                told = f"{name} is {getattr(self, name):g} and an interval has {self.interval_s:g} s"
+                raise BadValue(told, "at least 0 and no longer than an interval")
+        for vm_class in self.cloud.classes:
+            if vm_class.bandwidth_mbit_per_s * 125_000 * self.interval_s < self.message_bytes:
+                told = f"VM class '{vm_class.name}' is too small for anything: with {vm_class.bandwidth_mbit_per_s:g} "
+                raise BadValue(f"{told}Mbit/s not one message gets through in an interval", "more bandwidth")
+
+    @property
+    def hours(self) -> float:
+        return self.intervals * self.interval_s / 3_600
+
+    def shape(self) -> Shape:
+        return Shape.of(self.dataflow, self.costs, self.shares)
+
+    def external(self, shape: Shape) -> Floats:
+        """Messages per second from outside, by replication, interval and source."""
+        shape.check_rates(self.rates, "constant:50")
+        names = [str(shape.names[place]) for place in shape.sources]
+        found = np.empty((self.replications, self.intervals, max(len(names), 1)))
+        for place, name in enumerate(names):
+            rng = np.random.default_rng([self.seed, 0x726174, place])
+            found[:, :, place] = self.rates[name].series(rng, self.replications, self.intervals, self.interval_s)
+        return found
+
+    def machine_speeds(self, replication: int, count: int) -> Floats:
+        """What the first so many machines of a replication do of what they are rated for, by machine and interval.
+
+        A machine is the same whoever acquires it, and whenever: its number decides.
+        """
+        pool = self.pool.every(self.interval_s).speed
+        number = np.arange(count)
+        trace, offset = machine_trace(self.seed, replication, number, pool.shape)
+        found: Floats = pool[trace[:, None], (offset[:, None] + np.arange(self.intervals)) % pool.shape[1]]
+        return found
+
+    def mean_rates(self) -> dict[str, float]:
+        return {name: rate.mean_per_s for name, rate in self.rates.items()}
+
+    def peak_rates(self) -> dict[str, float]:
+        return {name: rate.peak_per_s for name, rate in self.rates.items()}

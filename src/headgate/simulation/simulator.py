@@ -1,0 +1,258 @@
+"""The simulator: all replications of a setting, taken from decision to decision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from headgate.adaptation.cluster import Action
+from headgate.errors import BadValue
+from headgate.model.arrays import Floats, Ints
+from headgate.model.cluster.deployment import Deployment
+from headgate.planning.objective import BreakEven
+from headgate.simulation.kernel import run_intervals
+from headgate.simulation.machines import Fleet
+from headgate.simulation.run import Decided, Interrupted, Reason, Run
+from headgate.simulation.setting import Setting
+
+__all__ = ["Simulator", "VectorPolicy", "simulate"]
+
+
+class VectorPolicy(Protocol):
+    """Decides for all replications at once, by changing the simulator's deployment between intervals."""
+
+    name: str
+    every: int | None
+    """Intervals between two decisions; none if it decides nothing after the beginning."""
+
+    def begin(self, simulator: Simulator) -> None:
+        """Deploy, before the first interval."""
+
+    def decide(self, simulator: Simulator) -> None:
+        """Change what is to be changed, at the end of an interval."""
+
+
+@dataclass(slots=True)
+class _Last:
+    """What happened in the last interval, by replication and task or stream."""
+
+    arrived: Floats
+    done: Floats
+    made: Floats
+    moved: Floats
+    capacity: Floats
+
+
+class Simulator:
+    """The state of all replications. Policies read it, and change it through the methods that are verbs."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        self.shape = shape = setting.shape()
+        self.external = setting.external(shape)
+        self.pool = setting.pool.every(setting.interval_s)
+        count, tasks = setting.replications, shape.tasks
+        streams = len(shape.stream_target)
+        self.fleet = Fleet(setting.cloud, self.pool, count, tasks, setting.seed)
+        self.step = 0
+        self.active: Ints = np.zeros((count, tasks), dtype=np.int64)
+        self.queue, self.returning = np.zeros((count, tasks)), np.zeros((count, tasks))
+        self.pending = np.zeros((count, streams))
+        self._lost_power_s, self._idle_s = np.zeros((count, tasks)), np.zeros((count, tasks))
+        by_task = [np.zeros((count, tasks)) for _ in range(4)]
+        self.last = _Last(by_task[0], by_task[1], by_task[2], np.zeros((count, streams)), by_task[3])
+        self.entered, self.finished, self.sent = (np.zeros((count, tasks)) for _ in range(3))
+        n = setting.intervals
+        self.omega, self.gamma, self.mu, self.cores, self.output = (np.zeros((count, n)) for _ in range(5))
+        self.queues = np.zeros((count, n, tasks))
+        self.decisions: list[Decided] = []
+        self.reasons: list[Reason] = []
+        self.interruptions: list[Interrupted] = []
+        self._source_of = np.full(tasks, -1, dtype=np.int64)
+        self._source_of[list(shape.sources)] = np.arange(len(shape.sources))
+        self._shape_arguments = shape.kernel_arguments()
+
+    @property
+    def now_s(self) -> float:
+        return self.step * self.setting.interval_s
+
+    @property
+    def over(self) -> bool:
+        return self.step >= self.setting.intervals
+
+    def advance(self, intervals: int = 1) -> None:
+        """Let time pass; machines that were taken back meanwhile are gone afterwards."""
+        setting, fleet, last = self.setting, self.fleet, self.last
+        until = min(self.step + intervals, setting.intervals)
+        arguments: tuple[Any, ...] = (
+            self.step,
+            until,
+            float(setting.interval_s),
+            setting.counts_queues,
+            float(setting.message_bytes),
+            float(setting.cloud.billing.period_s),
+            float(setting.cloud.billing.least_s),
+            *self._shape_arguments,
+            self.external,
+            self._source_of,
+            self.pool.speed,
+            self.pool.bandwidth,
+            fleet.slots,
+            fleet.power,
+            fleet.bandwidth,
+            fleet.price,
+            fleet.acquired,
+            fleet.ready,
+            fleet.stopped,
+            fleet.paid_to,
+            fleet.trace,
+            fleet.offset,
+            fleet.closed_cost,
+            fleet.placed,
+            self.active,
+            self.queue,
+            self.pending,
+            self.returning,
+            self._lost_power_s,
+            self._idle_s,
+            last.arrived,
+            last.done,
+            last.made,
+            last.moved,
+            last.capacity,
+            self.entered,
+            self.finished,
+            self.sent,
+            self.omega,
+            self.gamma,
+            self.mu,
+            self.queues,
+            self.cores,
+            self.output,
+        )
+        run_intervals(*arguments)
+        self.step = until
+        self.interruptions += [Interrupted(self.now_s, row, f"vm-{n}") for row, n in fleet.settle(self.now_s)]
+
+    # Verbs. They do not check what a policy for all replications must know itself; SimulatedCluster does.
+
+    def deploy(self, deployment: Deployment) -> None:
+        """Acquire the machines of a deployment in every replication and place its instances."""
+        try:
+            deployment.check(self.setting.cloud)
+            for task, alternate in deployment.alternates.items():
+                place = self.shape.place(task)
+                self.active[:, place] = self.shape.alternates[place].index(alternate)
+        except ValueError as error:
+            told = str(error) if isinstance(error, BadValue) else "a task or alternate that the dataflow does not have"
+            raise BadValue(f"this deployment cannot be had: {told}") from None
+        rows = np.arange(self.setting.replications)
+        kinds = np.array([self.setting.cloud.place(each.vm_class) for each in deployment.machines], dtype=np.int64)
+        booted = self.setting.warm and self.step == 0
+        slots = self.fleet.acquire(rows, kinds, self.now_s, booted)
+        index = {str(name): place for place, name in enumerate(self.shape.names)}
+        for machine, column in zip(deployment.machines, slots.T, strict=True):
+            for task, cores in machine.cores.items():
+                if task not in index:
+                    raise BadValue(f"this deployment cannot be had: it places '{task}', which is no task")
+                self.fleet.placed[rows, column, index[task]] = cores
+        self.decisions.append(Decided(self.now_s, None, deployment))
+
+    def place(self, row: int, task: int, slot: int, cores: int) -> None:
+        """Let a task have so many cores of a machine."""
+        fleet = self.fleet
+        more = cores - int(fleet.placed[row, slot, task])
+        fleet.placed[row, slot, task] = cores
+        if more > 0 and self.step > 0 and fleet.ready[row, slot] <= self.now_s:
+            speed = self.pool.speed[fleet.trace[row, slot], (fleet.offset[row, slot] + self.step) % self._moments]
+            self._lost_power_s[row, task] += more * fleet.power[row, slot] * speed * self.setting.deploy_s
+
+    def switch(self, row: int, task: int, alternate: int) -> None:
+        """Make another alternate the active one."""
+        if self.active[row, task] != alternate:
+            self.active[row, task] = alternate
+            if self.step > 0:
+                self._idle_s[row, task] = self.setting.switch_s
+
+    def acquire(self, row: int, kind: int, count: int = 1) -> Ints:
+        """Start machines in one replication; returns their slots."""
+        booted = self.setting.warm and self.step == 0
+        found: Ints = self.fleet.acquire(np.array([row]), np.full(count, kind), self.now_s, booted)[0]
+        return found
+
+    def release(self, row: int, slot: int) -> None:
+        """Let a machine go."""
+        self.fleet.release(row, slot, self.now_s)
+        self.fleet.settle(self.now_s)
+
+    def note(self, row: int, action: Action) -> None:
+        """Keep a decision for the record."""
+        self.decisions.append(Decided(self.now_s, row, action))
+
+    def tell(self, row: int, because: str) -> None:
+        """Keep a policy's reason for the record."""
+        self.reasons.append(Reason(self.now_s, row, because))
+
+    @property
+    def _moments(self) -> int:
+        return int(self.pool.speed.shape[1])
+
+    def speeds(self) -> Floats:
+        """The coefficient of every machine in the last interval, by replication and slot."""
+        moment = (self.fleet.offset + max(self.step - 1, 0)) % self._moments
+        found: Floats = self.pool.speed[self.fleet.trace, moment]
+        return found
+
+    def run(self, policy: str) -> Run:
+        """What was seen so far, as a value."""
+        n, shape = self.step, self.shape
+        return Run(
+            self.setting,
+            policy,
+            shape.names,
+            # Views: what is recorded of an interval does not change any more.
+            self.omega[:, :n].T,
+            self.gamma[:, :n].T,
+            self.mu[:, :n].T,
+            self.external[:, :n].sum(axis=2).T,
+            self.output[:, :n].T,
+            self.cores[:, :n].T,
+            self.queues[:, :n].swapaxes(0, 1),
+            self.pending.sum(axis=1),
+            tuple(self.decisions),
+            tuple(self.interruptions),
+            self.fleet.booked(self.now_s),
+            BreakEven.of(self.setting.dataflow),
+            tuple(self.reasons),
+        )
+
+
+def simulate(setting: Setting, policy: VectorPolicy, progress: Callable[[int, int], None] | None = None) -> Run:
+    """Run a policy on a setting to its end.
+
+    >>> from decimal import Decimal
+    >>> from headgate import parse
+    >>> from headgate.model.cluster.deployment import Machine
+    >>> from headgate.model.cluster.vm_class import Cloud, VmClass
+    >>> from headgate.simulation.policies import Deployed
+    >>> from headgate.simulation.rates import Constant
+    >>> text = "tasks: [{id: a, type: opaque, cost_s: 0.5, ports: {outputs: [out]}}]"
+    >>> cloud = Cloud("one", (VmClass("small", 1, 1.0, 100, Decimal("0.06")),))
+    >>> setting = Setting(parse(text, "yaml").dataflow, cloud, {"a": Constant(2.5)}, intervals=60, counts_queues=False)
+    >>> seen = simulate(setting, Deployed(Deployment((Machine("small", {"a": 1}),))))
+    >>> round(float(seen.omega.mean()), 9), float(seen.mu[-1, 0]), float(seen.queues[-1, 0, 0])
+    (0.8, 0.12, 3600.0)
+    """
+    simulator = Simulator(setting)
+    policy.begin(simulator)
+    while not simulator.over:
+        # Without decisions, some intervals at a time: progress is told between.
+        simulator.advance(policy.every or max(1, min(setting.intervals // 10, 60)))
+        if policy.every is not None and not simulator.over:
+            policy.decide(simulator)
+        if progress is not None:
+            progress(simulator.step, setting.intervals)
+    return simulator.run(policy.name)
