@@ -31,9 +31,10 @@ test-fast: packages  ## run the tests that need no Java
 test-slow: setup  ## run the tests that take minutes
 	@$(WITH_JAVA) $(BIN)/python -m pytest -q -m slow $(ARGS)
 
-check: packages  ## lint, formatting, types
+check: packages  ## lint, formatting, which room imports which, types
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/lint-imports --config .importlinter --no-logo
 	$(BIN)/mypy
 
 bench: setup  ## run the benchmark of the model
@@ -50,6 +51,6 @@ lock:  ## write requirements.lock from pyproject.toml (ARGS=--upgrade takes the 
 		--generate-hashes --no-header --no-annotate --output-file requirements.lock $(ARGS) pyproject.toml
 
 clean:  ## remove what builds and tests left behind; .venv stays
-	@rm -rf build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis \
+	@rm -rf build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis \
 		spark-warehouse metastore_db derby.log
 	@find src tests docs examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
