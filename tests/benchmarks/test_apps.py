@@ -82,7 +82,8 @@ def test_cpu_of_a_program_and_of_what_it_starts(tmp_path: Path) -> None:
     burn = "import time\nend = time.process_time() + 0.3\nwhile time.process_time() < end: pass\n"
     program = tmp_path / "burning.py"
     program.write_text(
-        f"import subprocess, sys, peer_output\nsubprocess.run([sys.executable, '-c', {burn!r}])\npeer_output.done(x='1')"
+        f"import subprocess, sys, peer_output\nsubprocess.run([sys.executable, '-c', {burn!r}])\n"
+        "peer_output.done(x='1')"
     )
     found = ran(Path(sys.executable), [program], tmp_path / "log")
     assert found.cpu_s >= 0.25
