@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from headgate.billing.attribution import apportion, attribute
 from headgate.billing.bill import Bill, draw_up
-from headgate.billing.export import FOCUS_COLUMNS, rows_of, to_csv, to_focus, to_json, to_text
+from headgate.billing.export import FOCUS_COLUMNS, rows_of, to_csv, to_focus, to_json
 from headgate.billing.usage import Customer, Interval, Prices, VmUsage, WorkerUsage, packed
 from headgate.errors import InputError
 from headgate.model.names import DataflowName, Owner
@@ -80,7 +80,6 @@ def test_every_export_tells_the_same_sum(usage: list[tuple[int, tuple[VmUsage, .
     focus = rows_of(to_focus(bill))
     assert sum(Decimal(row["BilledCost"]) for row in focus) == bill.total
     assert tuple(focus[0]) == FOCUS_COLUMNS == tuple(sorted(FOCUS_COLUMNS))
-    assert to_text(bill).splitlines()[-1].split() == ["total", str(bill.total)]
 
 
 @given(st.dictionaries(st.text(max_size=3), st.fractions(0, 100), max_size=8))
@@ -111,23 +110,3 @@ def test_what_cannot_be_billed_is_told() -> None:
     with pytest.raises(InputError) as unknown:
         draw_up([Interval(START, 60, (machine,))], [], Prices())
     assert unknown.value.parameters == {"dataflow": "stranger"}
-
-
-def test_a_bill_as_text() -> None:
-    machines = (VmUsage("v", Decimal("0.50"), (worker(t="alarms", u="alarms archive"),)), VmUsage("w", Decimal("0.25")))
-    customers = [
-        Customer(DataflowName("alarms"), Owner("ana"), 2),
-        Customer(DataflowName("archive"), Owner("ben"), 1),
-    ]
-    bill = draw_up([Interval(START, 3600, machines)], customers, Prices(Decimal("0.50")))
-    assert to_text(bill) == (
-        "2026-11-01T00:00:00Z to 2026-11-01T01:00:00Z, in USD\n"
-        "\n"
-        "            owner  hours  cost  alone  saved\n"
-        "alarms      ana     1.00  0.38   0.50   0.12\n"
-        "archive     ben     1.00  0.12   0.50   0.38\n"
-        "all of ana                0.38   0.50   0.12\n"
-        "all of ben                0.12   0.50   0.38\n"
-        "idle                      0.25\n"
-        "total                     0.75\n"
-    )

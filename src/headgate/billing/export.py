@@ -1,4 +1,4 @@
-"""Bills as text, CSV, JSON, and in the columns of FOCUS, which the FinOps Foundation keeps for cost and usage data."""
+"""Bills as CSV, JSON, and in the columns of FOCUS, which the FinOps Foundation keeps for cost and usage data."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from decimal import Decimal
 from typing import Any
 
 from headgate.billing.bill import Bill
-from headgate.report.text_table import text_table
 
-__all__ = ["FOCUS_COLUMNS", "rows_of", "to_csv", "to_dict", "to_focus", "to_json", "to_text"]
+__all__ = ["FOCUS_COLUMNS", "iso_time", "rows_of", "to_csv", "to_dict", "to_focus", "to_json"]
 
 FOCUS_COLUMNS = (
     *("BilledCost", "BillingAccountId", "BillingAccountName", "BillingCurrency", "BillingPeriodEnd"),
@@ -29,8 +28,8 @@ FOCUS_COLUMNS = (
 def to_dict(bill: Bill) -> dict[str, Any]:
     """The bill for ``--json``; amounts are texts, so that no digit is lost."""
     return {
-        "start": _time(bill.start),
-        "end": _time(bill.end),
+        "start": iso_time(bill.start),
+        "end": iso_time(bill.end),
         "currency": bill.currency,
         "dataflows": [
             {
@@ -66,7 +65,7 @@ def to_json(bill: Bill) -> str:
 def to_csv(bill: Bill) -> str:
     """A row for each dataflow, and one for what was idle, whose dataflow and owner are empty."""
     head = ["start", "end", "dataflow", "owner", "tasks", "hours", "cost", "alone", "saved", "currency"]
-    period = [_time(bill.start), _time(bill.end)]
+    period = [iso_time(bill.start), iso_time(bill.end)]
     rows = [
         [*period, x.dataflow, x.owner, x.tasks, round(float(x.hours), 6), x.cost, x.alone, x.saved, bill.currency]
         for x in bill.lines
@@ -104,12 +103,12 @@ def _focus(bill: Bill, provider: str, cost: Decimal, list_cost: Decimal) -> dict
         "BillingAccountId": provider.lower(),
         "BillingAccountName": provider,
         "BillingCurrency": bill.currency,
-        "BillingPeriodEnd": _time(bill.end),
-        "BillingPeriodStart": _time(bill.start),
+        "BillingPeriodEnd": iso_time(bill.end),
+        "BillingPeriodStart": iso_time(bill.start),
         "ChargeCategory": "Usage",
         "ChargeFrequency": "Usage-Based",
-        "ChargePeriodEnd": _time(bill.end),
-        "ChargePeriodStart": _time(bill.start),
+        "ChargePeriodEnd": iso_time(bill.end),
+        "ChargePeriodStart": iso_time(bill.start),
         "ConsumedUnit": "Hours",
         "ContractedCost": cost,
         "EffectiveCost": cost,
@@ -124,16 +123,6 @@ def _focus(bill: Bill, provider: str, cost: Decimal, list_cost: Decimal) -> dict
     }
 
 
-def to_text(bill: Bill) -> str:
-    """The bill as a table for people: a line for each dataflow, then by owner, then what was idle and the sum."""
-    head = ("", "owner", "hours", "cost", "alone", "saved")
-    rows = [(x.dataflow, x.owner, f"{float(x.hours):.2f}", str(x.cost), str(x.alone), str(x.saved)) for x in bill.lines]
-    owners = [(f"all of {x.owner}", "", "", str(x.cost), str(x.alone), str(x.saved)) for x in bill.owners]
-    ends = [("idle", "", "", str(bill.idle), "", ""), ("total", "", "", str(bill.total), "", "")]
-    period = f"{_time(bill.start)} to {_time(bill.end)}, in {bill.currency}"
-    return f"{period}\n\n{text_table([head, *rows, *owners, *ends], right=range(2, 6))}"
-
-
 def _csv(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -146,10 +135,10 @@ def _plain(hours: Any) -> str:
     return f"{float(hours):.6f}".rstrip("0").rstrip(".")
 
 
-def _time(moment: datetime) -> str:
+def iso_time(moment: datetime) -> str:
     """As FOCUS and everybody else wants it: ISO 8601, UTC.
 
-    >>> _time(datetime(2026, 11, 1))
+    >>> iso_time(datetime(2026, 11, 1))
     '2026-11-01T00:00:00Z'
     """
     known = moment if moment.tzinfo else moment.replace(tzinfo=UTC)

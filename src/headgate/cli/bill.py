@@ -8,10 +8,11 @@ from typing import Annotated
 
 import typer
 
-from headgate.billing.export import to_csv, to_focus, to_json, to_text
+from headgate.billing.export import to_csv, to_focus, to_json
 from headgate.cli.asking import State
 from headgate.cli.output import sentence_to_stderr, write_file
-from headgate.report.bill import draw_bill
+from headgate.report.bill import bill_tables, draw_bill
+from headgate.report.render import render
 from headgate.service.bill import bill as draw_up
 from headgate.service.bill import of_owner
 
@@ -27,7 +28,12 @@ class BillFormat(StrEnum):
     FOCUS = "focus"
 
 
-FORMS = {BillFormat.TEXT: to_text, BillFormat.CSV: to_csv, BillFormat.JSON: to_json, BillFormat.FOCUS: to_focus}
+FORMS = {
+    BillFormat.TEXT: lambda bill: render(bill_tables(bill)),
+    BillFormat.CSV: to_csv,
+    BillFormat.JSON: to_json,
+    BillFormat.FOCUS: to_focus,
+}
 
 
 def bill(
