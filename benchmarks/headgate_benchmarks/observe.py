@@ -155,7 +155,7 @@ def _cost(spark: Any, folder: Path, progress: Progress) -> tuple[dict[str, float
             for path in some:
                 os.link(path, folder / side / "in" / path.name)
             engines[side].wait_until_idle()
-            engines[side].aside.wait_until_idle()
+            engines[side].background.wait_until_idle()
 
         progress(f"four dataflows, {WARM_FILES} files to warm up")
         for first in range(0, WARM_FILES, AT_ONCE):
@@ -197,7 +197,7 @@ def _warmed(spark: Any, folder: Path, progress: Progress) -> None:
     with Engine(folder / "warm" / "state", spark=spark, trigger_s=0.1, measuring=measuring) as engine:
         engine.submit(*flows)
         engine.wait_until_idle()
-        engine.aside.wait_until_idle()
+        engine.background.wait_until_idle()
 
 
 # how true it is

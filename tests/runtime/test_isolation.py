@@ -174,7 +174,7 @@ def test_a_task_that_raises_no_more_comes_back(engine: Engine, tmp_path: Path) -
     for number in range(1, 400):
         put(tmp_path / "in", str(number), numbered(number * 10, 10))
         engine.wait_until_idle()
-        engine.aside.wait_until_idle()
+        engine.background.wait_until_idle()
         if status(engine, "bad").state == "running":
             break
     assert status(engine, "bad").reason == ""

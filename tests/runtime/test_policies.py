@@ -134,8 +134,8 @@ def test_a_task_that_sleeps_is_stopped_at_its_budget(engine: Engine, tmp_path: P
     for number in range(1, 12):
         put(tmp_path / "in", str(number), numbered(number * 10, 10))
         engine.wait_until_idle()
-    engine.aside.wait_until_idle()
-    assert engine.aside.failures == type(engine.aside.failures)()
+    engine.background.wait_until_idle()
+    assert engine.background.failures == type(engine.background.failures)()
     assert len(ids(engine, "good")) == 120
     assert "over its time budget of 0.5 s" in status(engine, "drowsy").reason
 

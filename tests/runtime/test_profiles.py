@@ -45,7 +45,7 @@ def profiled(spark: SparkSession, tmp_path: Path) -> dict[str, TaskProfile]:
             return len(found) == 3
 
         wait_for(all_there, "every task to be measured", patience_s=180)
-        assert not engine.aside.failures
+        assert not engine.background.failures
     return found
 
 

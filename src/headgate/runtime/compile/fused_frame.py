@@ -20,7 +20,7 @@ from headgate.model.expression import spliced
 from headgate.runtime.epochs.staging import OUTPUTS
 from headgate.runtime.exchange.files import INGEST
 from headgate.runtime.isolation.sql_guard import guard_column
-from headgate.runtime.observing.counting import Count, Observed, Staged, observed
+from headgate.runtime.observing.counting import Count, JobCount, OutputCount, observed
 from headgate.tasks.rowwise import RowWise, quoted
 
 __all__ = ["FusedFrame", "Output", "Place", "Work"]
@@ -98,11 +98,11 @@ class FusedFrame:
         if len(self.outputs) == 1:
             number, output, column = self.outputs[0]
             last = self.place(column, self.tests(column))
-            self.counts.setdefault(last, []).append(Staged(number))
+            self.counts.setdefault(last, []).append(OutputCount(number))
             rows = self.rows(column, counted=last)
             return _selected(rows, {f"o{number}": _formed(_struct(rows), output.form)}, self.carried, packed)
         if seen is not None and ("r0", 0) in self.counts:
-            self.counts["r0", 0].append(Staged(seen))
+            self.counts["r0", 0].append(OutputCount(seen))
         return self._wide(packed)
 
     def rows(self, column: str, counted: Place | None = None) -> DataFrame:
@@ -186,7 +186,7 @@ class FusedFrame:
             column, before = folded.get(place[0], ("r0", 0))
             passed = before + place[1]
             if passed == asked.of_tests.get(column, 0) and column in outputs:
-                self.counts[place].append(Staged(outputs[column]))
+                self.counts[place].append(OutputCount(outputs[column]))
             else:
                 asked.places.setdefault(column, {}).setdefault(passed, []).append(place)
         return asked
@@ -210,7 +210,7 @@ class FusedFrame:
         for column in columns:
             for passed, places in asked.places.get(column, {}).items():
                 for place in places:
-                    self.counts[place].append(Observed(observation, numbers[f"{column}_{passed}"]))
+                    self.counts[place].append(JobCount(observation, numbers[f"{column}_{passed}"]))
         return frame
 
 
@@ -232,7 +232,7 @@ class _Counted:
         """The rows, with all counted that was to be."""
         if self._open is not None:
             self.frame, observation = observed(self.frame, {"n": "count(1)"})
-            self._fused.counts[self._open].append(Observed(observation, 0))
+            self._fused.counts[self._open].append(JobCount(observation, 0))
             self._open = None
         return self.frame
 
@@ -251,7 +251,7 @@ class _Counted:
             tested, observation = observed(tested, {"before": "count(1)", "after": f"count_if({PASSES})"})
             passed = tested.where(PASSES).drop(PASSES)
         for number, counted in enumerate((self._open, place)):
-            self._fused.counts[counted].append(Observed(observation, number))
+            self._fused.counts[counted].append(JobCount(observation, number))
         self.frame, self._open = passed, None
 
     def _reach(self, place: Place) -> None:

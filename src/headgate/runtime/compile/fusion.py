@@ -29,7 +29,7 @@ from headgate.runtime.compile.fused_frame import FusedFrame, Output, Place
 from headgate.runtime.compile.plan import Feed, Fragment, Plan, RunningTask
 from headgate.runtime.epochs.staging import SEEN, pack
 from headgate.runtime.exchange.files import INGEST
-from headgate.runtime.isolation.sql_guard import Guards
+from headgate.runtime.isolation.sql_guard import GuardSettings
 from headgate.runtime.keyed.host import ERRORS, RESULTS, TEXTS
 from headgate.runtime.keyed.packing import PACK
 from headgate.runtime.observing.counting import RowCounts, Side, values
@@ -67,7 +67,7 @@ class Fusion:
         plan: Plan,
         fragment: Fragment,
         first_output: int,
-        guards: Guards,
+        guards: GuardSettings,
         *,
         counting: bool = False,
         tails: Tails = NO_TAILS,

@@ -41,8 +41,8 @@ from headgate.runtime.engine.scaling import Scaling
 from headgate.runtime.engine.snapshot import Snapshot
 from headgate.runtime.engine.state import StateDirectory
 from headgate.runtime.engine.status import DataflowStatus, FragmentStatus, dataflow_status, fragment_status
-from headgate.runtime.epochs.background_jobs import Aside
-from headgate.runtime.epochs.context import Surroundings
+from headgate.runtime.epochs.background_jobs import BackgroundJobs
+from headgate.runtime.epochs.context import FragmentContext
 from headgate.runtime.epochs.fragment import RunningFragment
 from headgate.runtime.exchange.files import FileExchange
 from headgate.runtime.io.outbox import SinkOutbox
@@ -51,13 +51,13 @@ from headgate.runtime.io.sources import hot_limit
 from headgate.runtime.isolation.dead_letters import DeadLetters
 from headgate.runtime.isolation.sql_guard import DEFAULT_BUDGET_S
 from headgate.runtime.observing.measuring import MEASURING, Measuring
-from headgate.runtime.observing.observer import Observed, Observer
+from headgate.runtime.observing.observer import ObservedEngine, Observer
 from headgate.runtime.observing.profiler import Profiler
 from headgate.runtime.observing.records import Records
 from headgate.runtime.observing.workers import Workers
 from headgate.runtime.spark_internals.executor_checks import check_executors, check_paths, paths_read
 from headgate.runtime.spark_internals.executors import Executors
-from headgate.runtime.spark_internals.process import OwnSpark
+from headgate.runtime.spark_internals.process import SparkProcess
 from headgate.runtime.spark_internals.session import open_session
 from headgate.sharing.alternates import binding_level
 from headgate.sharing.change import Change
@@ -127,7 +127,7 @@ class Engine:
             self._plans = Plans(self.state.path, self.registry)
             self._set_strategy(strategy)
             self.spark = spark if spark is not None else open_session(master, settings, log=self.log)
-            self._own = OwnSpark(self.spark, spark is None, self.log)
+            self._own = SparkProcess(self.spark, spark is None, self.log)
             self.scaling = self._checked_executors(provider)
             self.memory = Memory()
             self.exchange = FileExchange(self.state.path / "exchange")
@@ -137,11 +137,11 @@ class Engine:
             """What is submitted and what runs for it, paused dataflows included."""
 
             self.schemas = Schemas(self.spark)
-            self.aside = Aside(self.spark)
+            self.background = BackgroundJobs(self.spark)
             self.dead_letters = DeadLetters(self.state.path / "dead_letters")
             self.records = Records()
             self.profiler = Profiler(self.spark, measuring)
-            around = Surroundings(
+            context = FragmentContext(
                 self.spark,
                 self.state,
                 self.exchange,
@@ -151,14 +151,14 @@ class Engine:
                 lambda signature: self.snapshot.limits.get(signature),
                 self.outbox,
                 trigger_s,
-                self.aside,
+                self.background,
                 self.dead_letters,
                 time_budget_s,
                 self.records,
                 self.profiler,
                 measuring.counting,
             )
-            self._fleet = Fleet(around, self._plans, lambda snapshot: compile_plan(snapshot, self.registry))
+            self._fleet = Fleet(context, self._plans, lambda snapshot: compile_plan(snapshot, self.registry))
             self._compacted = 0
             self._stopped = False
             self._price_per_h = price_per_h
@@ -462,7 +462,7 @@ class Engine:
     def observer(self) -> Observer:
         """One who observes from now on."""
         return Observer(
-            Observed(
+            ObservedEngine(
                 self.spark,
                 self.records,
                 lambda: self.plan,
@@ -489,7 +489,7 @@ class Engine:
             self._stopped = True
             try:
                 self._own.check()
-                self.aside.stop()
+                self.background.stop()
                 self._fleet.stop()
                 self._own.stop()
             except HeadgateError:

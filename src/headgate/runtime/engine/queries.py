@@ -20,7 +20,7 @@ from headgate.runtime.engine.draining import is_drained
 from headgate.runtime.engine.plans import Plans
 from headgate.runtime.engine.snapshot import Snapshot
 from headgate.runtime.engine.state import read_json
-from headgate.runtime.epochs.context import Surroundings
+from headgate.runtime.epochs.context import FragmentContext
 from headgate.runtime.epochs.failures import workers_were_late
 from headgate.runtime.epochs.fragment import RunningFragment
 from headgate.runtime.epochs.limits import set_limit
@@ -34,9 +34,9 @@ Prepared = list[tuple[RunningFragment, DataFrame]]
 class Fleet:
     """The running fragments of an engine, by id."""
 
-    def __init__(self, around: Surroundings, plans: Plans, compiled: Callable[[Snapshot], Plan]) -> None:
+    def __init__(self, context: FragmentContext, plans: Plans, compiled: Callable[[Snapshot], Plan]) -> None:
         self.running: dict[str, RunningFragment] = {}
-        self._around = around
+        self._context = context
         self._plans = plans
         self._compiled = compiled
         self._failed = Quarantine()
@@ -54,7 +54,7 @@ class Fleet:
         made: list[RunningFragment] = []
         try:
             for fragment in new:
-                made.append(RunningFragment(fragment, plan.number, self._around))
+                made.append(RunningFragment(fragment, plan.number, self._context))
                 prepared.append((made[-1], made[-1].prepare(plan)))
                 self.apply_limit(made[-1], snapshot)
         except BaseException:
@@ -92,14 +92,14 @@ class Fleet:
             fragment = self.running[name]
             source = fragment.fragment.kind is Kind.SOURCE
             last = self._last_plan_with(name)
-            drained = source or is_drained(fragment, last, self.running, self._around.exchange)
+            drained = source or is_drained(fragment, last, self.running, self._context.exchange)
             if drained or (fragment.failure is not None and fragment not in self.without_workers()):
                 fragment.stop()
                 fragment.finish()
                 del self.running[name]
                 _remove(fragment.folder)
                 for topic in fragment.fragment.reads:
-                    self._around.exchange.forget(topic)
+                    self._context.exchange.forget(topic)
 
     def _paused_sources(self) -> dict[str, tuple[Fragment, Plan]]:
         """The sources that only paused dataflows read, with the plan that there would be without pauses."""
@@ -130,7 +130,7 @@ class Fleet:
         current, snapshot = self._plans.current, self._plans.snapshot
         found = {name: (fragment, current) for name, fragment in current.fragments.items()}
         found |= self._paused_sources()
-        for folder in (self._around.state.path / "fragments").iterdir():
+        for folder in (self._context.state.path / "fragments").iterdir():
             begun = read_json(folder / "fragment.json")
             if folder.name in found:
                 continue
@@ -140,12 +140,12 @@ class Fleet:
             plan = self._plans(begun["snapshot"])
             fragment = plan.fragments[folder.name]
             if fragment.kind is Kind.SOURCE and folder.name not in snapshot.resting:  # withdrawn just before the end
-                RunningFragment(fragment, plan.number, self._around).finish()
+                RunningFragment(fragment, plan.number, self._context).finish()
                 _remove(folder)
             else:
                 found[folder.name] = (fragment, plan)
         for fragment, plan in found.values():
-            running = RunningFragment(fragment, plan.number, self._around)
+            running = RunningFragment(fragment, plan.number, self._context)
             self.running[fragment.id] = running
             self.start_again(running, plan)
 
@@ -165,7 +165,7 @@ class Fleet:
         fragment.stop()
         name, current = fragment.fragment.id, self._plans.current
         plan = current if name in current.fragments else self._plans(fragment.begun)
-        again = RunningFragment(plan.fragments[name], current.number, self._around)
+        again = RunningFragment(plan.fragments[name], current.number, self._context)
         self.running[name] = again
         self.start_again(again, plan)
 

@@ -14,16 +14,16 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headgate.runtime.isolation.pools import make_pool
 
-__all__ = ["POOL", "Aside"]
+__all__ = ["POOL", "BackgroundJobs"]
 
-POOL = "aside"
+POOL = "background"
 """Spark's pool for this work: one pool among those of the fragments, however many pieces of work there are."""
 
 WAITING = 4
 """Pieces of work that may wait; more are not taken, since the rows that they hold fill memory."""
 
 
-class Aside:
+class BackgroundJobs:
     """Does pieces of work one after the other, in a thread of its own."""
 
     def __init__(self, spark: SparkSession) -> None:
@@ -45,7 +45,7 @@ class Aside:
             if self._ended or len(self._work) >= WAITING:
                 return False
             if self._thread is None:
-                self._thread = InheritableThread(target=self._run, name="headgate-aside", daemon=True)
+                self._thread = InheritableThread(target=self._run, name="headgate-background", daemon=True)
                 self._thread.start()
             self._work.append((rows, work))
             self._changed.notify_all()
@@ -82,9 +82,9 @@ class Aside:
             except Exception as error:
                 self.failures.append(f"{type(error).__name__}: {error}"[:400])
             finally:
-                self._let_go(rows)
+                self._release(rows)
 
-    def _let_go(self, rows: DataFrame) -> None:
+    def _release(self, rows: DataFrame) -> None:
         try:
             rows.unpersist()
         except Exception as error:  # Spark has been stopped meanwhile

@@ -11,21 +11,21 @@ from headgate.model.names import Signature
 from headgate.runtime.compile.plan import Plan
 from headgate.runtime.compile.schemas import Schemas
 from headgate.runtime.engine.state import StateDirectory
-from headgate.runtime.epochs.background_jobs import Aside
+from headgate.runtime.epochs.background_jobs import BackgroundJobs
 from headgate.runtime.exchange.files import FileExchange
 from headgate.runtime.io.sinks import Delivery
 from headgate.runtime.isolation.dead_letters import DeadLetters
 from headgate.runtime.observing.profiler import Profiler
 from headgate.runtime.observing.records import Records
 
-__all__ = ["Outbox", "Surroundings"]
+__all__ = ["FragmentContext", "Outbox"]
 
 Outbox = Callable[[int, Signature, Delivery], None]
 """Hands a delivery to a sink of a plan, now or later; never raises for what a sink does."""
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class FragmentContext:
     """What a fragment needs of its engine."""
 
     spark: SparkSession
@@ -37,7 +37,7 @@ class Surroundings:
     limit: Callable[[Signature], int | None]
     outbox: Outbox
     trigger_s: float
-    aside: Aside
+    background: BackgroundJobs
     dead_letters: DeadLetters
     time_budget_s: float
     """How long a task may take for a micro-batch if it does not say."""

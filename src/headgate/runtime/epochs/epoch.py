@@ -26,27 +26,27 @@ from headgate.model.task_type import Role
 from headgate.runtime.compile.arrow_stage import tails_of
 from headgate.runtime.compile.fusion import Fusion, Output, union
 from headgate.runtime.compile.plan import Feed, Fragment, Kind, Plan
-from headgate.runtime.epochs.context import Surroundings
+from headgate.runtime.epochs.context import FragmentContext
 from headgate.runtime.epochs.failures import JOB_FAILURES, named_culprit, reason_of, workers_were_late
 from headgate.runtime.epochs.staging import pack, stage
 from headgate.runtime.exchange.files import SNAPSHOT, topic_columns
 from headgate.runtime.io.sinks import form_of
 from headgate.runtime.isolation.blame import before, blame
-from headgate.runtime.isolation.failed_rows import HOST_LETTERS, Sorting
+from headgate.runtime.isolation.failed_rows import HOST_LETTERS, FailedRows
 from headgate.runtime.isolation.quarantine import Quarantine, behind
-from headgate.runtime.isolation.sql_guard import Guards, GuardsUp
-from headgate.runtime.isolation.watchdog import Allowance, Barked, Watchdog
+from headgate.runtime.isolation.sql_guard import ActiveGuards, GuardSettings
+from headgate.runtime.isolation.watchdog import Allowance, TimeLimitExceeded, Watchdog
 from headgate.runtime.keyed.host import hosted_schema, unpacked
 from headgate.runtime.observing.counting import RowCounts
 from headgate.runtime.observing.records import Arrivals
 
-__all__ = ["Epochs", "Outcome"]
+__all__ = ["EpochResult", "Epochs"]
 
 TRIED = Output("tried", "arrow")
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class EpochResult:
     """What an epoch came to: its commit, with all that was staged, and what was measured on the way."""
 
     commit: dict[str, Any]
@@ -57,32 +57,32 @@ class Outcome:
 class Epochs:
     """Runs the epochs of one fragment."""
 
-    def __init__(self, fragment: Fragment, around: Surroundings, stopping: Callable[[], bool]) -> None:
+    def __init__(self, fragment: Fragment, context: FragmentContext, stopping: Callable[[], bool]) -> None:
         self._fragment = fragment
-        self._around = around
+        self._context = context
         self._stopping = stopping
         self.quarantine = Quarantine()
-        self.guards = GuardsUp()
+        self.guards = ActiveGuards()
         self.runs_again = 0
         """How often an epoch had to be run again because of a task: what misbehaving has cost the others."""
 
-        self._letters = Sorting(fragment, around, self.quarantine)
+        self._letters = FailedRows(fragment, context, self.quarantine)
         self._allowance = Allowance()
-        self._watchdog = Watchdog(around.spark.sparkContext, fragment.id)
-        self._trials = Watchdog(around.spark.sparkContext, f"trial-{fragment.id}")
+        self._watchdog = Watchdog(context.spark.sparkContext, fragment.id)
+        self._trials = Watchdog(context.spark.sparkContext, f"trial-{fragment.id}")
 
     def remember(self, rows: DataFrame) -> None:
         """Take rows in without letting any out: what stateful operators keep must not miss an epoch."""
         if self._fragment.kind in (Kind.KEYED, Kind.NATIVE):
             rows.write.format("noop").mode("append").save()
 
-    def run(self, rows: DataFrame, epoch: int, plans: Sequence[Plan], ingested_us: int) -> Outcome:
+    def run(self, rows: DataFrame, epoch: int, plans: Sequence[Plan], ingested_us: int) -> EpochResult:
         """Run an epoch under the plans that its rows belong to.
 
         ``ingested_us`` is when its events were taken in, where that is not known row by row.
         """
         due = self.quarantine.due()
-        sampled = not due and bool(plans) and self._around.profiler.wants(epoch)
+        sampled = not due and bool(plans) and self._context.profiler.wants(epoch)
         # Rows that come out of a stateful operator must not be asked of it again and again.
         if len(plans) > 1 or due or (sampled and self._fragment.kind is not Kind.SOURCE):
             rows = rows.persist()
@@ -91,12 +91,12 @@ class Epochs:
         try:
             outcome = self._run_isolated(rows, epoch, plans, ingested_us)
             if due:
-                handed_over = self._try_aside(due, rows, plans)
+                handed_over = self._try_in_background(due, rows, plans)
             elif sampled:
-                handed_over = self._around.aside.offer(rows, partial(self._sample, plans[-1]))
+                handed_over = self._context.background.offer(rows, partial(self._sample, plans[-1]))
             return outcome
         finally:
-            self._around.profiler.budget.work(began, time.monotonic())
+            self._context.profiler.budget.work(began, time.monotonic())
             self._allowance.note(time.monotonic() - began)
             if rows.is_cached and not handed_over:
                 rows.unpersist()
@@ -105,7 +105,7 @@ class Epochs:
         """Let tasks be measured on an epoch's rows."""
         if self._fragment.id in plan.fragments:
             rows = self._unpacked(rows, plan) if self._fragment.kind is Kind.KEYED else rows
-            self._around.profiler.sample(rows, plan, plan.fragments[self._fragment.id])
+            self._context.profiler.sample(rows, plan, plan.fragments[self._fragment.id])
 
     def _unpacked(self, packs: DataFrame, plan: Plan) -> DataFrame:
         """The rows that a keyed host puts out."""
@@ -114,9 +114,9 @@ class Epochs:
     def _topic_columns(self, plan: Plan) -> StructType:
         """The columns of the topics that a keyed host reads."""
         feed = plan.fragments[self._fragment.id].feeds[0]
-        return topic_columns(self._around.schemas.of(plan, plan.tasks[feed.source]))
+        return topic_columns(self._context.schemas.of(plan, plan.tasks[feed.source]))
 
-    def _run_isolated(self, rows: DataFrame, epoch: int, plans: Sequence[Plan], ingested_us: int) -> Outcome:
+    def _run_isolated(self, rows: DataFrame, epoch: int, plans: Sequence[Plan], ingested_us: int) -> EpochResult:
         """Run an epoch; tasks that make it fail are guarded or left out, and it is run again."""
         known = sum(
             len(plan.fragments[self._fragment.id].tasks) for plan in plans if self._fragment.id in plan.fragments
@@ -126,7 +126,7 @@ class Epochs:
         for _ in range(known + 2):
             try:
                 return self._run_without(self.quarantine.resting(), rows, epoch, plans, ingested_us, limit_s)
-            except (*JOB_FAILURES, Barked) as error:
+            except (*JOB_FAILURES, TimeLimitExceeded) as error:
                 if self._stopping():
                     raise
                 self.runs_again += 1
@@ -178,7 +178,7 @@ class Epochs:
                 found += [task.time_budget_s for task in tasks if task.time_budget_s is not None]
         return min(found, default=None)
 
-    def _try_aside(self, due: set[str], rows: DataFrame, plans: Sequence[Plan]) -> bool:
+    def _try_in_background(self, due: set[str], rows: DataFrame, plans: Sequence[Plan]) -> bool:
         """Try tasks that have rested on this epoch's rows, beside the next epochs; returns whether rows were taken."""
         parts = list(self._parts(rows, plans))
         if not parts:
@@ -188,7 +188,7 @@ class Epochs:
 
         def work(kept: DataFrame) -> None:
             del kept
-            context = self._around.spark.sparkContext
+            context = self._context.spark.sparkContext
             context.addJobTag(self._trials.tag)
             try:
                 for item in due:
@@ -197,7 +197,7 @@ class Epochs:
                 context.removeJobTag(self._trials.tag)
                 self.quarantine.try_now(due, is_tried=False)
 
-        if self._around.aside.offer(rows, work):
+        if self._context.background.offer(rows, work):
             return True
         self.quarantine.try_now(due, is_tried=False)
         return False
@@ -211,7 +211,7 @@ class Epochs:
         if rows.isEmpty():
             return
         task = plan.tasks.get(Signature(item))
-        budget_s = self._around.time_budget_s if task is None or task.time_budget_s is None else task.time_budget_s
+        budget_s = self._context.time_budget_s if task is None or task.time_budget_s is None else task.time_budget_s
         told = self._tried(plan, rows, {item, *before(item, feeds)}, self._trials, self._allowance.limit_s(budget_s))
         if told is None:
             self.quarantine.passed([item])
@@ -222,14 +222,14 @@ class Epochs:
         self, plan: Plan, rows: DataFrame, wanted: set[str], watchdog: Watchdog, limit_s: float | None
     ) -> str | None:
         """Why some tasks and topics fail for these rows, if they do; nothing is put out."""
-        guards = Guards(self.guards.tasks, self._around.time_budget_s)
+        guards = GuardSettings(self.guards.tasks, self._context.time_budget_s)
         fusion = Fusion(plan, plan.fragments[self._fragment.id], 0, guards)
         try:
             self._fuse(fusion, rows, lambda item: item in wanted, all_outputs=True)
             frame = fusion.result(packed=False)
             with watchdog.watching(limit_s):
                 (rows if frame is None else frame).write.format("noop").mode("append").save()
-        except (*JOB_FAILURES, Barked) as error:
+        except (*JOB_FAILURES, TimeLimitExceeded) as error:
             named = named_culprit(str(error))
             return reason_of(str(error)) if named is None else named[1]
         finally:
@@ -245,9 +245,9 @@ class Epochs:
         plans: Sequence[Plan],
         ingested_us: int,
         limit_s: float | None,
-    ) -> Outcome:
+    ) -> EpochResult:
         """Run an epoch without some tasks and what is behind them, and stage what the others put out."""
-        staging = self._around.state.path / "staging" / self._fragment.id
+        staging = self._context.state.path / "staging" / self._fragment.id
         shutil.rmtree(staging, ignore_errors=True)
         # A worker that outlives a killed engine for a moment must not write into what the next engine stages.
         staging = staging / f"{epoch}-{os.getpid()}"
@@ -256,14 +256,14 @@ class Epochs:
         targets: list[tuple[str, str, Plan]] = []
         parts = []
         ran: set[str] = set()
-        guards = Guards(self.guards.tasks, self._around.time_budget_s)
-        counting = self._around.counting
+        guards = GuardSettings(self.guards.tasks, self._context.time_budget_s)
+        counting = self._context.counting
         for plan, here in self._parts(rows, plans):
             fragment = plan.fragments[self._fragment.id]
             feeds = _feeds_of_items(plan, fragment)
             left_out = behind(resting, feeds)
             runs = partial(_is_not_in, left_out)
-            schema_of = partial(self._around.schemas.of, plan)
+            schema_of = partial(self._context.schemas.of, plan)
             tails = tails_of(plan, fragment, runs, frozenset(self.guards.tasks), schema_of)
             fusion = Fusion(plan, fragment, len(targets), guards, counting=counting, tails=tails, schema_of=schema_of)
             ran |= {*feeds, *fragment.roots} - left_out
@@ -276,7 +276,7 @@ class Epochs:
         try:
             if not parts:
                 self.remember(rows)
-                return Outcome({"epoch": epoch, "done": True, "targets": []})
+                return EpochResult({"epoch": epoch, "done": True, "targets": []})
             forms = [output.form for fusion in fusions for output in fusion.outputs]
             with self._watchdog.watching(limit_s):
                 tails_by_output = {number: tail for fusion in fusions for number, tail in fusion.tails.items()}
@@ -312,7 +312,7 @@ class Epochs:
             elif kind == "sink":
                 at_sinks.setdefault(Signature(name), []).extend(arrivals[kind, name, number])
         commit = {"epoch": epoch, "done": not files, "targets": self._numbered(files, arrivals)}
-        return Outcome(commit, counts, at_sinks)
+        return EpochResult(commit, counts, at_sinks)
 
     def _numbered(
         self,
@@ -325,7 +325,7 @@ class Epochs:
         for (kind, name, snapshot), staged in sorted(files.items(), key=lambda item: item[0][2]):
             target: dict[str, Any] = {"kind": kind, "name": name, "snapshot": snapshot, "files": staged}
             if kind == "topic":
-                heads[name] = heads.get(name, self._around.exchange.head(name)) + 1
+                heads[name] = heads.get(name, self._context.exchange.head(name)) + 1
                 target["number"] = heads[name]
                 some = arrivals[kind, name, snapshot]
                 means = [float(part.ingested_us.mean()) for part in some]
@@ -379,7 +379,7 @@ class Epochs:
                 fusion.put([Feed(signature, port.name, "in", None, None, False) for port in task.ports.outputs], TRIED)
         for topic in fragment.writes:
             if runs(topic.id):
-                schema = self._around.schemas.of(plan, plan.tasks[topic.feeds[0].source])
+                schema = self._context.schemas.of(plan, plan.tasks[topic.feeds[0].source])
                 names = [field.name for field in schema.fields]
                 fusion.put(topic.feeds, Output(topic.id, "topic"), names)
                 targets += [("topic", topic.id)] * (len(fusion.outputs) - len(targets))

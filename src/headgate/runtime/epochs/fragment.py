@@ -30,8 +30,8 @@ from headgate.model.names import Signature
 from headgate.runtime.compile.native import native_stream
 from headgate.runtime.compile.plan import FED, Feed, Fragment, Kind, Plan
 from headgate.runtime.engine.state import read_json, write_json
-from headgate.runtime.epochs.context import Surroundings
-from headgate.runtime.epochs.epoch import Epochs, Outcome
+from headgate.runtime.epochs.context import FragmentContext
+from headgate.runtime.epochs.epoch import EpochResult, Epochs
 from headgate.runtime.epochs.failures import JOB_FAILURES, reason_of
 from headgate.runtime.epochs.limits import admit, due_in
 from headgate.runtime.epochs.plan_log import PlanLog
@@ -54,7 +54,7 @@ ROWS_PER_BATCH = 500_000
 
 
 @dataclass(slots=True)
-class EpochFacts:
+class LastEpoch:
     """What the last epoch of a fragment was like."""
 
     epoch: int = -1
@@ -67,23 +67,23 @@ class EpochFacts:
 class RunningFragment:
     """A fragment's query, from its start to its stop."""
 
-    def __init__(self, fragment: Fragment, number: int, around: Surroundings) -> None:
+    def __init__(self, fragment: Fragment, number: int, context: FragmentContext) -> None:
         self.fragment = fragment
-        self.around = around
-        self.folder = around.state.fragment(fragment.id)
+        self.context = context
+        self.folder = context.state.fragment(fragment.id)
         self.log = PlanLog(self.folder / "plan_log.json")
-        self.last = EpochFacts()
+        self.last = LastEpoch()
         self.query: StreamingQuery | None = None
         self.refusal: str | None = None
         """Why it could not be started, if it could not."""
 
-        self.admission = Admission(around.trigger_s)
+        self.admission = Admission(context.trigger_s)
         admit(self.folder, self.admission.limit)
         self._raised: str | None = None
         """Why its last epoch failed, if one did."""
 
         self._ending = False
-        self.epochs = Epochs(fragment, around, lambda: self._ending)
+        self.epochs = Epochs(fragment, context, lambda: self._ending)
         self._at_work = threading.Lock()
         self._topics: list[str] = []
         """The topics it reads, in the order in which Spark notes their offsets."""
@@ -96,8 +96,8 @@ class RunningFragment:
         """Remember, at the first start, where in its topics this fragment begins to read."""
         file = self.folder / "fragment.json"
         if not file.exists():
-            start = {topic: self.around.exchange.head(topic) for topic in self.fragment.reads}
-            groups = groups_for(int(self.around.spark.conf.get("spark.sql.shuffle.partitions") or 0))
+            start = {topic: self.context.exchange.head(topic) for topic in self.fragment.reads}
+            groups = groups_for(int(self.context.spark.conf.get("spark.sql.shuffle.partitions") or 0))
             write_json(file, {"snapshot": number, "start": start, "run": uuid.uuid4().hex[:8], "groups": groups})
         begun = read_json(file)
         self.begun: int = begun["snapshot"]
@@ -130,7 +130,7 @@ class RunningFragment:
                 return False
             # Killed before it is logged, the next epoch would be taken for one of the plan before.
             done = _last_number(self.folder / "checkpoint" / "commits")
-            self.log.record(0 if done is None else done + 1, self.around.current().number)
+            self.log.record(0 if done is None else done + 1, self.context.current().number)
             return True
         finally:
             self._at_work.release()
@@ -156,7 +156,7 @@ class RunningFragment:
         self._topics.clear()
         root = plan.tasks[plan.fragments[self.fragment.id].roots[0]]
         if self.fragment.kind is Kind.SOURCE:
-            return read_source(self.around.spark, root, self.around.limit(root.signature), self.folder)
+            return read_source(self.context.spark, root, self.context.limit(root.signature), self.folder)
         if self.fragment.kind is Kind.NATIVE:
             sides: dict[int, list[DataFrame]] = {}
             for side in sorted({feed.side or 0 for feed in self.fragment.feeds}):
@@ -167,8 +167,8 @@ class RunningFragment:
         feed = self.fragment.feeds[0]
         rows = reduce(DataFrame.unionByName, [self._topic(plan, topic, feed) for topic in self.fragment.reads])
         if self.fragment.kind is Kind.KEYED:
-            columns = topic_columns(self.around.schemas.of(plan, plan.tasks[feed.source]))
-            return host(rows, columns, self.fragment.key, self.fragment.id, self.around.state.path / "hosts")
+            columns = topic_columns(self.context.schemas.of(plan, plan.tasks[feed.source]))
+            return host(rows, columns, self.fragment.key, self.fragment.id, self.context.state.path / "hosts")
         return rows
 
     def _topics_of(self, plan: Plan, feeds: Sequence[Feed]) -> list[str]:
@@ -177,28 +177,28 @@ class RunningFragment:
         return [t.id for w in writers for t in w.writes if t.reader == self.fragment.id and wanted & set(t.feeds)]
 
     def _topic(self, plan: Plan, topic: str, feed: Feed) -> DataFrame:
-        columns = topic_columns(self.around.schemas.of(plan, plan.tasks[feed.source]))
+        columns = topic_columns(self.context.schemas.of(plan, plan.tasks[feed.source]))
         self._topics.append(topic)
-        reader = self.around.spark.readStream.format("headgate_exchange").option("columns", columns.json())
+        reader = self.context.spark.readStream.format("headgate_exchange").option("columns", columns.json())
         if self.fragment.kind is Kind.KEYED:
             packing = {"key": places_of(columns.names, self.fragment.key), "groups": self._groups}
             reader = reader.option("packing", json.dumps(packing))
-        reader = reader.option("folder", str(self.around.exchange.folder(topic)))
+        reader = reader.option("folder", str(self.context.exchange.folder(topic)))
         reader = reader.option("rank", len(self._topics)).option("limits", str(self.folder))
         if len(self._topics) == 1:
-            started = {str(self.around.exchange.folder(name)): self._start[name] for name in self.fragment.reads}
-            reader = reader.option("topics", json.dumps(started)).option("wait_s", self.around.trigger_s)
+            started = {str(self.context.exchange.folder(name)): self._start[name] for name in self.fragment.reads}
+            reader = reader.option("topics", json.dumps(started)).option("wait_s", self.context.trigger_s)
         return reader.option("start", self._start[topic]).option("rows_per_batch", ROWS_PER_BATCH).load()
 
     def start(self, stream: DataFrame) -> None:
         """Start the query."""
-        context = self.around.spark.sparkContext
+        context = self.context.spark.sparkContext
         make_pool(context, self.fragment.id)
         context.setLocalProperty("spark.scheduler.pool", self.fragment.id)
         writer = stream.writeStream.queryName(self.fragment.id).foreachBatch(self._epoch)
         writer = writer.option("checkpointLocation", str(self.folder / "checkpoint"))
         # Readers of topics wait by themselves, for rows and not for the clock.
-        every_s = self.around.trigger_s if self.fragment.kind is Kind.SOURCE else 0
+        every_s = self.context.trigger_s if self.fragment.kind is Kind.SOURCE else 0
         # The query's thread inherits the tag, by which its jobs are cancelled when they take too long.
         context.addJobTag(self.fragment.id)
         try:
@@ -240,7 +240,7 @@ class RunningFragment:
         return self._in_topics() + (0 if due is None else due.held_back)
 
     def _in_topics(self) -> int:
-        return sum(self.around.exchange.rows_behind(topic) for topic in self.fragment.reads)
+        return sum(self.context.exchange.rows_behind(topic) for topic in self.fragment.reads)
 
     def _at_source(self) -> int:
         due = due_in(self.folder)
@@ -281,14 +281,14 @@ class RunningFragment:
         commit_file = self.folder / "commit.json"
         stored = read_json(commit_file) if epoch == self._replayed else None
         ends = self._ends(epoch)
-        waiting = [batch for topic, end in ends.items() for batch in self.around.exchange.waiting(topic, end)]
+        waiting = [batch for topic, end in ends.items() for batch in self.context.exchange.waiting(topic, end)]
         tag = f"{self.fragment.id}-{self._run_id}-{epoch}"
         if stored is not None and stored["epoch"] == epoch:
             self.epochs.remember(rows)
-            outcome = Outcome(stored)
+            outcome = EpochResult(stored)
         else:
             plans = self._plans(epoch)
-            with tagged(self.around.spark, tag):
+            with tagged(self.context.spark, tag):
                 # Where nothing is known of when rows came in, they did so one by one since the last epoch began.
                 outcome = self.epochs.run(rows, epoch, plans, _mean_us(waiting, (began + self.last.began) / 2))
             if outcome.commit["targets"]:
@@ -301,7 +301,7 @@ class RunningFragment:
             delivered = self._deliver(commit)
             write_json(commit_file, {**commit, "done": True})
         for topic, end in ends.items():
-            self.around.exchange.done(topic, end)
+            self.context.exchange.done(topic, end)
         ended = time.time()
         read = sum(count for count, _ in waiting) if ends else self._rows_read(epoch, outcome.counts)
         self._hold_back(read, ended - began)
@@ -311,7 +311,7 @@ class RunningFragment:
         self.last.epoch, self.last.began, self.last.seconds = epoch, began, ended - began
         put_out = [target for target in commit["targets"] if target["kind"] != "letters"]
         self.last.rows_out = sum(count for target in put_out for _, count in target["files"])
-        if outcome.commit is not stored and self.around.counting:
+        if outcome.commit is not stored and self.context.counting:
             if self.fragment.kind in (Kind.SOURCE, Kind.NATIVE):
                 outcome.counts[self.fragment.roots[0], "in"] = read or 0
             arrivals = {
@@ -320,13 +320,13 @@ class RunningFragment:
                 if sink in delivered
             }
             times = began, committed, ended
-            self.around.records.add(
+            self.context.records.add(
                 EpochRecord(self.fragment.id, epoch, tag, *times, read or 0, outcome.counts, arrivals)
             )
 
     def _rows_read(self, epoch: int, counts: RowCounts) -> int | None:
         """How many rows an epoch has read from a source; ``None`` where that is not known by cheap means."""
-        if self.around.counting:
+        if self.context.counting:
             return counts[self.fragment.roots[0], "out"]
         end, start = (self._played(number) for number in (epoch, epoch - 1))
         return None if end is None else end - (start or 0)
@@ -345,7 +345,7 @@ class RunningFragment:
     def _hold_back(self, rows: int | None, seconds: float) -> None:
         """Admit fewer rows if they take longer than a trigger, and more if they do not."""
         before = self.admission.limit
-        sources = sum(found.kind is Kind.SOURCE for found in self.around.current().fragments.values())
+        sources = sum(found.kind is Kind.SOURCE for found in self.context.current().fragments.values())
         if sources < 2:  # there is nobody else to make room for
             self.admission.lift()
         elif rows is not None:
@@ -356,9 +356,9 @@ class RunningFragment:
     def _plans(self, epoch: int) -> list[Plan]:
         """The plans that an epoch's rows belong to."""
         if self.fragment.kind is Kind.KEYED or self.fragment.kind in FED:
-            return [self.around.plan(number) for number in self._carried(epoch)]
+            return [self.context.plan(number) for number in self._carried(epoch)]
         number = self.log.at(epoch) if epoch == self._replayed else None
-        plan = self.around.current() if number is None else self.around.plan(number)
+        plan = self.context.current() if number is None else self.context.plan(number)
         self.log.record(epoch, plan.number)
         return [plan]
 
@@ -372,7 +372,7 @@ class RunningFragment:
 
     def _carried(self, epoch: int) -> list[int]:
         """The snapshots that the rows of an epoch carry: those of the last batch that each topic contributed."""
-        found = {self.around.exchange.snapshot_of(topic, end) for topic, end in self._ends(epoch).items()}
+        found = {self.context.exchange.snapshot_of(topic, end) for topic, end in self._ends(epoch).items()}
         return sorted(number for number in found if number is not None)
 
     def _deliver(self, commit: Mapping[str, Any]) -> dict[Signature, float]:
@@ -382,20 +382,20 @@ class RunningFragment:
             files = [(path, rows) for path, rows in target["files"]]
             if target["kind"] == "topic":
                 described = target["number"], target["snapshot"], files, target["ingested_us"]
-                self.around.exchange.publish(target["name"], *described)
+                self.context.exchange.publish(target["name"], *described)
             elif target["kind"] == "letters":
-                self._put_aside(commit["epoch"], target, files)
+                self._keep_failed(commit["epoch"], target, files)
             else:
                 delivery = Delivery(f"{self.fragment.id}-{self._run_id}", commit["epoch"], target["snapshot"], files)
-                self.around.outbox(target["snapshot"], Signature(target["name"]), delivery)
+                self.context.outbox(target["snapshot"], Signature(target["name"]), delivery)
                 delivered[Signature(target["name"])] = time.time()
         return delivered
 
-    def _put_aside(self, epoch: int, target: Mapping[str, Any], files: Sequence[tuple[str, int]]) -> None:
+    def _keep_failed(self, epoch: int, target: Mapping[str, Any], files: Sequence[tuple[str, int]]) -> None:
         """Keep or count the rows for which a task raised."""
-        task = self.around.plan(target["snapshot"]).tasks[Signature(target["name"])]
+        task = self.context.plan(target["snapshot"]).tasks[Signature(target["name"])]
         origin = f"{self.fragment.id}-{self._run_id}-{target['snapshot']}"
-        self.around.dead_letters.take(
+        self.context.dead_letters.take(
             Letters(
                 task.signature,
                 task.name,

@@ -20,7 +20,7 @@ from headgate.runtime.exchange.files import INGEST
 from headgate.runtime.spark_internals.worker import settle
 from headgate.tasks.metering import metered
 
-__all__ = ["OUTPUTS", "SEEN", "Staged", "pack", "stage"]
+__all__ = ["OUTPUTS", "SEEN", "StagedFile", "pack", "stage"]
 
 OUTPUTS = "outputs"
 
@@ -48,7 +48,7 @@ POINTS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Staged:
+class StagedFile:
     """A file that holds some rows of an output."""
 
     output: int
@@ -60,7 +60,7 @@ class Staged:
 
 def stage(
     frame: DataFrame, forms: Sequence[str], folder: Path, ingested: int, tails: Mapping[int, Tail] | None = None
-) -> tuple[list[Staged], Counter[int]]:
+) -> tuple[list[StagedFile], Counter[int]]:
     """Run the epoch's job: write each output's rows into files of ``folder`` and return them, in order.
 
     And what was counted: under :data:`SEEN` all rows, those that no output wants among them, and those of ``tails``,
@@ -82,7 +82,7 @@ def stage(
         if not row["path"]:
             counts[row["output"]] += row["rows"]
     ordered = sorted((row for row in found if row["path"]), key=lambda row: (row["output"], row["partition"]))
-    return [Staged(row["output"], row["path"], row["rows"], bytes(row["ingested"])) for row in ordered], counts
+    return [StagedFile(row["output"], row["path"], row["rows"], bytes(row["ingested"])) for row in ordered], counts
 
 
 def pack(frame: DataFrame) -> DataFrame:

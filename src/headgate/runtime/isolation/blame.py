@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from headgate.runtime.compile.plan import Plan
 from headgate.runtime.epochs.failures import named_culprit
 from headgate.runtime.isolation.quarantine import find_culprits
-from headgate.runtime.isolation.watchdog import Barked
+from headgate.runtime.isolation.watchdog import TimeLimitExceeded
 
 __all__ = ["Attempt", "before", "blame", "blame_for_time"]
 
@@ -18,7 +18,7 @@ Attempt = Callable[[Sequence[str], float | None], str | None]
 
 def blame(error: Exception, feeds: Mapping[str, Sequence[str]], plan: Plan, attempt: Attempt) -> dict[str, str]:
     """The tasks and topics that made a job fail, with the reasons; none if that cannot be told."""
-    if isinstance(error, Barked):
+    if isinstance(error, TimeLimitExceeded):
         return blame_for_time(feeds, plan, attempt)
     named = named_culprit(str(error))
     if named is not None and named[0] in feeds:

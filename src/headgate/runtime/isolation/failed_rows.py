@@ -14,14 +14,14 @@ from headgate.model.names import Signature
 from headgate.model.on_error import OnError
 from headgate.runtime.compile.plan import Fragment, Plan, RunningTask
 from headgate.runtime.compile.schemas import ddl
-from headgate.runtime.epochs.context import Surroundings
+from headgate.runtime.epochs.context import FragmentContext
 from headgate.runtime.epochs.failures import JOB_FAILURES, reason_of
 from headgate.runtime.isolation.dead_letters import Reasons
 from headgate.runtime.isolation.quarantine import Quarantine
 from headgate.tasks.guard import LETTER_TYPE
 from headgate.tasks.rowwise import ROW_WISE, quoted
 
-__all__ = ["HOST_LETTERS", "Sorting"]
+__all__ = ["HOST_LETTERS", "FailedRows"]
 
 HOST_LETTERS = "host letters"
 """What a keyed host puts out for rows for which some of its tasks raised: the errors of all of them together."""
@@ -33,12 +33,12 @@ Files = dict[tuple[str, str, int], list[tuple[str, int]]]
 """Staged files and their rows, by kind and name of the target and the number of the plan."""
 
 
-class Sorting:
+class FailedRows:
     """Sorts the letters of a fragment's epochs."""
 
-    def __init__(self, fragment: Fragment, around: Surroundings, quarantine: Quarantine) -> None:
+    def __init__(self, fragment: Fragment, context: FragmentContext, quarantine: Quarantine) -> None:
         self._fragment = fragment
-        self._around = around
+        self._context = context
         self._quarantine = quarantine
         self.reasons = Reasons()
 
@@ -70,8 +70,8 @@ class Sorting:
             return
         with pa.OSFile(staged[0][0]) as file:
             records = pa.ipc.open_file(file).read_all().column("record").slice(0, ASKED).to_pylist()
-        schema = ddl(self._around.schemas.of(plan, plan.tasks[task.feeds[0].source]))
-        session = self._around.spark
+        schema = ddl(self._context.schemas.of(plan, plan.tasks[task.feeds[0].source]))
+        session = self._context.spark
 
         def work(rows: DataFrame) -> None:
             del rows
@@ -81,7 +81,7 @@ class Sorting:
                 if told is not None:
                     self.reasons.add(name, told)
 
-        self._around.aside.offer(session.range(0), work)
+        self._context.background.offer(session.range(0), work)
 
 
 def _raised(task: RunningTask, row: DataFrame) -> str | None:

@@ -18,7 +18,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.classic.column import Column as ClassicColumn
 
-__all__ = ["DEFAULT_BUDGET_S", "Guards", "GuardsUp", "guard_column"]
+__all__ = ["DEFAULT_BUDGET_S", "ActiveGuards", "GuardSettings", "guard_column"]
 
 DEFAULT_BUDGET_S = 60.0
 """How long a task may take for a micro-batch if neither it nor the engine says."""
@@ -31,7 +31,7 @@ OPAQUE = "spark_partition_id() >= 0"
 
 
 @dataclass(frozen=True, slots=True)
-class Guards:
+class GuardSettings:
     """What a fusion needs to know of guards: the tasks that have one, and the budget of those that name none."""
 
     up: frozenset[str] = frozenset()
@@ -65,7 +65,7 @@ class _Up:
 
 
 @dataclass(slots=True)
-class GuardsUp:
+class ActiveGuards:
     """Which guards are up, and for how long."""
 
     _up: dict[str, _Up] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class GuardsUp:
     def epoch(self, bad: Collection[str], is_gone: Callable[[str], bool] = lambda _: False) -> None:
         """Note an epoch in which these tasks had bad rows; those that had none for long enough lose their guard.
 
-        >>> guards = GuardsUp()
+        >>> guards = ActiveGuards()
         >>> guards.put_up("t")
         >>> for _ in range(99):
         ...     guards.epoch([])

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from pyspark import SparkContext
 
-__all__ = ["Allowance", "Barked", "Watchdog"]
+__all__ = ["Allowance", "TimeLimitExceeded", "Watchdog"]
 
 SLACK_S = 1.0
 """What a job may take on top of all else."""
@@ -56,7 +56,7 @@ class Allowance:
         self.usual_s += (seconds - self.usual_s) / min(self.epochs, 10)
 
 
-class Barked(Exception):
+class TimeLimitExceeded(Exception):
     """A job took longer than it may, and was cancelled."""
 
     def __init__(self, limit_s: float) -> None:
@@ -72,7 +72,7 @@ class Watchdog:
 
     @contextmanager
     def watching(self, limit_s: float | None) -> Iterator[None]:
-        """Let jobs run for so long, or for ever; raises :class:`Barked` in the place of what a cancelled job raises."""
+        """Let jobs run for so long, or for ever; raises :class:`TimeLimitExceeded` when a job is cancelled."""
         if limit_s is None:
             yield
             return
@@ -89,7 +89,7 @@ class Watchdog:
             yield
         except Exception as error:
             if barked.is_set():
-                raise Barked(limit_s) from error
+                raise TimeLimitExceeded(limit_s) from error
             raise
         finally:
             timer.cancel()

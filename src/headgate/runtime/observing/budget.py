@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 import threading
 
-__all__ = ["Budget"]
+__all__ = ["ProfilingBudget"]
 
 
-class Budget:
+class ProfilingBudget:
     """Counts seconds at work and seconds spent; epochs at the same time count once, for they share the processors.
 
     ``at_first_s`` may be spent beyond the share, once: what nothing is known of is soon measured.
 
-    >>> budget = Budget(share=0.5, at_first_s=4.0)
+    >>> budget = ProfilingBudget(share=0.5, at_first_s=4.0)
     >>> for began, ended in ((0.0, 6.0), (1.0, 5.0), (4.0, 8.0), (10.0, 12.0)):
     ...     budget.work(began, ended)
     >>> budget.spend(3.0)

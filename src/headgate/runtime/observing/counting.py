@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from headgate.model.names import Signature
 
-__all__ = ["Count", "Observed", "RowCounts", "Side", "Staged", "observed", "values"]
+__all__ = ["Count", "JobCount", "OutputCount", "RowCounts", "Side", "observed", "values"]
 
 Side = Literal["in", "out", "errors"]
 
@@ -26,7 +26,7 @@ RowCounts = Counter[tuple[Signature, Side]]
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class JobCount:
     """A count that Spark makes while the epoch's job runs."""
 
     observation: Observation
@@ -35,13 +35,13 @@ class Observed:
 
 
 @dataclass(frozen=True, slots=True)
-class Staged:
+class OutputCount:
     """A count of the rows of an output, or of all that the stager sees."""
 
     output: int
 
 
-Count = Observed | Staged
+Count = JobCount | OutputCount
 
 
 def observed(frame: DataFrame, aggregates: Mapping[str, str]) -> tuple[DataFrame, Observation]:
@@ -61,7 +61,7 @@ def values(counts: Iterable[Count], staged: Mapping[int, int]) -> dict[Count, in
     rows: dict[int, Any] = {}
     found: dict[Count, int] = {}
     for count in counts:
-        if isinstance(count, Staged):
+        if isinstance(count, OutputCount):
             found[count] = staged.get(count.output, 0)
             continue
         key = id(count.observation)

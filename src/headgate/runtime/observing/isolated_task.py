@@ -17,7 +17,7 @@ from headgate.model.task_type import State
 from headgate.runtime.compile.fusion import Fusion
 from headgate.runtime.compile.plan import Fragment, Kind, Plan, RunningTask
 from headgate.runtime.exchange.files import INGEST, SNAPSHOT
-from headgate.runtime.isolation.sql_guard import Guards
+from headgate.runtime.isolation.sql_guard import GuardSettings
 from headgate.runtime.keyed.host import ERRORS, RESULTS, TEXTS, Results, Values, hosting, places_of, stepped
 from headgate.runtime.keyed.packing import key_codes
 from headgate.tasks.frames import run_frames
@@ -25,12 +25,12 @@ from headgate.tasks.metering import metered
 from headgate.tasks.rowwise import ROW_WISE, quoted
 from headgate.tasks.stateful import KeyedConfig
 
-__all__ = ["Alone", "alone", "repeated"]
+__all__ = ["IsolatedTask", "isolated", "repeated"]
 
 Frames = Mapping[str, DataFrame]
 
 
-class Alone(ABC):
+class IsolatedTask(ABC):
     """A task and its input: what it makes of rows, and what there is without it."""
 
     times = 1
@@ -103,7 +103,7 @@ def repeated(frame: DataFrame, times: int) -> DataFrame:
     return again.crossJoin(F.broadcast(frame)).select(*map(quoted, frame.columns))
 
 
-class _Stateless(Alone):
+class _Stateless(IsolatedTask):
     def __init__(self, task: RunningTask, fusion: Fusion) -> None:
         super().__init__(task, fusion.inputs(task))
         self._fusion = fusion
@@ -142,7 +142,7 @@ class _Stateless(Alone):
             frame.unpersist()
 
 
-class _Keyed(Alone):
+class _Keyed(IsolatedTask):
     """A hosted task: steps through rows as the host does, with the task several times and once, and state of its own.
 
     What a host takes for any task at all is shared by those that it hosts, and is not the task's own. It is more than
@@ -188,13 +188,13 @@ class _Keyed(Alone):
         return frame.mapInArrow(metered(run), "results array<double>, texts array<string>")
 
 
-def alone(rows: DataFrame, plan: Plan, fragment: Fragment, task: RunningTask) -> Alone | None:
+def isolated(rows: DataFrame, plan: Plan, fragment: Fragment, task: RunningTask) -> IsolatedTask | None:
     """A task of a fragment by itself, over rows of one of its epochs; ``None`` where none of them reach it."""
     if SNAPSHOT in rows.columns:
         rows = rows.where(f"{SNAPSHOT} = {plan.number}")
     if task.state is State.KEYED:
         return _Keyed(task, rows.drop(RESULTS, TEXTS, ERRORS, SNAPSHOT, INGEST))
-    fusion = Fusion(plan, fragment, 0, Guards())
+    fusion = Fusion(plan, fragment, 0, GuardSettings())
     if fragment.kind is Kind.KEYED:
         fusion.hosted([plan.tasks[signature] for signature in fragment.roots], rows)
     elif fragment.kind is Kind.FEEDBACK:

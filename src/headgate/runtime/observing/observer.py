@@ -28,11 +28,11 @@ from headgate.runtime.observing.counting import RowCounts
 from headgate.runtime.observing.jobs import finished_jobs
 from headgate.runtime.observing.records import Arrivals, EpochRecord, Records
 
-__all__ = ["Observed", "Observer", "sojourn_of"]
+__all__ = ["ObservedEngine", "Observer", "sojourn_of"]
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class ObservedEngine:
     """What an observer looks at: the engine's parts, as they are when it looks."""
 
     spark: SparkSession
@@ -66,7 +66,7 @@ class _Batches:
 class Observer:
     """Observes since its last look; several of them do not disturb each other."""
 
-    around: Observed
+    engine: ObservedEngine
     clock: Callable[[], float] = time.time
     _last: float = field(init=False)
     _records: Any = field(init=False)
@@ -75,7 +75,7 @@ class Observer:
 
     def __post_init__(self) -> None:
         self._last = self.clock()
-        self._records = self.around.records.taken()
+        self._records = self.engine.records.taken()
 
     def observe(self) -> Observation:
         """All that was measured since the last look."""
@@ -93,17 +93,17 @@ class Observer:
             by_fragment[record.fragment].append(record)
         for name, found in by_fragment.items():
             batches[name] = self._added(found)
-        plan = self.around.plan()
-        profiles = self.around.profiles()
-        refusing = set(self.around.refusing())
+        plan = self.engine.plan()
+        profiles = self.engine.profiles()
+        refusing = set(self.engine.refusing())
         sinks = [task for task in plan.tasks.values() if task.role is Role.SINK]
         return Observation(
             now,
             seconds,
             tuple(_task(task, counts, profiles) for task in plan.tasks.values() if task.role is not Role.SINK),
             tuple(_sink(task, [] if task.signature in refusing else arrived[task.signature]) for task in sinks),
-            tuple(self._fragment(fragment, batches[fragment.fragment.id]) for fragment in self.around.fragments()),
-            self.around.workers(seconds),
+            tuple(self._fragment(fragment, batches[fragment.fragment.id]) for fragment in self.engine.fragments()),
+            self.engine.workers(seconds),
         )
 
     def _added(self, records: Sequence[EpochRecord]) -> _Batches:
@@ -112,7 +112,7 @@ class Observer:
         To ask Spark of every job would cost a busy engine more than the rest of an observation.
         """
         latest = records[-LOOKED_AT:]
-        jobs = [job for record in latest for job in finished_jobs(self.around.spark, record.tag)]
+        jobs = [job for record in latest for job in finished_jobs(self.engine.spark, record.tag)]
         looked_s = sum(record.committed - record.began for record in latest)
         run_s = sum(record.committed - record.began for record in records)
         scale = run_s / looked_s if looked_s > 0 else 0.0

@@ -29,8 +29,8 @@ from headgate.model.task_type import Role, State
 from headgate.runtime.compile.plan import Fragment, Kind, Plan, RunningTask
 from headgate.runtime.epochs.staging import pack, stage
 from headgate.runtime.exchange.files import INGEST
-from headgate.runtime.observing.budget import Budget
-from headgate.runtime.observing.isolated_task import Alone, alone
+from headgate.runtime.observing.budget import ProfilingBudget
+from headgate.runtime.observing.isolated_task import IsolatedTask, isolated
 from headgate.runtime.observing.measured_run import Trials, drain
 from headgate.runtime.observing.measuring import Measuring
 
@@ -73,7 +73,7 @@ class Profiler:
 
     def __init__(self, spark: SparkSession, measuring: Measuring) -> None:
         self._every = measuring.sample_every
-        self.budget = Budget(measuring.share, measuring.at_first_s)
+        self.budget = ProfilingBudget(measuring.share, measuring.at_first_s)
         self._trials = Trials(spark)
         self._lock = threading.Lock()
         self._samples: dict[Key, deque[_Sample]] = {}
@@ -129,7 +129,7 @@ class Profiler:
         key = _key(task)
         with self._lock:
             self._asked[key] = self._asked.get(key, 0) + 1
-        work = alone(rows, plan, fragment, task)
+        work = isolated(rows, plan, fragment, task)
         if work is None:
             return
         try:
@@ -141,7 +141,7 @@ class Profiler:
             with self._lock:
                 self._samples.setdefault(key, deque(maxlen=KEPT)).append(sample)
 
-    def _sampled(self, work: Alone, given: int, known: Sequence[_Sample]) -> _Sample:
+    def _sampled(self, work: IsolatedTask, given: int, known: Sequence[_Sample]) -> _Sample:
         """Measure with more and more rows, until the task's own part is worth measuring."""
         wanted = _rows_to_begin_with(known[-1], work.times) if known else FIRST_ROWS
         with work.scaled(given, FIRST_ROWS) as (entering, _), self._trials.metering():
@@ -168,7 +168,7 @@ class Profiler:
             transfer_s = known[-1].transfer_s if known else self._transfer(work, given, min(count, TRANSFERRED))
             return replace(sample, transfer_s=transfer_s)
 
-    def _transfer(self, work: Alone, given: int, wanted: int) -> float:
+    def _transfer(self, work: IsolatedTask, given: int, wanted: int) -> float:
         """CPU seconds per row of output to hand the rows on as topics do."""
         folder = Path(tempfile.mkdtemp(prefix="headgate-trial-"))
         with work.scaled(given, wanted) as (entering, _):

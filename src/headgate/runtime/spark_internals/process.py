@@ -11,14 +11,14 @@ from pyspark.sql import SparkSession
 
 from headgate.errors import HeadgateError
 
-__all__ = ["OwnSpark"]
+__all__ = ["SparkProcess"]
 
 LOG_BYTES = 8_000_000
 """How much of what Spark prints is kept, and as much again of what it printed before."""
 
 
 @dataclass(frozen=True, slots=True)
-class OwnSpark:
+class SparkProcess:
     """A session, and whether the engine has started it."""
 
     session: SparkSession
