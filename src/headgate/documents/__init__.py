@@ -37,7 +37,7 @@ MAX_BYTES = 256 * 1024 * 1024
 
 
 def form_of(path: Path) -> str:
-    """The format of a file, told by its name; raises :class:`InputError` if it ends in none that is known.
+    """The format of a file by its name; raises :class:`InputError` if it ends in none that is known.
 
     >>> form_of(Path("etl.yml"))
     'yaml'
@@ -78,8 +78,10 @@ def _bytes(path: Path) -> bytes:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
-        told = (error.strerror or str(error)).lower()
-        raise InvalidDataflow([Fault("UNREADABLE_FILE", f"cannot read this file: {told}", Place(str(path)))]) from None
+        message = (error.strerror or str(error)).lower()
+        raise InvalidDataflow(
+            [Fault("UNREADABLE_FILE", f"cannot read this file: {message}", Place(str(path)))]
+        ) from None
     except ValueError as error:
         raise InvalidDataflow([Fault("UNREADABLE_FILE", f"cannot read this file: {error}", Place(str(path)))]) from None
     if len(data) > MAX_BYTES:
@@ -122,8 +124,8 @@ def _decoded(data: bytes, file: str | None) -> str:
         return data.decode(encoding)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        told = f"byte {error.start + 1} is not {'UTF-16' if encoding == 'utf-16' else 'UTF-8'}"
-        raise InvalidDataflow([Fault("WRONG_ENCODING", told, Place(file, line), expected="text in UTF-8")]) from None
+        message = f"byte {error.start + 1} is not {'UTF-16' if encoding == 'utf-16' else 'UTF-8'}"
+        raise InvalidDataflow([Fault("WRONG_ENCODING", message, Place(file, line), expected="text in UTF-8")]) from None
 
 
 def write(dataflow: Dataflow, form: str, registry: Registry | None = None) -> str:

@@ -51,8 +51,8 @@ def bill_tables(bill: Bill) -> tuple[Table, Table]:
 def draw_bill(bill: Bill, ending: str) -> bytes:
     """A bar for each dataflow, by owner, and one for what was idle; the sum is told above."""
     if ending.lower() not in ENDINGS:
-        told = f"a picture whose name ends in {ending[:20]!r}; expected {', '.join(ENDINGS)}"
-        raise InputError("UNKNOWN_PICTURE", told)
+        message = f"a picture whose name ends in {ending[:20]!r}; expected {', '.join(ENDINGS)}"
+        raise InputError("UNKNOWN_PICTURE", message)
     try:
         from matplotlib.figure import Figure
     except ImportError:

@@ -78,8 +78,8 @@ def season_steps(table: SeriesTable, season_s: float | None) -> int:
     if season_s is not None:
         steps = season_s / table.step_s
         if abs(steps - round(steps)) > 0.01 * steps or round(steps) < 2:
-            told = f"a season of {season_s:g} s is {steps:.4g} steps of {table.step_s:g} s"
-            raise InputError("BAD_FORECAST", f"{told}; expected a whole number of at least 2 of them")
+            message = f"a season of {season_s:g} s is {steps:.4g} steps of {table.step_s:g} s"
+            raise InputError("BAD_FORECAST", f"{message}; expected a whole number of at least 2 of them")
         return round(steps)
     for length_s in (DAY_S, HOUR_S):
         steps = length_s / table.step_s
@@ -103,8 +103,8 @@ def foresee(table: SeriesTable, asked: Asked) -> list[Foreseen]:
         guarded = Guarded(partial(_started, recipe, len(table.names), settings), settings)
         guarded.update(table.values)
         forecast = guarded.forecast(asked.horizon)
-        told = tuple(each.sentence(table.names) for each in guarded.complaints)
-        found.append(Foreseen(method, forecast, told))
+        message = tuple(each.sentence(table.names) for each in guarded.complaints)
+        found.append(Foreseen(method, forecast, message))
     return found
 
 
@@ -138,8 +138,8 @@ def _named(progress: Callable[[str, int, int], None], name: str) -> Callable[[in
 
 def _recipe(method: str, season: int) -> Recipe:
     if method in SEASONAL and season < 2:
-        told = f"forecaster '{method}' needs a season, and the file is too short for a day or an hour to be one"
-        raise InputError("BAD_FORECAST", f"{told}; say --season, or choose another forecaster")
+        message = f"forecaster '{method}' needs a season, and the file is too short for a day or an hour to be one"
+        raise InputError("BAD_FORECAST", f"{message}; say --season, or choose another forecaster")
     try:
         return recipe_of(method, season)
     except BadValue as error:
@@ -154,10 +154,10 @@ def _started(recipe: Recipe, series: int, settings: Settings) -> OnlineForecaste
 
 
 def _input_error(error: BadValue, where: str = "") -> InputError:
-    told = f"{where}: {error}" if where else str(error)
+    message = f"{where}: {error}" if where else str(error)
     expected = f"; expected {error.expected}" if error.expected else ""
     near = f"; did you mean '{error.nearest}'?" if error.nearest else ""
-    return InputError("BAD_FORECAST", f"{told}{expected}{near}")
+    return InputError("BAD_FORECAST", f"{message}{expected}{near}")
 
 
 def all_at_least_0(table: SeriesTable) -> bool:

@@ -124,8 +124,8 @@ def dataflow_files(places: Iterable[Path]) -> list[Path]:
         if place.is_dir():
             inside = sorted(path for path in place.iterdir() if path.suffix.lower() in endings and path.is_file())
             if not inside:
-                told = f"{place} holds no dataflow; expected files that end in {', '.join(sorted(endings))}"
-                raise InputError("NO_DATAFLOWS", told, {"folder": str(place)})
+                message = f"{place} holds no dataflow; expected files that end in {', '.join(sorted(endings))}"
+                raise InputError("NO_DATAFLOWS", message, {"folder": str(place)})
             found += inside
         else:
             found.append(place)
@@ -146,8 +146,8 @@ def read_prices(path: Path) -> Prices:
     try:
         value = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
-        told = (error.strerror or str(error)).lower()
-        raise InputError("BAD_PRICES", f"{path}: cannot read this file: {told}") from None
+        message = (error.strerror or str(error)).lower()
+        raise InputError("BAD_PRICES", f"{path}: cannot read this file: {message}") from None
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError):
         raise InputError("BAD_PRICES", f"{path}: neither YAML nor JSON") from None
     known = ", ".join(_PricesDocument.model_fields)
@@ -160,5 +160,5 @@ def read_prices(path: Path) -> Prices:
         field = ".".join(map(str, first["loc"]))
         if first["type"] == "extra_forbidden":
             raise InputError("BAD_PRICES", f"{path}: unknown field {shorten(field)}; expected any of {known}") from None
-        told = f"{path}: {field} is {shorten(first['input'])}: {first['msg'][:1].lower()}{first['msg'][1:]}"
-        raise InputError("BAD_PRICES", told, {"field": field}) from None
+        message = f"{path}: {field} is {shorten(first['input'])}: {first['msg'][:1].lower()}{first['msg'][1:]}"
+        raise InputError("BAD_PRICES", message, {"field": field}) from None

@@ -52,8 +52,8 @@ def setting_of(asked: Asked, registry: Registry) -> Setting:
     dataflow = load(asked.dataflow, registry).dataflow
     intervals = asked.hours * 3_600 / asked.interval_s
     if not 1 <= intervals <= 10_000_000:
-        told = f"{asked.hours:g} hours in intervals of {asked.interval_s:g} s"
-        raise InputError("BAD_SETTING", f"{told} are {intervals:g} intervals; expected at least one")
+        message = f"{asked.hours:g} hours in intervals of {asked.interval_s:g} s"
+        raise InputError("BAD_SETTING", f"{message} are {intervals:g} intervals; expected at least one")
     rates = rates_of(asked.rates, [str(name) for name in Graph(dataflow).sources()], asked.dataflow.parent)
     try:
         return Setting(

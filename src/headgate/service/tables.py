@@ -18,6 +18,6 @@ def table_columns(file: Path) -> Mapping[str, Sequence[object]]:
     try:
         from headgate.runtime.io.tables import read_parquet_columns
     except ModuleNotFoundError as error:
-        told = f"parquet needs the package '{(error.name or '').partition('.')[0]}'; install headgate[spark]"
-        raise InputError("NO_SPARK", told) from None
+        message = f"parquet needs the package '{(error.name or '').partition('.')[0]}'; install headgate[spark]"
+        raise InputError("NO_SPARK", message) from None
     return read_parquet_columns(file)
