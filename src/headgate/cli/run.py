@@ -26,7 +26,7 @@ from headgate.cli.span import seconds
 from headgate.cli.watch import Watch, watching
 from headgate.control.requests import answerer
 from headgate.control.server import listening
-from headgate.errors import Fault, InputError, InvalidDataflow, shorten
+from headgate.errors import Fault, InputError, InvalidDataflow, missing_package, shorten
 from headgate.machines.local import LocalProvider
 from headgate.model.dataflow import Dataflow
 from headgate.service.load import load
@@ -251,8 +251,7 @@ def _started(start: Callable[[], Engine], stop: threading.Event, watch: Watch) -
     except ModuleNotFoundError as error:
         if error.name not in ("pyspark", "pyarrow", "pandas", "numpy", "sqlalchemy"):
             raise
-        told = f"running needs the package {error.name}, which is not there; install headgate[spark]"
-        raise InputError("NO_SPARK", told) from None
+        raise missing_package("NO_SPARK", "running", error, "spark") from None
 
 
 def _aside(work: Callable[[], T], meanwhile: Callable[[], None]) -> T:

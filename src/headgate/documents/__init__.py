@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from headgate.documents import json_form, xml_form, yaml_form
 from headgate.documents.document import to_document
 from headgate.documents.located import Located
-from headgate.errors import Fault, InputError, InvalidDataflow, Place, nearest
+from headgate.errors import Fault, InputError, InvalidDataflow, Place, nearest, os_reason
 from headgate.gc_paused import paused
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import is_name
@@ -77,13 +77,10 @@ def _bytes(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        message = (error.strerror or str(error)).lower()
+    except (OSError, ValueError) as error:
         raise InvalidDataflow(
-            [Fault("UNREADABLE_FILE", f"cannot read this file: {message}", Place(str(path)))]
+            [Fault("UNREADABLE_FILE", f"cannot read this file: {os_reason(error)}", Place(str(path)))]
         ) from None
-    except ValueError as error:
-        raise InvalidDataflow([Fault("UNREADABLE_FILE", f"cannot read this file: {error}", Place(str(path)))]) from None
     if len(data) > MAX_BYTES:
         raise InvalidDataflow(
             [Fault("UNREADABLE_FILE", f"more than {MAX_BYTES >> 20} MiB", Place(str(path)), expected="a smaller file")]

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from headgate.billing.bill import Bill, Line
 from headgate.billing.export import iso_time
-from headgate.errors import InputError
+from headgate.errors import InputError, missing_package
 from headgate.model.table import Table, TableColumn
 
 __all__ = ["bill_tables", "draw_bill"]
@@ -56,7 +56,7 @@ def draw_bill(bill: Bill, ending: str) -> bytes:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise InputError("NO_PLOTS", "plots need matplotlib; install headgate[plots]") from None
+        raise missing_package("NO_PLOTS", "drawing plots", "matplotlib", "plots") from None
     bars = _bars(bill)
     figure = Figure(figsize=(8.0, 1.6 + 0.34 * len(bars)), layout="constrained")
     axes = figure.add_subplot()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from headgate.errors import BadValue, InputError, nearest
+from headgate.errors import BadValue, InputError, unknown
 from headgate.forecasting.backtest import Scores, backtest, check_length, seasonal_scale
 from headgate.forecasting.forecast import Forecast
 from headgate.forecasting.forecaster import Recipe
@@ -61,9 +61,7 @@ def load_table(path: Path, metric: str | None, step_s: float | None, only: Seque
     names = [each.vm for each in traces]
     for name in only:
         if name not in names:
-            near = nearest(name, names)
-            hint = f"did you mean '{near}'?" if near else f"there is {', '.join(names[:12])}"
-            raise InputError("UNKNOWN_SERIES", f"{path} has no series {name[:60]!r}; {hint}")
+            raise unknown("UNKNOWN_SERIES", f"{path} has no series {name[:60]!r}", name, names)
     kept = [each for each in traces if not only or each.vm in only]
     if not kept:
         raise InputError("UNKNOWN_SERIES", f"{path} has no series" + (f" of metric {metric[:60]!r}" if metric else ""))
@@ -154,10 +152,7 @@ def _started(recipe: Recipe, series: int, settings: Settings) -> OnlineForecaste
 
 
 def _input_error(error: BadValue, where: str = "") -> InputError:
-    message = f"{where}: {error}" if where else str(error)
-    expected = f"; expected {error.expected}" if error.expected else ""
-    near = f"; did you mean '{error.nearest}'?" if error.nearest else ""
-    return InputError("BAD_FORECAST", f"{message}{expected}{near}")
+    return InputError("BAD_FORECAST", f"{where}: {error.sentence}" if where else error.sentence)
 
 
 def all_at_least_0(table: SeriesTable) -> bool:

@@ -15,7 +15,7 @@ from headgate.billing.bill import Bill, draw_up
 from headgate.billing.placement import machines
 from headgate.billing.usage import Customer, Interval, Prices
 from headgate.documents import FORMATS
-from headgate.errors import InputError, shorten
+from headgate.errors import InputError, os_reason, shorten
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import DataflowName, Owner
 from headgate.sharing.shared_set import SharedSet, Submission
@@ -146,8 +146,7 @@ def read_prices(path: Path) -> Prices:
     try:
         value = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
-        message = (error.strerror or str(error)).lower()
-        raise InputError("BAD_PRICES", f"{path}: cannot read this file: {message}") from None
+        raise InputError("BAD_PRICES", f"{path}: cannot read this file: {os_reason(error)}") from None
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError):
         raise InputError("BAD_PRICES", f"{path}: neither YAML nor JSON") from None
     known = ", ".join(_PricesDocument.model_fields)

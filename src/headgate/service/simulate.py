@@ -71,13 +71,7 @@ def setting_of(asked: Asked, registry: Registry) -> Setting:
             asked.counts_queues,
         )
     except BadValue as error:
-        raise InputError("BAD_SETTING", _sentence(error)) from None
-
-
-def _sentence(error: BadValue) -> str:
-    wanted = f"; expected {error.expected}" if error.expected else ""
-    near = f"; did you mean '{error.nearest}'?" if error.nearest else ""
-    return f"{error}{wanted}{near}"
+        raise InputError("BAD_SETTING", error.sentence) from None
 
 
 def rates_of(texts: Sequence[str], sources: Sequence[str], folder: Path | None = None) -> Mapping[str, Rate]:
@@ -90,7 +84,7 @@ def rates_of(texts: Sequence[str], sources: Sequence[str], folder: Path | None =
         try:
             made = read_rate(rest if own else text, folder)
         except BadValue as error:
-            raise InputError("BAD_RATE", f"rate {text[:60]!r}: {_sentence(error)}") from None
+            raise InputError("BAD_RATE", f"rate {text[:60]!r}: {error.sentence}") from None
         if own:
             found[name.strip()] = made
         else:

@@ -12,7 +12,7 @@ from headgate.documents import read_located
 from headgate.documents.check.pydantic_faults import complaints
 from headgate.documents.located import Located
 from headgate.documents.sizing_document import MicroBatchDocument, OperatorDocument, SizingDocument
-from headgate.errors import Fault, Infeasible, InputError, InvalidDataflow, nearest
+from headgate.errors import Fault, Infeasible, InputError, InvalidDataflow, nearest, unknown
 from headgate.queueing.batch_sizing import assign_batches, min_batches
 from headgate.queueing.microbatch import Fragment, MicroBatches, Stage, predict_batches, stage_s
 from headgate.queueing.network import Network, Route
@@ -170,9 +170,7 @@ def what_if(asked: Asked, allocation: Sequence[int], processors: Mapping[str, in
     """
     for name in processors:
         if name not in asked.network.index:
-            near = nearest(name, asked.network.names)
-            hint = f"did you mean '{near}'?" if near else f"there is {', '.join(asked.network.names[:12])}"
-            raise InputError("UNKNOWN_OPERATOR", f"there is no operator '{name[:60]}'; {hint}")
+            raise unknown("UNKNOWN_OPERATOR", f"there is no operator '{name[:60]}'", name, asked.network.names)
     operators = tuple(
         replace(operator, arrival_rate_per_s=operator.arrival_rate_per_s * rate_factor)
         for operator in asked.network.operators

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 
 from immutables import Map
 
-from headgate.errors import InputError, nearest
+from headgate.errors import InputError, unknown
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import DataflowName, Signature, TaskId
 from headgate.model.stream import Stream
@@ -93,10 +93,7 @@ class RunningSet:
         """A submitted dataflow; raises :class:`InputError` when none of that name is there."""
         found = self.submitted.get(DataflowName(name))
         if found is None:
-            near = nearest(name, self.submitted) if len(self.submitted) <= 10_000 else None
-            hint = f"; did you mean '{near}'?" if near else ""
-            told = f"no dataflow '{name}' is submitted{hint}"
-            raise InputError("UNKNOWN_DATAFLOW", told, {"dataflow": name, "nearest": near})
+            raise unknown("UNKNOWN_DATAFLOW", f"no dataflow '{name}' is submitted", name, self.submitted)
         return found
 
     def submit(self, dataflow: Dataflow) -> tuple[RunningSet, Change]:

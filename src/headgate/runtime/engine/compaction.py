@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from headgate.runtime.compile.plan import Plan
-from headgate.runtime.engine.state import read_json
 from headgate.runtime.epochs.fragment import RunningFragment
 from headgate.runtime.exchange.files import Exchange
+from headgate.store.files import read_json
 
 __all__ = ["HISTORY_BYTES", "oldest_under_way", "remove_snapshots"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from headgate.errors import HeadgateError
 from headgate.runtime.compile.plan import Plan, compile_plan
 from headgate.runtime.engine.snapshot import Snapshot
-from headgate.runtime.engine.state import read_json, write_json
+from headgate.store.files import read_json, write_json
 from headgate.tasks.registry import Registry
 
 __all__ = ["Plans"]

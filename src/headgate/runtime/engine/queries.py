@@ -19,12 +19,12 @@ from headgate.runtime.compile.plan import FED, Fragment, Kind, Plan
 from headgate.runtime.engine.draining import is_drained
 from headgate.runtime.engine.plans import Plans
 from headgate.runtime.engine.snapshot import Snapshot
-from headgate.runtime.engine.state import read_json
 from headgate.runtime.epochs.context import FragmentContext
 from headgate.runtime.epochs.failures import workers_were_late
 from headgate.runtime.epochs.fragment import RunningFragment
 from headgate.runtime.epochs.limits import set_limit
 from headgate.runtime.isolation.quarantine import Quarantine
+from headgate.store.files import read_json
 
 __all__ = ["Fleet"]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from headgate.documents.document import to_document
 from headgate.documents.located import Located
-from headgate.errors import InputError, nearest
+from headgate.errors import unknown
 from headgate.model.dataflow import Dataflow
 from headgate.model.identity import remembered
 from headgate.model.names import DataflowName, Signature
@@ -75,9 +75,7 @@ class Snapshot:
             if dataflow.name == name:
                 return dataflow
         names = [dataflow.name for dataflow in self.dataflows]
-        near = nearest(name, names)
-        hint = f"did you mean '{near}'?" if near else f"there is {', '.join(names) or 'none'}"
-        raise InputError("UNKNOWN_DATAFLOW", f"no dataflow '{name}' is running; {hint}")
+        raise unknown("UNKNOWN_DATAFLOW", f"no dataflow '{name}' is running", name, names)
 
     def next(self, **changes: Any) -> Snapshot:
         """The snapshot that follows this one."""

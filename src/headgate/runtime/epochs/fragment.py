@@ -29,7 +29,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 from headgate.model.names import Signature
 from headgate.runtime.compile.native import native_stream
 from headgate.runtime.compile.plan import FED, Feed, Fragment, Kind, Plan
-from headgate.runtime.engine.state import read_json, write_json
 from headgate.runtime.epochs.context import FragmentContext
 from headgate.runtime.epochs.epoch import EpochResult, Epochs
 from headgate.runtime.epochs.failures import JOB_FAILURES, reason_of
@@ -46,6 +45,7 @@ from headgate.runtime.keyed.host import groups_for, host, places_of
 from headgate.runtime.observing.counting import RowCounts
 from headgate.runtime.observing.jobs import tagged
 from headgate.runtime.observing.records import EpochRecord
+from headgate.store.files import read_json, write_json
 
 __all__ = ["RunningFragment"]
 
