@@ -217,11 +217,11 @@ def compare(console: Console, spark, dataflows: list[Dataflow], folder: Path) ->
     from city_data import write
 
     from headgate.runtime.engine.engine import Engine
-    from headgate.sharing.strategy import Strategy
+    from headgate.sharing.strategies import StrategyName
     from headgate_benchmarks.measured import cpu_seconds
 
     spent = {}
-    for name, strategy in (("merged", Strategy.HOT), ("separate", Strategy.NONE)):
+    for name, strategy in (("merged", StrategyName.HOT), ("separate", StrategyName.NONE)):
         told = f"{COMPARED_ROWS:,} readings through {len(dataflows)} dataflows, {name}"
         with (
             console.status(told),

@@ -19,7 +19,7 @@ from headgate.errors import InputError, os_reason, shorten
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import DataflowName, Owner
 from headgate.sharing.shared_set import SharedSet, Submission
-from headgate.sharing.strategy import Deployment, Steps, Strategy, deploy
+from headgate.sharing.strategies import GroupSteps, StrategyName, Units, deploy
 from headgate.tasks.registry import Registry
 
 __all__ = ["BillChange", "Planned", "PlannedSubmission", "dataflow_files", "plan", "read_prices"]
@@ -35,7 +35,7 @@ class PlannedSubmission:
     """As its author wrote it, without duplicates."""
 
     submission: Submission
-    steps: Steps
+    steps: GroupSteps
     interrupted: frozenset[DataflowName]
     """The dataflows whose tasks would be stopped and launched again."""
 
@@ -71,13 +71,13 @@ def plan(
     given: Sequence[Dataflow],
     registry: Registry,
     *,
-    strategy: Strategy = Strategy.HOT,
+    strategy: StrategyName = StrategyName.HOT,
     semantic: bool = True,
     prices: Prices | None = None,
 ) -> Planned:
     """Submit dataflows to a set that exists only here; raises :class:`InputError` for a name that is taken."""
     prices = prices or Prices()
-    shared, deployment = SharedSet(registry, semantic and strategy is not Strategy.NONE), Deployment()
+    shared, deployment = SharedSet(registry, semantic and strategy is not StrategyName.NONE), Units()
     for dataflow in running:
         shared, deployment, _ = _submitted(shared, deployment, dataflow, strategy)
     before = _bill(shared, deployment, [*running], prices)
@@ -96,19 +96,19 @@ def plan(
 
 
 def _submitted(
-    shared: SharedSet, deployment: Deployment, dataflow: Dataflow, strategy: Strategy
-) -> tuple[SharedSet, Deployment, PlannedSubmission]:
+    shared: SharedSet, deployment: Units, dataflow: Dataflow, strategy: StrategyName
+) -> tuple[SharedSet, Units, PlannedSubmission]:
     registry = shared.registry
     shared, submission = shared.submit(dataflow)
     deployment, steps = deploy(strategy, deployment, submission.change, shared.running)
     stopped = (task for unit in steps.stopped for task in unit.active)
     interrupted = {name for task in stopped for name in shared.running.users(task)} - {dataflow.name}
-    if strategy is Strategy.NONE:  # it runs as if nothing else did
+    if strategy is StrategyName.NONE:  # it runs as if nothing else did
         _, submission = SharedSet(registry, semantic=False).submit(dataflow)
     return shared, deployment, PlannedSubmission(dataflow, submission, steps, frozenset(interrupted))
 
 
-def _bill(shared: SharedSet, deployment: Deployment, dataflows: Iterable[Dataflow], prices: Prices) -> Bill | None:
+def _bill(shared: SharedSet, deployment: Units, dataflows: Iterable[Dataflow], prices: Prices) -> Bill | None:
     customers = [Customer(flow.name, flow.owner, len(flow.tasks)) for flow in dataflows]
     if not customers:
         return None

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from headgate.errors import os_reason
 from headgate.model.names import Signature
-from headgate.runtime.compile.plan import Plan
+from headgate.runtime.compile.plan import CompiledPlan
 from headgate.runtime.io.sinks import Delivery, Memory, deliver
 from headgate.store.files import read_json, write_json
 
@@ -22,7 +22,7 @@ __all__ = ["SinkOutbox"]
 class SinkOutbox:
     """Delivers at once where it can; what is refused is kept on disk and offered again, in order."""
 
-    def __init__(self, folder: Path, spark: SparkSession, memory: Memory, plan: Callable[[int], Plan]) -> None:
+    def __init__(self, folder: Path, spark: SparkSession, memory: Memory, plan: Callable[[int], CompiledPlan]) -> None:
         self._folder = folder
         self._spark = spark
         self._memory = memory

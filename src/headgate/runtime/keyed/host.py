@@ -78,7 +78,7 @@ def groups_for(partitions: int) -> int:
 
 
 def host(rows: DataFrame, columns: StructType, key: tuple[str, ...], host_id: str, plans: Path) -> DataFrame:
-    """Run a keyed host over packs of rows with these columns; ``plans`` is the folder of :meth:`Plan.hosts` files."""
+    """Run a keyed host over packs of rows with these columns; ``plans`` is the folder of its numbered plans."""
     processor = _Host(host_id, str(plans), to_arrow_schema(columns, timezone="UTC"), key)
     return rows.groupBy(GROUP).transformWithState(processor, PACKED, "append", "none")
 
