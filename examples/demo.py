@@ -216,8 +216,8 @@ def compare(console: Console, spark, dataflows: list[Dataflow], folder: Path) ->
     """The same readings through the same dataflows, merged and as separate queries, and the CPU of either."""
     from city_data import write
 
+    from headgate.model.strategy import StrategyName
     from headgate.runtime.engine.engine import Engine
-    from headgate.sharing.strategies import StrategyName
     from headgate_benchmarks.measured import cpu_seconds
 
     spent = {}

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from headgate.model.dataflow import Dataflow
+from headgate.model.strategy import StrategyName
 from headgate.report.text_table import text_table
 from headgate.sharing.running import RunningSet
 from headgate.sharing.shared_set import SharedSet
-from headgate.sharing.strategies import StrategyName
 from headgate.tasks.registry import default_registry
 from headgate_benchmarks import sharing_spark
 from headgate_benchmarks.measured import Measured

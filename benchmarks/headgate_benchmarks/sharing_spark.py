@@ -30,8 +30,8 @@ from typing import Any
 
 from headgate.documents import parse
 from headgate.model.dataflow import Dataflow
+from headgate.model.strategy import StrategyName
 from headgate.report.text_table import text_table
-from headgate.sharing.strategies import StrategyName
 from headgate_benchmarks.measured import Measured, cpu_seconds
 from headgate_benchmarks.on_spark import READINGS, drop, keeping_house, on_spark, readings
 from headgate_benchmarks.share.collections import riotbench_like

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from headgate.model.strategy import StrategyName
 from headgate.sharing.shared_set import SharedSet
-from headgate.sharing.strategies import StrategyName
 from headgate.tasks.registry import default_registry
 from headgate_benchmarks import sharing_spark
 from headgate_benchmarks.share.collections import riotbench_like

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.errors import InputError
+from headgate.model.strategy import StrategyName
 from headgate.model.task_type import Role, State
 from headgate.runtime.compile.plan import FED, CompiledPlan, Kind, compile_plan
 from headgate.runtime.engine.pending_change import IN_UNITS, PendingChange, restored
 from headgate.runtime.engine.snapshot import Snapshot
-from headgate.sharing.strategies import StrategyName
 from headgate.tasks.registry import default_registry
 from headgate_benchmarks.nexmark.flows import QUERIES, flow
 from tests.runtime.sequences import random_flow

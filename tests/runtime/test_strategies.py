@@ -15,13 +15,13 @@ from pyspark.sql import SparkSession
 from headgate.errors import InputError
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import TaskId
+from headgate.model.strategy import StrategyName
 from headgate.model.task import Alternate
 from headgate.runtime.engine.engine import Engine
 from headgate.runtime.engine.plans import Plans
 from headgate.runtime.engine.snapshot import Snapshot
 from headgate.sharing.applied import Applied
 from headgate.sharing.deduplicate import deduplicate
-from headgate.sharing.strategies import StrategyName
 from headgate.tasks.registry import default_registry
 from tests.runtime.flows import Expected, drop_file, make_rows, multiset
 from tests.runtime.sequences import KEYED, random_flow, source_in

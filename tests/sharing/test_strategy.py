@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import DataflowName, PortName, TaskId
+from headgate.model.strategy import StrategyName
 from headgate.model.stream import Stream
 from headgate.sharing.running import RunningSet
-from headgate.sharing.strategies import GroupSteps, StrategyName, Units, deploy
+from headgate.sharing.strategies import GroupSteps, Units, deploy
 from tests.sharing.sequences import operations
 from tests.sharing.strategies import opaque
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headgate.sharing.strategies import StrategyName
+from headgate.model.strategy import StrategyName
 from headgate_benchmarks.nexmark.batch import answer, fingerprint
 from headgate_benchmarks.nexmark.events import Events, write_files
 from headgate_benchmarks.nexmark.flows import QUERIES, flow

@@ -16,8 +16,8 @@ import shutil
 import statistics
 from collections.abc import Callable
 
+from headgate.model.strategy import StrategyName
 from headgate.report.text_table import text_table
-from headgate.sharing.strategies import StrategyName
 from headgate_benchmarks.measured import Measured, cpu_seconds
 from headgate_benchmarks.nexmark.events import Events
 from headgate_benchmarks.nexmark.flows import QUERIES

@@ -20,9 +20,10 @@ from headgate.billing.attribution import attribute
 from headgate.billing.placement import machines
 from headgate.billing.usage import Interval, Prices
 from headgate.model.dataflow import Dataflow
+from headgate.model.strategy import StrategyName
 from headgate.sharing.change import Operation
 from headgate.sharing.running import RunningSet
-from headgate.sharing.strategies import GroupSteps, StrategyName, Units, deploy
+from headgate.sharing.strategies import GroupSteps, Units, deploy
 from headgate_benchmarks.share.collections import Collection
 
 __all__ = [

@@ -11,13 +11,13 @@ import typer
 from headgate.cli.output import known_types, notices_to_stderr, print_json
 from headgate.errors import printable
 from headgate.model.names import TaskId
+from headgate.model.strategy import StrategyName
 from headgate.report.text_table import text_table
 from headgate.service.facts import submission_facts, task_names
 from headgate.service.load import load
 from headgate.service.plan import Planned, PlannedSubmission, dataflow_files, read_prices
 from headgate.service.plan import plan as plan_submissions
 from headgate.sharing.shared_set import Submission
-from headgate.sharing.strategies import StrategyName
 
 __all__ = ["plan"]
 

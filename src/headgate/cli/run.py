@@ -29,9 +29,9 @@ from headgate.control.server import listening
 from headgate.errors import Fault, InputError, InvalidDataflow, missing_package, shorten
 from headgate.machines.local import LocalProvider
 from headgate.model.dataflow import Dataflow
+from headgate.model.strategy import StrategyName
 from headgate.service.load import load
 from headgate.service.submission import split_submission
-from headgate.sharing.strategies import StrategyName
 from headgate.tasks.registry import Registry
 
 if TYPE_CHECKING:

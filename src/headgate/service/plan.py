@@ -18,8 +18,9 @@ from headgate.documents import FORMATS
 from headgate.errors import InputError, os_reason, shorten
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import DataflowName, Owner
+from headgate.model.strategy import StrategyName
 from headgate.sharing.shared_set import SharedSet, Submission
-from headgate.sharing.strategies import GroupSteps, StrategyName, Units, deploy
+from headgate.sharing.strategies import GroupSteps, Units, deploy
 from headgate.tasks.registry import Registry
 
 __all__ = ["BillChange", "Planned", "PlannedSubmission", "dataflow_files", "plan", "read_prices"]

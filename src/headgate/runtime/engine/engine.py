@@ -28,6 +28,7 @@ from headgate.machines.provider import Machine, Provider
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import Signature
 from headgate.model.service_level import ServiceLevel
+from headgate.model.strategy import StrategyName
 from headgate.model.task_type import Role, State
 from headgate.runtime.compile.plan import FED, CompiledPlan, CompiledTask, compile_plan
 from headgate.runtime.compile.schemas import Schemas
@@ -61,7 +62,7 @@ from headgate.runtime.spark_internals.process import SparkProcess
 from headgate.runtime.spark_internals.session import open_session
 from headgate.sharing.alternates import binding_level
 from headgate.sharing.applied import Applied
-from headgate.sharing.strategies import StrategyName, Units
+from headgate.sharing.strategies import Units
 from headgate.store.observations import ObservationHistory
 from headgate.tasks.registry import Registry, default_registry
 

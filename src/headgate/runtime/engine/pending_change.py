@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import Signature
+from headgate.model.strategy import StrategyName
 from headgate.runtime.engine.snapshot import Snapshot
 from headgate.sharing.change import GraphChange
 from headgate.sharing.confinement import confined, met_in_a_batch
 from headgate.sharing.deduplicate import deduplicate
 from headgate.sharing.shared_set import SharedSet, Submission
-from headgate.sharing.strategies import StrategyName, deploy
+from headgate.sharing.strategies import deploy
 from headgate.tasks.registry import Registry
 
 __all__ = ["PendingChange", "restored"]

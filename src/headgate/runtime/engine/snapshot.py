@@ -15,8 +15,9 @@ from headgate.errors import unknown
 from headgate.model.dataflow import Dataflow
 from headgate.model.identity import remembered
 from headgate.model.names import DataflowName, Signature
+from headgate.model.strategy import StrategyName
 from headgate.model.task import Alternate
-from headgate.sharing.strategies import QueryGroup, StrategyName, Units
+from headgate.sharing.strategies import QueryGroup, Units
 from headgate.tasks.registry import Registry
 
 __all__ = ["Snapshot", "alternate_key"]

@@ -23,15 +23,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from headgate.model.strategy import StrategyName
 from headgate.sharing.change import GraphChange, Operation
 from headgate.sharing.running import RunningSet
-from headgate.sharing.strategies.base import GroupSteps, QueryGroup, Strategy, StrategyName, Units
+from headgate.sharing.strategies.base import GroupSteps, QueryGroup, Strategy, Units
 from headgate.sharing.strategies.hot import Hot
 from headgate.sharing.strategies.incremental import Incremental
 from headgate.sharing.strategies.replace import Replace, ReplacePrune
 from headgate.sharing.strategies.separate import Separate
 
-__all__ = ["STRATEGIES", "GroupSteps", "QueryGroup", "Strategy", "StrategyName", "Units", "deploy"]
+__all__ = ["STRATEGIES", "GroupSteps", "QueryGroup", "Strategy", "Units", "deploy"]
 
 STRATEGIES: Mapping[StrategyName, Strategy] = {
     StrategyName.NONE: Separate(),

@@ -4,27 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from typing import Protocol
 
 from headgate.model.names import DataflowName, Signature
 from headgate.sharing.change import GraphChange
 from headgate.sharing.running import RunningSet
 
-__all__ = ["NO_TASKS", "GroupSteps", "QueryGroup", "Strategy", "StrategyName", "Tasks", "Units", "parts"]
+__all__ = ["NO_TASKS", "GroupSteps", "QueryGroup", "Strategy", "Tasks", "Units", "parts"]
 
 Tasks = frozenset[Signature]
 NO_TASKS: Tasks = frozenset()
-
-
-class StrategyName(StrEnum):
-    """How dataflows are merged where they run."""
-
-    NONE = "none"
-    INCREMENTAL = "incremental"
-    REPLACE = "replace"
-    REPLACE_PRUNE = "replace-prune"
-    HOT = "hot"
 
 
 @dataclass(frozen=True, slots=True)
