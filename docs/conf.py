@@ -1,7 +1,10 @@
 """Sphinx settings: Markdown pages (MyST), built with warnings as errors."""
 
-import logging
+import sys
 from importlib.metadata import version as installed_version
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 project = "Headgate"
 author = "The Headgate authors"
@@ -10,21 +13,17 @@ release = installed_version("headgate")
 version = release
 
 extensions = [
+    "mathml",
+    "offline",
     "myst_parser",
-    "sphinx.ext.autodoc",
-    "sphinx.ext.mathjax",
-    "sphinx.ext.napoleon",
 ]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
-autodoc_typehints = "description"
 
+html_math_renderer = "mathml"
 exclude_patterns = ["_build"]
 
 html_theme = "furo"
 html_title = f"Headgate {release}"
-
-# A section may have no pages yet. Sphinx gives that warning no type, so `suppress_warnings` cannot name it.
-logging.getLogger("sphinx.sphinx.directives.other").addFilter(
-    lambda record: getattr(record, "subtype", None) != "empty_glob"
-)
+html_static_path = ["_static"]
+html_css_files = ["headgate.css"]

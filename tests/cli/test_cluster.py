@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import run_command
+from tests.docs.shell import run_headgate
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +35,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_one_sentence_says_what_is_wrong(command: str, told: str) -> None:
-    printed, status = run_command(f"headgate cluster {command}")
+    printed, status = run_headgate(["cluster", *command.split()])
     assert status == 2
     assert told in printed
     assert len(printed.strip().splitlines()) == 1
@@ -51,12 +51,12 @@ def test_one_sentence_says_what_is_wrong(command: str, told: str) -> None:
     ],
 )
 def test_run_says_what_is_wrong_before_it_starts_spark(options: str, told: str) -> None:
-    printed, status = run_command(f"headgate run {options}")
+    printed, status = run_headgate(["run", *options.split()])
     assert status == 2
     assert told in printed
 
 
 def test_a_folder_that_cannot_be_had(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    printed, status = run_command("headgate cluster up --dir file/cluster")
+    printed, status = run_headgate(["cluster", "up", "--dir", "file/cluster"])
     assert (status, "cannot keep a cluster in" in printed) == (2, True)

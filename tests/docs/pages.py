@@ -2,12 +2,14 @@
 
 What a block's language asks for:
 
-- ``console``: each ``$ headgate ...`` is run and must print what follows it; ``...`` stands for anything, and
-  ``$ echo $?`` shows the exit status of the command before;
+- ``console``: each ``$ COMMAND`` is run and must print what follows it (see :mod:`tests.docs.shell`); ``...`` stands
+  for anything, ``$ echo $?`` shows the exit status of the command before, and ``# Ctrl-C`` stops what still runs;
 - ``python``: run, as a session when it begins with ``>>>``;
 - ``yaml``, ``json``, ``xml``: a dataflow must be valid, and so must a part of one, but for the tasks that it lacks;
   YAML with operators is a file for ``headgate queue``, YAML with classes a cloud for ``headgate simulate``;
 - ``toml``: the entry points of a package that adds task types are installed until the page ends.
+
+``sh`` is for what is not run here: set-up and benchmarks. A test checks that their options exist.
 
 A block whose first line is a comment with a file's name is also written to that file, for later blocks to use. Files
 called ``broken...`` show faults and need not be valid.
@@ -18,39 +20,37 @@ from __future__ import annotations
 import contextlib
 import doctest
 import importlib
-import io
 import re
-import shlex
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 from sybil import Document, Example, Sybil
 from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
 
 from headgate import InvalidDataflow, default_registry, parse
-from headgate.cli.main import main
 from headgate.documents.cloud_document import load_cloud
 from headgate.service.size import load_asked
 from headgate.tasks.registry import ENTRY_POINT_GROUP
+from tests.docs.shell import Shell, needs_spark
 
-__all__ = ["LANGUAGES_NOT_RUN", "LANGUAGES_RUN", "languages", "run_command", "run_page"]
+__all__ = ["LANGUAGES_NOT_RUN", "LANGUAGES_RUN", "blocks", "needs_spark_page", "run_page"]
 
 FLAGS = doctest.ELLIPSIS
 LANGUAGES_NOT_RUN = {"sh", "text", "mermaid"}
 
 _FILE_NAME = re.compile(r"(?:#|<!--) ?([\w.-]+\.(?:yaml|json|xml|py|toml))(?: -->)?\n")
-_FENCE = re.compile(r"^```([^\n`]*)$", re.MULTILINE)
+_BLOCK = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def run_page(path: Path) -> int:
     """Evaluate the page's examples in order, in the current folder; returns how many there were."""
     count = 0
-    with _what_pages_install():
+    with _what_pages_install(), Shell() as shell:
         for example in _parsed(path).examples():
+            example.namespace["shell"] = shell
             if isinstance(example.parsed, str) and (name := _file_name(example.parsed)):
                 Path(name).write_text(str(example.parsed), encoding="utf-8")
             example.evaluate()
@@ -58,33 +58,15 @@ def run_page(path: Path) -> int:
     return count
 
 
-def languages(path: Path) -> set[str]:
-    """The languages of the page's blocks; directives of the documentation's own are left out."""
-    opening = _FENCE.findall(path.read_text(encoding="utf-8"))[::2]
-    return {language for language in opening if not language.startswith("{")}
+def blocks(path: Path) -> list[tuple[str, str]]:
+    """Language and text of the page's blocks; directives of the documentation's own are left out."""
+    every = _BLOCK.findall(path.read_text(encoding="utf-8"))
+    return [(language, text) for language, text in every if not language.startswith("{")]
 
 
-def run_command(command: str) -> tuple[str, int]:
-    """Run ``headgate ...`` in this process; returns what it printed, on both channels, and its exit status."""
-    name, *words = shlex.split(command)
-    assert name == "headgate", f"pages run headgate and nothing else: {command}"
-    arguments = [match for word in words for match in (_expanded(word) if "*" in word else [word])]
-    printed = io.StringIO()
-    status = 0
-    with (
-        mock.patch.object(sys, "argv", ["headgate", *arguments]),
-        contextlib.redirect_stdout(printed),
-        contextlib.redirect_stderr(printed),
-    ):
-        try:
-            main()
-        except SystemExit as ended:
-            status = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
-    return printed.getvalue(), status
-
-
-def _expanded(pattern: str) -> list[str]:
-    return sorted(str(path) for path in Path().glob(pattern))
+def needs_spark_page(path: Path) -> bool:
+    """Whether some block of the page runs on Spark."""
+    return any(needs_spark(text) for language, text in blocks(path) if language in LANGUAGES_RUN)
 
 
 def _parsed(path: Path) -> Document:
@@ -100,15 +82,11 @@ def _file_name(text: str) -> str | None:
 def _run_console(example: Example) -> str | None:
     checker = doctest.OutputChecker()
     for command, wanted in _commands(example.parsed):
-        if command == "echo $?":
-            printed, status = f"{example.namespace['status']}\n", 0
-        else:
-            printed, status = run_command(command)
-        example.namespace["status"] = status
+        printed = example.namespace["shell"].run(command)
         printed = _settled("".join(f"{line.rstrip()}\n" for line in printed.splitlines()))
         if not checker.check_output(_settled(wanted), printed, FLAGS):
-            told = checker.output_difference(doctest.Example(command, wanted), printed, FLAGS | doctest.REPORT_NDIFF)
-            return f"$ {command}\n{told}"
+            shown = doctest.Example(command, wanted)
+            return f"$ {command}\n{checker.output_difference(shown, printed, FLAGS | doctest.REPORT_NDIFF)}"
     return None
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import LANGUAGES_NOT_RUN, LANGUAGES_RUN, languages, run_page
+from tests.docs.pages import LANGUAGES_NOT_RUN, LANGUAGES_RUN, blocks, needs_spark_page, run_page
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
@@ -15,6 +19,13 @@ PAGES = [
     ROOT / "CHANGELOG.md",
     *sorted(page for page in (ROOT / "docs").rglob("*.md") if "_build" not in page.parts),
 ]
+
+
+ON_SPARK = [page for page in PAGES if needs_spark_page(page)]
+
+
+def _name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
 
 
 @pytest.fixture
@@ -29,14 +40,36 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.fixture
+def on_shared_spark(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Engines run on the Spark that all tests share."""
+    from headgate.runtime.engine import engine as engine_module
+
+    spark = request.getfixturevalue("spark")
+    monkeypatch.setattr(engine_module, "Engine", partial(engine_module.Engine, spark=spark))
+    monkeypatch.setenv("PYTHONPATH", os.environ.get("PYTHONPATH", ""))
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    yield
+    for query in spark.streams.active:
+        query.stop()
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in ON_SPARK], ids=_name)
 def test_examples_of_the_page_run(page: Path, folder: Path) -> None:
     run_page(page)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.spark
+@pytest.mark.usefixtures("on_shared_spark")
+@pytest.mark.parametrize("page", ON_SPARK, ids=_name)
+def test_examples_of_the_page_run_on_spark(page: Path, folder: Path) -> None:
+    run_page(page)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
 def test_no_block_of_the_page_is_passed_over(page: Path) -> None:
-    assert languages(page) <= LANGUAGES_RUN | LANGUAGES_NOT_RUN
+    for language, _ in blocks(page):
+        assert language in LANGUAGES_RUN | LANGUAGES_NOT_RUN
 
 
 def test_a_wrong_page_is_noticed(folder: Path) -> None:

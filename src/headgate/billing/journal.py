@@ -20,7 +20,6 @@ from typing import Any
 from headgate.billing.usage import Customer, Interval, VmUsage, WorkerUsage
 from headgate.errors import InputError
 from headgate.model.names import DataflowName, Owner
-from headgate.store.files import append_line, write_text
 
 __all__ = ["Machine", "Usage", "UsageJournal", "UsageRecord", "read_usage"]
 
@@ -64,7 +63,9 @@ class UsageJournal:
 
     def goes_on(self, at_s: int) -> None:
         """Usage has gone on until now."""
-        write_text(self._until, f"{at_s}\n", durable=False)
+        temporary = self._until.with_name(".until")
+        temporary.write_text(f"{at_s}\n", encoding="ascii")
+        temporary.replace(self._until)
 
     def ended(self, at_s: int) -> None:
         """Nothing is used from now on."""
@@ -73,7 +74,10 @@ class UsageJournal:
             self._open = None
 
     def _append(self, line: Mapping[str, Any]) -> None:
-        append_line(self._lines, json.dumps(line, ensure_ascii=False))
+        with self._lines.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line, ensure_ascii=False) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
 
     def _mend(self) -> None:
         """End what a killed engine has left open, and cut off a line that it did not get to the end of."""

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from headgate.cli.output import print_json, sentence_to_stderr, write_file
-from headgate.errors import InputError, unknown
+from headgate.errors import InputError, nearest
 
 __all__ = ["bench"]
 
@@ -41,7 +41,9 @@ def bench(
             typer.echo(f"{benchmark.name:<10} {benchmark.summary}")
         return
     if name not in BENCHMARKS:
-        raise unknown("UNKNOWN_BENCHMARK", f"unknown benchmark {name[:60]!r}", name, BENCHMARKS)
+        near = nearest(name, BENCHMARKS)
+        hint = f"did you mean '{near}'?" if near else f"there is {', '.join(BENCHMARKS)}"
+        raise InputError("UNKNOWN_BENCHMARK", f"unknown benchmark {name[:60]!r}; {hint}")
     benchmark = BENCHMARKS[name]
     if plots is not None and benchmark.plot is None:
         raise InputError("NO_PLOTS", f"benchmark '{name}' has no pictures; leave --plots out")

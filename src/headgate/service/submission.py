@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from headgate.errors import InputError
 from headgate.model.dataflow import Dataflow
 
-__all__ = ["SubmissionSplit", "split_submission"]
+__all__ = ["Submission", "plan_submission"]
 
 
 @dataclass(frozen=True, slots=True)
-class SubmissionSplit:
+class Submission:
     """Which dataflows are new, which simply go on, and which take the place of a running one of their name."""
 
     new: tuple[Dataflow, ...] = ()
@@ -20,14 +20,14 @@ class SubmissionSplit:
     replacing: tuple[Dataflow, ...] = ()
 
 
-def split_submission(running: Iterable[Dataflow], given: Sequence[Dataflow], replace: bool) -> SubmissionSplit:
+def plan_submission(running: Iterable[Dataflow], given: Sequence[Dataflow], replace: bool) -> Submission:
     """Sort dataflows by what has to be done; raises :class:`InputError` for a name that stands for two things.
 
     >>> from headgate.model.dataflow import Dataflow
     >>> one, other = Dataflow("a", ()), Dataflow("a", (), description="changed")
-    >>> split_submission([one], [one], replace=False).continued == (one,)
+    >>> plan_submission([one], [one], replace=False).continued == (one,)
     True
-    >>> split_submission([one], [other], replace=False)
+    >>> plan_submission([one], [other], replace=False)
     Traceback (most recent call last):
         ...
     headgate.errors.InputError: dataflow 'a' is running already and is not what the file says; ...
@@ -48,4 +48,4 @@ def split_submission(running: Iterable[Dataflow], given: Sequence[Dataflow], rep
         raise InputError("DATAFLOW_CHANGED", told)
     new = tuple(flow for flow in given if flow.name not in known)
     continued = tuple(flow for flow in given if known.get(flow.name) == flow)
-    return SubmissionSplit(new, continued, changed)
+    return Submission(new, continued, changed)

@@ -7,10 +7,12 @@ limit holds from the next one on. They tell how many rows have come, and how man
 
 from __future__ import annotations
 
+import json
+import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from headgate.store.files import read_json, write_json
+from headgate.runtime.engine.state import read_json, write_json
 
 __all__ = ["Due", "admit", "due_in", "limit_of", "set_limit", "tell_due"]
 
@@ -52,7 +54,10 @@ class Due:
 
 def tell_due(folder: Path | str, due: Due) -> None:
     """Tell what has come to a source; whole or not at all, but no more durable than it is worth."""
-    write_json(Path(folder) / "due.json", asdict(due), durable=False)
+    path = Path(folder) / "due.json"
+    temporary = path.with_name(f".due.{os.getpid()}")
+    temporary.write_text(json.dumps(asdict(due)), encoding="utf-8")
+    temporary.replace(path)
 
 
 def due_in(folder: Path) -> Due | None:
