@@ -216,12 +216,12 @@ def compare(console: Console, spark, dataflows: list[Dataflow], folder: Path) ->
     """The same readings through the same dataflows, merged and as separate queries, and the CPU of either."""
     from city_data import write
 
+    from headgate.model.strategy import StrategyName
     from headgate.runtime.engine.engine import Engine
-    from headgate.sharing.strategy import Strategy
     from headgate_benchmarks.measured import cpu_seconds
 
     spent = {}
-    for name, strategy in (("merged", Strategy.HOT), ("separate", Strategy.NONE)):
+    for name, strategy in (("merged", StrategyName.HOT), ("separate", StrategyName.NONE)):
         told = f"{COMPARED_ROWS:,} readings through {len(dataflows)} dataflows, {name}"
         with (
             console.status(told),

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from headgate.errors import InputError
+from headgate.errors import missing_package
 
 __all__ = ["CpuClock", "Measured", "cpu_seconds", "prepare_plots"]
 
@@ -37,7 +37,7 @@ def prepare_plots(folder: Path) -> None:
     try:
         import matplotlib
     except ImportError:
-        raise InputError("NO_PLOTS", "plots need matplotlib; install headgate[plots]") from None
+        raise missing_package("NO_PLOTS", "drawing plots", "matplotlib", "plots") from None
     matplotlib.use("Agg")
     folder.mkdir(parents=True, exist_ok=True)
 

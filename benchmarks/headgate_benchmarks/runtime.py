@@ -28,7 +28,7 @@ from headgate.model.dataflow import Dataflow
 from headgate_benchmarks.measured import Measured, cpu_seconds
 from headgate_benchmarks.on_spark import READINGS, drop, on_spark, readings
 
-__all__ = ["run"]
+__all__ = ["run", "tiny_dataflows"]
 
 ROUNDS = 3
 FILES, ROWS = 6, 60_000
@@ -98,6 +98,11 @@ def _dataflow(name: str, source: Path, number: int, sink: dict[str, Any], files_
 
 def _parquet(folder: Path) -> dict[str, Any]:
     return {"type": "write_files", "config": {"path": str(folder), "format": "parquet"}}
+
+
+def tiny_dataflows(source: Path, place: Path, count: int) -> list[Dataflow]:
+    """The dataflows of ``floor_ms``."""
+    return [_dataflow(f"tiny{n}", source, n, _parquet(place / f"out{n}"), None) for n in range(count)]
 
 
 # what running costs
@@ -176,8 +181,7 @@ def _floor(spark: Any, folder: Path, data: Path, progress: Progress) -> tuple[di
     with _fed(spark, place, 7) as (engine, feeder):
         source = feeder.source
         progress("50 tiny dataflows at 1,000 rows/s")
-        flows = [_dataflow(f"tiny{n}", source, n, _parquet(place / f"out{n}"), None) for n in range(50)]
-        engine.submit(*flows, _switchable(source, place / "switched"))
+        engine.submit(*tiny_dataflows(source, place, 50), _switchable(source, place / "switched"))
         fragment = next(iter(engine.fragments.values()))
         batches = _batches(fragment, feeder, warm=15, wanted=40)
         steady = list(batches.values())

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from headgate.model.dataflow import Dataflow
+from headgate.model.strategy import StrategyName
 from headgate.report.text_table import text_table
 from headgate.sharing.running import RunningSet
 from headgate.sharing.shared_set import SharedSet
-from headgate.sharing.strategy import Strategy
 from headgate.tasks.registry import default_registry
 from headgate_benchmarks import sharing_spark
 from headgate_benchmarks.measured import Measured
@@ -92,7 +92,7 @@ def merging(seed: int, progress: Callable[[str], None]) -> Measured:
         for name, make in TRACES.items():
             progress(f"{collection.name}, {name}")
             trace = make(collection, random.Random(f"{seed} {name}"))
-            runs = {strategy: simulate(trace, strategy, random.Random(seed)) for strategy in Strategy}
+            runs = {strategy: simulate(trace, strategy, random.Random(seed)) for strategy in StrategyName}
             found = _figures(runs)
             figures |= {f"{key}_{name.lower()}_{figure}": value for figure, value in found.items()}
             samples[key]["traces"][name] = {strategy.value: _series(one) for strategy, one in runs.items()}
@@ -162,9 +162,9 @@ def _timed(running: RunningSet, flows: list[Dataflow], submits: list[float], wit
     return running
 
 
-def _figures(runs: Mapping[Strategy, Run]) -> dict[str, float]:
-    alone = runs[Strategy.NONE]
-    pairs = zip(runs[Strategy.HOT].walk, alone.walk, strict=True)
+def _figures(runs: Mapping[StrategyName, Run]) -> dict[str, float]:
+    alone = runs[StrategyName.NONE]
+    pairs = zip(runs[StrategyName.HOT].walk, alone.walk, strict=True)
     figures = {
         "task_reduction": statistics.fmean(1 - a.active_tasks / b.active_tasks for a, b in pairs if b.active_tasks)
     }
@@ -193,10 +193,10 @@ def _series(run: Run) -> dict[str, Any]:
 
 def _rows(collection: Collection, trace: str, key: str, found: Mapping[str, float]) -> list[list[str]]:
     rows = []
-    for strategy in Strategy:
-        reduction = 0.0 if strategy is Strategy.NONE else found["task_reduction"]
+    for strategy in StrategyName:
+        reduction = 0.0 if strategy is StrategyName.NONE else found["task_reduction"]
         cells = [
-            (reduction, PAPER.get(f"{key}_task_reduction") if strategy is Strategy.INCREMENTAL else None, ".0%"),
+            (reduction, PAPER.get(f"{key}_task_reduction") if strategy is StrategyName.INCREMENTAL else None, ".0%"),
             *(
                 (found[f"{strategy.value}_{name}"], PAPER.get(f"{key}_{strategy.value}_{name}"), form)
                 for name, form in (("workers", ".0f"), ("workers_max", ".0f"), ("operation_s", ".1f"))

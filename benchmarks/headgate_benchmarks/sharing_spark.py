@@ -30,8 +30,8 @@ from typing import Any
 
 from headgate.documents import parse
 from headgate.model.dataflow import Dataflow
+from headgate.model.strategy import StrategyName
 from headgate.report.text_table import text_table
-from headgate.sharing.strategy import Strategy
 from headgate_benchmarks.measured import Measured, cpu_seconds
 from headgate_benchmarks.on_spark import READINGS, drop, keeping_house, on_spark, readings
 from headgate_benchmarks.share.collections import riotbench_like
@@ -99,16 +99,16 @@ def runnable(flow: Dataflow, sources: Path, sinks: Path) -> Dataflow:
 
 def run(seed: int, progress: Progress) -> Measured:
     """Run every strategy on one Spark; one before them is not counted, since Spark gets warm only at work."""
-    found: dict[Strategy, _Found] = {}
+    found: dict[StrategyName, _Found] = {}
     with on_spark() as (spark, folder):
         flows = riotbench_like(seed).dataflows[:DATAFLOWS]
         if WARM:
-            _Trial(spark, folder / "warm", Strategy.HOT, flows[:WARM], seed, progress).run(withdrawals=2)
-        for strategy in reversed(Strategy):
+            _Trial(spark, folder / "warm", StrategyName.HOT, flows[:WARM], seed, progress).run(withdrawals=2)
+        for strategy in reversed(StrategyName):
             trial = _Trial(spark, folder / strategy.value, strategy, flows, seed, progress)
             found[strategy] = trial.run(WITHDRAWALS)
             shutil.rmtree(folder / strategy.value, ignore_errors=True)
-    found = {strategy: found[strategy] for strategy in Strategy}
+    found = {strategy: found[strategy] for strategy in StrategyName}
     figures = _figures(found)
     return Measured(figures, {"spark": {s.value: one.samples() for s, one in found.items()}}, _table(figures, found))
 
@@ -140,7 +140,13 @@ class _Trial:
     """One strategy, from the first submission to the last withdrawal."""
 
     def __init__(
-        self, spark: Any, place: Path, strategy: Strategy, flows: tuple[Dataflow, ...], seed: int, progress: Progress
+        self,
+        spark: Any,
+        place: Path,
+        strategy: StrategyName,
+        flows: tuple[Dataflow, ...],
+        seed: int,
+        progress: Progress,
     ) -> None:
         self.spark, self.place, self.strategy, self.progress = spark, place, strategy, progress
         self.draw = random.Random(seed)
@@ -243,11 +249,11 @@ class _Feeder:
         self.number += 1
 
 
-def _figures(found: Mapping[Strategy, _Found]) -> dict[str, float]:
-    alone = found[Strategy.NONE]
+def _figures(found: Mapping[StrategyName, _Found]) -> dict[str, float]:
+    alone = found[StrategyName.NONE]
     figures = {
-        "cpu_ratio": found[Strategy.HOT].cpu_s / alone.cpu_s,
-        "operation_s": found[Strategy.HOT].operation_s,
+        "cpu_ratio": found[StrategyName.HOT].cpu_s / alone.cpu_s,
+        "operation_s": found[StrategyName.HOT].operation_s,
     }
     for strategy, one in found.items():
         figures |= {
@@ -259,14 +265,14 @@ def _figures(found: Mapping[Strategy, _Found]) -> dict[str, float]:
             f"withdraw_s_{strategy.value}": statistics.median(one.withdraw_s),
             f"queries_{strategy.value}": float(one.queries),
         }
-    others = [one for strategy, one in found.items() if strategy is not Strategy.HOT]
+    others = [one for strategy, one in found.items() if strategy is not StrategyName.HOT]
     figures["same_rows"] = float(all(one.rows == alone.rows for one in others))
-    figures["hot_is_best_in_cpu"] = float(found[Strategy.HOT].cpu_s < min(one.cpu_s for one in others))
+    figures["hot_is_best_in_cpu"] = float(found[StrategyName.HOT].cpu_s < min(one.cpu_s for one in others))
     figures["hot_is_best_in_operations"] = float(figures["operation_s"] < min(one.operation_s for one in others))
     return {name: round(value, 4) for name, value in figures.items()}
 
 
-def _table(figures: Mapping[str, float], found: Mapping[Strategy, _Found]) -> str:
+def _table(figures: Mapping[str, float], found: Mapping[StrategyName, _Found]) -> str:
     rows = [
         ["on Spark", "queries", "CPU s", "of none's", "rows alone", "operation s", "submit s (p50)", "withdraw s (p50)"]
     ]

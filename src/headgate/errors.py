@@ -31,9 +31,12 @@ __all__ = [
     "Notice",
     "Place",
     "PluginError",
+    "missing_package",
     "nearest",
+    "os_reason",
     "printable",
     "shorten",
+    "unknown",
 ]
 
 
@@ -154,12 +157,58 @@ class PluginError(HeadgateError):
 
 
 class BadValue(ValueError):
-    """A value does not do: why, and where it helps what would do and the nearest valid name."""
+    """A value is not valid: why, and where it helps what would be valid and the nearest valid name."""
 
     def __init__(self, message: str, expected: str | None = None, nearest: str | None = None) -> None:
         super().__init__(message)
         self.expected = expected
         self.nearest = nearest
+
+    @property
+    def sentence(self) -> str:
+        """The whole of it in one sentence.
+
+        >>> BadValue("unknown forecaster 'holtt'", "one of holt, naive", "holt").sentence
+        "unknown forecaster 'holtt'; expected one of holt, naive; did you mean 'holt'?"
+        """
+        expected = f"; expected {self.expected}" if self.expected else ""
+        return f"{self}{expected}" + (f"; did you mean '{self.nearest}'?" if self.nearest else "")
+
+
+def unknown(condition: str, message: str, name: str, valid: Iterable[str]) -> InputError:
+    """An error for a name that does not exist; it adds the nearest valid name, or else the first few.
+
+    >>> print(unknown("UNKNOWN_PLANNER", "unknown algorithm 'exat'", "exat", ["exact", "greedy"]))
+    unknown algorithm 'exat'; did you mean 'exact'?
+    >>> print(unknown("UNKNOWN_PLANNER", "unknown algorithm 'x'", "x", ["exact", "greedy"]))
+    unknown algorithm 'x'; choose one of exact, greedy
+    """
+    names = list(valid)
+    near = nearest(name, names) if len(names) <= 10_000 else None
+    hint = f"choose one of {', '.join(names[:12])}" if names else "there are none"
+    if near is not None:
+        hint = f"did you mean '{near}'?"
+    return InputError(condition, f"{message}; {hint}", {"name": name, "nearest": near})
+
+
+def missing_package(condition: str, purpose: str, package: str | ModuleNotFoundError, extra: str) -> InputError:
+    """An error for a package that is not installed.
+
+    >>> print(missing_package("NO_PLOTS", "drawing plots", "matplotlib", "plots"))
+    drawing plots needs the package 'matplotlib'; install headgate[plots]
+    """
+    name = package if isinstance(package, str) else (package.name or "").partition(".")[0]
+    message = f"{purpose} needs the package '{name}'; install headgate[{extra}]"
+    return InputError(condition, message, {"package": name})
+
+
+def os_reason(error: Exception) -> str:
+    """Why the system refused to read or write a file.
+
+    >>> os_reason(FileNotFoundError(2, "No such file or directory", "x.csv"))
+    'no such file or directory'
+    """
+    return str(getattr(error, "strerror", None) or error).lower()
 
 
 def nearest(name: str, valid: Iterable[str]) -> str | None:

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from headgate.model.dataflow import Dataflow
-from headgate.sharing.change import Change
+from headgate.sharing.applied import Applied
+from headgate.sharing.change import GraphChange
 from headgate.sharing.shared_set import SharedSet, Submission
 from headgate.tasks.registry import default_registry
 
 
 @dataclass(frozen=True)
-class FakeApplied:
-    snapshot: int
+class FakeApplied(Applied):
     submissions: tuple[Submission, ...] = ()
-    withdrawals: tuple[Change, ...] = ()
+    withdrawals: tuple[GraphChange, ...] = ()
     touched: tuple[str, ...] = ("source-1",)
     started: tuple[str, ...] = ()
     restarted: tuple[str, ...] = ()

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from headgate.model.strategy import StrategyName
 from headgate.sharing.shared_set import SharedSet
-from headgate.sharing.strategy import Strategy
 from headgate.tasks.registry import default_registry
 from headgate_benchmarks import sharing_spark
 from headgate_benchmarks.share.collections import riotbench_like
@@ -37,7 +37,7 @@ def test_every_strategy_on_few_dataflows(monkeypatch: pytest.MonkeyPatch, tmp_pa
     for name, value in {"DATAFLOWS": 3, "WITHDRAWALS": 1, "WARM": 0, "FILES": 1, "ROWS": 200}.items():
         monkeypatch.setattr(sharing_spark, name, value)
     measured = sharing_spark.run(1, print)
-    for strategy in Strategy:
+    for strategy in StrategyName:
         assert measured.figures[f"cpu_ratio_{strategy.value}"] > 0
         assert measured.figures[f"operation_s_{strategy.value}"] > 0
         assert strategy.value in measured.table

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headgate import Flow, InputError, InvalidDataflow, ServiceLevel, alternate, parse, read
-from headgate.documents.builder import Step
+from headgate.documents.builder import FlowTask
 from headgate.model.stream import ByKey, ByPredicate
 from headgate.model.task import Gather
 
@@ -174,12 +174,12 @@ def test_streams_run_between_tasks_of_one_flow() -> None:
 
 
 @pytest.mark.parametrize("other", ["text", 7, None, ["a"]])
-def test_streams_run_between_tasks_and_nothing_else(other: Step) -> None:
+def test_streams_run_between_tasks_and_nothing_else(other: FlowTask) -> None:
     flow = Flow("f")
     a = flow.source("rate")
     with pytest.raises(InputError, match="not to or from") as told:
         a >> other
-    assert told.value.condition == "NOT_A_STEP"
+    assert told.value.condition == "NOT_A_TASK"
     if isinstance(other, list):
         with pytest.raises(InputError, match="not to or from"):
             other >> a

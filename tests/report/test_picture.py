@@ -11,7 +11,7 @@ import pytest
 
 from headgate import Dataflow, default_registry, parse, read
 from headgate.report.layout import arrange
-from headgate.report.picture import Box, Label, Picture, text_width
+from headgate.report.picture import Label, Picture, TaskBox, text_width
 from headgate.report.svg import to_svg
 from headgate_benchmarks.workloads import layered_document
 
@@ -39,7 +39,7 @@ def _dataflows() -> list[Dataflow]:
 DATAFLOWS = _dataflows()
 
 
-def _box(box: Box) -> Area:
+def _box(box: TaskBox) -> Area:
     return box.x, box.y - box.height / 2, box.x + box.width, box.y + box.height / 2
 
 
@@ -56,7 +56,7 @@ def _overlap(one: Area, two: Area) -> bool:
 def test_boxes_and_labels_keep_apart_and_inside(dataflow: Dataflow) -> None:
     picture = Picture(dataflow, arrange(dataflow), {})
     areas = [_box(box) for box in picture.boxes.values()]
-    areas += [_label(route.label) for route in picture.routes.values() if route.label]
+    areas += [_label(path.label) for path in picture.paths.values() if path.label]
     assert not [pair for pair in combinations(areas, 2) if _overlap(*pair)]
     width, height = picture.size
     assert all(left >= 0 and top >= 0 and right <= width and bottom <= height for left, top, right, bottom in areas)
@@ -66,8 +66,8 @@ def test_boxes_and_labels_keep_apart_and_inside(dataflow: Dataflow) -> None:
 def test_no_straight_part_of_a_stream_runs_through_a_box(dataflow: Dataflow) -> None:
     picture = Picture(dataflow, arrange(dataflow), {})
     boxes = [_box(box) for box in picture.boxes.values()]
-    for route in picture.routes.values():
-        for (x, y), (to_x, to_y) in pairwise(route.points):
+    for path in picture.paths.values():
+        for (x, y), (to_x, to_y) in pairwise(path.points):
             if x == to_x or y == to_y:
                 line = (min(x, to_x) + 0.1, min(y, to_y), max(x, to_x) - 0.1, max(y, to_y))
                 assert not [box for box in boxes if _overlap(box, line)]

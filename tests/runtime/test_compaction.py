@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 import headgate.runtime.engine.engine as engine_module
 from headgate.runtime.engine.compaction import remove_snapshots
 from headgate.runtime.engine.engine import Engine
-from headgate.runtime.engine.state import write_json
+from headgate.store.files import write_json
 from tests.runtime.small import files, flow, json_rows, numbered, put
 
 

@@ -14,9 +14,9 @@ from headgate.model.names import Signature
 from headgate.runtime.compile.plan import Kind, compile_plan
 from headgate.runtime.engine.engine import Engine
 from headgate.runtime.engine.snapshot import Snapshot
-from headgate.runtime.engine.state import read_json, write_json
 from headgate.runtime.io.outbox import SinkOutbox
 from headgate.runtime.io.sinks import Delivery, Memory
+from headgate.store.files import read_json, write_json
 from headgate.tasks.registry import default_registry
 from tests.runtime.compared import table_rows
 from tests.runtime.small import files, flow, json_rows, numbered, put

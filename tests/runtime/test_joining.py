@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.errors import InputError
+from headgate.model.strategy import StrategyName
 from headgate.model.task_type import Role, State
-from headgate.runtime.compile.plan import FED, Kind, Plan, compile_plan
-from headgate.runtime.engine.pending_change import IN_UNITS, Joined, restored
+from headgate.runtime.compile.plan import FED, CompiledPlan, Kind, compile_plan
+from headgate.runtime.engine.pending_change import IN_UNITS, PendingChange, restored
 from headgate.runtime.engine.snapshot import Snapshot
-from headgate.sharing.strategy import Strategy
 from headgate.tasks.registry import default_registry
 from headgate_benchmarks.nexmark.flows import QUERIES, flow
 from tests.runtime.sequences import random_flow
@@ -24,11 +24,11 @@ from tests.runtime.sequences import random_flow
 REGISTRY = default_registry()
 
 
-def joined_at_random(seed: int, strategy: Strategy, steps: int) -> Joined:
+def joined_at_random(seed: int, strategy: StrategyName, steps: int) -> PendingChange:
     draw = random.Random(seed)
     flows = [random_flow(f"f{number}", Path("in"), draw) for number in range(6)]
     snapshot = Snapshot(strategy=strategy)
-    joined = Joined(snapshot, restored(snapshot, REGISTRY, semantic=True))
+    joined = PendingChange(snapshot, restored(snapshot, REGISTRY, semantic=True))
     for _ in range(steps):
         flow = draw.choice(flows)
         there = flow.name in {known.name for known in joined.snapshot.dataflows}
@@ -36,12 +36,12 @@ def joined_at_random(seed: int, strategy: Strategy, steps: int) -> Joined:
     return joined
 
 
-sequences = given(seed=st.integers(0, 10_000), strategy=st.sampled_from(Strategy), steps=st.integers(1, 20))
+sequences = given(seed=st.integers(0, 10_000), strategy=st.sampled_from(StrategyName), steps=st.integers(1, 20))
 
 
 @sequences
 @settings(deadline=None, max_examples=60)
-def test_a_snapshot_holds_all_that_was_decided(seed: int, strategy: Strategy, steps: int) -> None:
+def test_a_snapshot_holds_all_that_was_decided(seed: int, strategy: StrategyName, steps: int) -> None:
     joined = joined_at_random(seed, strategy, steps)
     stored = json.loads(json.dumps(joined.snapshot.as_dict()))
     again = Snapshot.from_dict(stored, REGISTRY)
@@ -51,13 +51,13 @@ def test_a_snapshot_holds_all_that_was_decided(seed: int, strategy: Strategy, st
     for signature in shared.running.tasks:
         assert shared.running.users(signature) == joined.shared.running.users(signature)
     if strategy in IN_UNITS:
-        held = Counter(task for unit in again.deployment.units.values() for task in unit.active)
+        held = Counter(task for unit in again.deployment.groups.values() for task in unit.active)
         assert held == Counter(dict.fromkeys(shared.running.tasks, 1)), "each running task in one unit"
 
 
 @sequences
 @settings(deadline=None, max_examples=60)
-def test_fragments_run_every_task_and_pass_on_what_others_need(seed: int, strategy: Strategy, steps: int) -> None:
+def test_fragments_run_every_task_and_pass_on_what_others_need(seed: int, strategy: StrategyName, steps: int) -> None:
     snapshot = joined_at_random(seed, strategy, steps).snapshot
     plan = compile_plan(snapshot, REGISTRY)
     assert plan.fragments == compile_plan(Snapshot.from_dict(snapshot.as_dict(), REGISTRY), REGISTRY).fragments
@@ -68,17 +68,17 @@ def test_fragments_run_every_task_and_pass_on_what_others_need(seed: int, strate
             (home,) = [f.id for f in plan.fragments.values() if task.signature in homes(plan, f.id)]
             assert reaches(plan, feed.source, home), f"{task.name} does not get the rows of {feed.source}"
     kinds = {fragment.kind for fragment in plan.fragments.values()}
-    assert strategy is Strategy.INCREMENTAL or Kind.PROXY not in kinds
+    assert strategy is StrategyName.INCREMENTAL or Kind.PROXY not in kinds
     users = Counter(len(task.users) for task in plan.tasks.values())
-    assert strategy is not Strategy.NONE or users.keys() <= {1}
+    assert strategy is not StrategyName.NONE or users.keys() <= {1}
 
 
-def homes(plan: Plan, fragment_id: str) -> tuple[str, ...]:
+def homes(plan: CompiledPlan, fragment_id: str) -> tuple[str, ...]:
     fragment = plan.fragments[fragment_id]
     return (*fragment.tasks, *(fragment.roots if fragment.kind not in FED else ()))
 
 
-def reaches(plan: Plan, source: str, home: str) -> bool:
+def reaches(plan: CompiledPlan, source: str, home: str) -> bool:
     """Whether rows of a task are in a fragment: made there, or brought by a topic that some fragment writes for it."""
     if source in homes(plan, home):
         return True
@@ -91,14 +91,14 @@ def reaches(plan: Plan, source: str, home: str) -> bool:
 
 
 def test_states_and_roles_are_what_the_test_thinks() -> None:
-    plan = compile_plan(joined_at_random(3, Strategy.INCREMENTAL, 12).snapshot, REGISTRY)
+    plan = compile_plan(joined_at_random(3, StrategyName.INCREMENTAL, 12).snapshot, REGISTRY)
     assert {task.role for task in plan.tasks.values()} == {Role.SOURCE, Role.STEP, Role.SINK}
     assert State.KEYED in {task.state for task in plan.tasks.values()}
     assert Kind.PROXY in {fragment.kind for fragment in plan.fragments.values()}
 
 
 def test_what_cannot_be_done_leaves_all_as_it_was() -> None:
-    joined = joined_at_random(1, Strategy.HOT, 5)
+    joined = joined_at_random(1, StrategyName.HOT, 5)
     name = joined.snapshot.dataflows[0].name
     flow = random_flow(name, Path("in"), random.Random(5))
     with pytest.raises(InputError, match="submitted already"):

@@ -15,12 +15,13 @@ from pyspark.sql import SparkSession
 from headgate.errors import InputError
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import TaskId
+from headgate.model.strategy import StrategyName
 from headgate.model.task import Alternate
-from headgate.runtime.engine.engine import Applied, Engine
+from headgate.runtime.engine.engine import Engine
 from headgate.runtime.engine.plans import Plans
 from headgate.runtime.engine.snapshot import Snapshot
+from headgate.sharing.applied import Applied
 from headgate.sharing.deduplicate import deduplicate
-from headgate.sharing.strategy import Strategy
 from headgate.tasks.registry import default_registry
 from tests.runtime.flows import Expected, drop_file, make_rows, multiset
 from tests.runtime.sequences import KEYED, random_flow, source_in
@@ -40,7 +41,7 @@ class Sequence:
 
     spark: SparkSession
     folder: Path
-    strategy: Strategy
+    strategy: StrategyName
     flows: list[Dataflow]
     files: list[Path] = field(default_factory=list)
     done: list[Applied] = field(default_factory=list)
@@ -74,14 +75,14 @@ class Sequence:
         if flow.name not in {known.name for known in engine.snapshot.dataflows}:
             self.done.append(engine.submit(flow))
             return
-        if self.strategy is Strategy.NONE:
+        if self.strategy is StrategyName.NONE:
             engine.wait_until_idle()
             self.lives.setdefault(flow.name, []).append(len(self.files))
         self.done.append(engine.withdraw(flow.name))
 
     def check(self, engine: Engine) -> None:
         for known in self.flows:
-            wanted = self._alone(engine, known) if self.strategy is Strategy.NONE else self._by_log(engine, known)
+            wanted = self._alone(engine, known) if self.strategy is StrategyName.NONE else self._by_log(engine, known)
             for task in known.tasks:
                 name = str(task.config.get("name", ""))
                 if task.type == "write_memory":
@@ -122,10 +123,10 @@ class Sequence:
         kinds = {fragment.fragment.kind.value for fragment in engine.fragments.values()}
         shared = any(s.change.shared for done in self.done for s in done.submissions)
         restarted = {name for done in self.done for name in done.restarted}
-        assert shared == (self.strategy is not Strategy.NONE)
-        assert bool(restarted) == (self.strategy in (Strategy.REPLACE, Strategy.REPLACE_PRUNE))
-        assert ("proxy" in kinds) == (self.strategy is Strategy.INCREMENTAL)
-        if self.strategy not in (Strategy.INCREMENTAL, Strategy.REPLACE):
+        assert shared == (self.strategy is not StrategyName.NONE)
+        assert bool(restarted) == (self.strategy in (StrategyName.REPLACE, StrategyName.REPLACE_PRUNE))
+        assert ("proxy" in kinds) == (self.strategy is StrategyName.INCREMENTAL)
+        if self.strategy not in (StrategyName.INCREMENTAL, StrategyName.REPLACE):
             assert not engine.snapshot.resting
 
     @property
@@ -152,14 +153,14 @@ def fixed_flows(folder: Path) -> list[Dataflow]:
     return [deduplicate(one).dataflow for one in made]
 
 
-@pytest.mark.parametrize("strategy", Strategy)
-def test_a_short_sequence_under_every_strategy(spark: SparkSession, tmp_path: Path, strategy: Strategy) -> None:
+@pytest.mark.parametrize("strategy", StrategyName)
+def test_a_short_sequence_under_every_strategy(spark: SparkSession, tmp_path: Path, strategy: StrategyName) -> None:
     folder = tmp_path / "in"
     sequence = Sequence(spark, folder, strategy, [keeper(folder), *fixed_flows(folder)])
     draw = random.Random(1)
     draw.choice = _in_turn(["narrow", "two", "wide", "narrow", "wide"])  # type: ignore[method-assign]
     sequence.run(draw, changes=5)
-    assert (sequence.wider > 0) == (strategy is not Strategy.NONE)
+    assert (sequence.wider > 0) == (strategy is not StrategyName.NONE)
 
 
 def _in_turn(names: list[str]) -> Any:
@@ -171,8 +172,8 @@ def _in_turn(names: list[str]) -> Any:
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("strategy", Strategy)
-def test_long_random_sequences(spark: SparkSession, tmp_path: Path, strategy: Strategy, seed: int) -> None:
+@pytest.mark.parametrize("strategy", StrategyName)
+def test_long_random_sequences(spark: SparkSession, tmp_path: Path, strategy: StrategyName, seed: int) -> None:
     folder, draw = tmp_path / "in", random.Random(seed)
     flows = [random_flow(f"flow{number}", folder, draw) for number in range(5)]
     Sequence(spark, folder, strategy, [keeper(folder), *flows]).run(draw, changes=20)
@@ -190,7 +191,7 @@ def test_a_task_that_needs_its_inputs_in_one_batch_is_not_torn_apart(spark: Spar
         "ports": {"inputs": ["l", "r"], "outputs": ["out"]},
         "inputs": [{"from": "some", "to": "l"}, {"from": "few", "to": "r"}],
     }
-    with Engine(tmp_path / "state", spark=spark, trigger_s=0.05, strategy=Strategy.INCREMENTAL) as engine:
+    with Engine(tmp_path / "state", spark=spark, trigger_s=0.05, strategy=StrategyName.INCREMENTAL) as engine:
         engine.submit(flow("one", files(folder), some, memory("one")))
         engine.wait_until_idle()  # or the second would read the first file too, in one batch with the second file
         done = engine.submit(flow("two", files(folder), some, few, both, memory("two")))
@@ -209,7 +210,7 @@ def test_a_submission_that_cannot_be_made_durable_leaves_all_running(
     def full(*_: object) -> None:
         raise OSError("no space left on device")
 
-    with Engine(tmp_path / "state", spark=spark, trigger_s=0.05, strategy=Strategy.REPLACE) as engine:
+    with Engine(tmp_path / "state", spark=spark, trigger_s=0.05, strategy=StrategyName.REPLACE) as engine:
         engine.submit(one)
         with monkeypatch.context() as patched:
             patched.setattr(Plans, "publish", full)
@@ -231,16 +232,16 @@ def test_a_submission_that_cannot_be_made_durable_leaves_all_running(
 def test_the_strategy_stays_while_there_are_dataflows(spark: SparkSession, tmp_path: Path) -> None:
     put(tmp_path / "in", "0", numbered(0, 3))
     one, two = (flow(name, files(tmp_path / "in"), memory(name)) for name in ("one", "two"))
-    with Engine(tmp_path / "state", spark=spark, trigger_s=0.05, strategy=Strategy.INCREMENTAL) as engine:
+    with Engine(tmp_path / "state", spark=spark, trigger_s=0.05, strategy=StrategyName.INCREMENTAL) as engine:
         engine.submit(one, two)
         engine.wait_until_idle()
         engine.withdraw("two")
         resting = engine.snapshot.resting
         assert resting, "what nobody needs stays"
     with pytest.raises(InputError, match="runs its dataflows with strategy 'incremental'"):
-        Engine(tmp_path / "state", spark=spark, strategy=Strategy.HOT)
+        Engine(tmp_path / "state", spark=spark, strategy=StrategyName.HOT)
     with Engine(tmp_path / "state", spark=spark, trigger_s=0.05) as engine:
-        assert engine.snapshot.strategy is Strategy.INCREMENTAL
+        assert engine.snapshot.strategy is StrategyName.INCREMENTAL
         assert resting <= engine.fragments.keys(), "also after a restart"
         before = engine.submit(two)
         assert not before.started, "and is resumed where it is"
@@ -249,7 +250,7 @@ def test_the_strategy_stays_while_there_are_dataflows(spark: SparkSession, tmp_p
         assert sorted(row["id"] for row in engine.memory.rows("two")) == [3, 4, 5]
         engine.withdraw("one")
         engine.withdraw("two")
-    with Engine(tmp_path / "state", spark=spark, trigger_s=0.05, strategy=Strategy.HOT) as engine:
+    with Engine(tmp_path / "state", spark=spark, trigger_s=0.05, strategy=StrategyName.HOT) as engine:
         assert not engine.snapshot.resting
         engine.housekeep()
         assert not engine.fragments

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql.types import DoubleType, LongType, StringType, StructType
 
 from headgate.runtime.compile.arrow_stage import tails_of
-from headgate.runtime.compile.plan import RunningTask, compile_plan
+from headgate.runtime.compile.plan import CompiledTask, compile_plan
 from headgate.runtime.engine.snapshot import Snapshot
 from headgate.tasks.registry import default_registry
 from tests.runtime.small import files, flow
@@ -19,7 +19,7 @@ PARQUET = {"type": "write_files", "config": {"path": "out", "format": "parquet"}
 HASHED = {"type": "derive", "config": {"columns": {"h": "sha2(k, 256)"}}}
 
 
-def schema_of(_: RunningTask) -> StructType:
+def schema_of(_: CompiledTask) -> StructType:
     return StructType().add("id", LongType()).add("k", StringType()).add("v", DoubleType())
 
 

@@ -173,7 +173,7 @@ def test_withdrawing_what_is_not_there_is_refused_and_nothing_has_changed() -> N
     running, _ = RunningSet().submit(flow)
     with pytest.raises(InputError, match="did you mean 'flow'") as caught:
         running.withdraw("flwo")
-    assert (caught.value.condition, caught.value.parameters["dataflow"]) == ("UNKNOWN_DATAFLOW", "flwo")
+    assert (caught.value.condition, caught.value.parameters["name"]) == ("UNKNOWN_DATAFLOW", "flwo")
     check_invariants(running, {"flow": flow})
 
 

@@ -8,8 +8,8 @@ from statistics import fmean, median
 
 import pytest
 
+from headgate.model.strategy import StrategyName
 from headgate.sharing.change import Operation
-from headgate.sharing.strategy import Strategy
 from headgate_benchmarks.share.collections import Collection, opmw_like, real_collections, riotbench_like
 from headgate_benchmarks.share.experiment import TRACES, random_walk, sequential, simulate, storm
 from headgate_benchmarks.sharing import shared_data
@@ -60,25 +60,25 @@ def test_the_times_have_the_papers_figures() -> None:
 @pytest.mark.parametrize("name", TRACES)
 def test_sharing_saves_tasks_and_pruning_saves_workers(name: str, riot: Collection) -> None:
     trace = TRACES[name](riot, random.Random(3))
-    runs = {strategy: simulate(trace, strategy, random.Random(1)) for strategy in Strategy}
-    alone = runs[Strategy.NONE]
+    runs = {strategy: simulate(trace, strategy, random.Random(1)) for strategy in StrategyName}
+    alone = runs[StrategyName.NONE]
     assert all(sample.active_tasks == sample.submitted_tasks for sample in alone.samples)
-    for strategy in (Strategy.INCREMENTAL, Strategy.REPLACE, Strategy.REPLACE_PRUNE, Strategy.HOT):
+    for strategy in (StrategyName.INCREMENTAL, StrategyName.REPLACE, StrategyName.REPLACE_PRUNE, StrategyName.HOT):
         for shared, unshared in zip(runs[strategy].samples, alone.samples, strict=True):
             assert shared.active_tasks <= unshared.active_tasks
-    pruned, hot = runs[Strategy.REPLACE_PRUNE], runs[Strategy.HOT]
+    pruned, hot = runs[StrategyName.REPLACE_PRUNE], runs[StrategyName.HOT]
     assert [s.workers for s in pruned.samples] == [s.workers for s in hot.samples]
     assert pruned.cost < alone.cost
     assert hot.mean_operation_s < pruned.mean_operation_s
-    for strategy in (Strategy.NONE, Strategy.REPLACE_PRUNE, Strategy.HOT):
+    for strategy in (StrategyName.NONE, StrategyName.REPLACE_PRUNE, StrategyName.HOT):
         assert (runs[strategy].samples[-1].workers, runs[strategy].samples[-1].cost) == (0, Fraction())
-    assert runs[Strategy.REPLACE].samples[-1].workers > 0  # the paused tasks are still there
-    assert runs[Strategy.REPLACE].samples[-1].idle == runs[Strategy.REPLACE].samples[-1].cost
+    assert runs[StrategyName.REPLACE].samples[-1].workers > 0  # the paused tasks are still there
+    assert runs[StrategyName.REPLACE].samples[-1].idle == runs[StrategyName.REPLACE].samples[-1].cost
 
 
 def test_a_run_depends_on_its_seed_alone(riot: Collection) -> None:
     trace = sequential(riot, random.Random(1))
-    one, two = (simulate(trace, Strategy.HOT, random.Random(5)) for _ in range(2))
+    one, two = (simulate(trace, StrategyName.HOT, random.Random(5)) for _ in range(2))
     assert one.samples == two.samples
 
 

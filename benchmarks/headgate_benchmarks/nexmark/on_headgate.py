@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headgate.sharing.strategy import Strategy
+from headgate.model.strategy import StrategyName
 from headgate_benchmarks.nexmark.batch import answer, fingerprint
 from headgate_benchmarks.nexmark.events import Events, write_files
 from headgate_benchmarks.nexmark.flows import QUERIES, flow
@@ -39,7 +39,7 @@ def make_data(spark: Any, folder: Path, events: Events, count: int, files: int) 
 
 
 def run_under_headgate(
-    spark: Any, some: Sequence[str], events: Path, place: Path, strategy: Strategy = Strategy.HOT
+    spark: Any, some: Sequence[str], events: Path, place: Path, strategy: StrategyName = StrategyName.HOT
 ) -> Running:
     """Run queries until all events are answered, a file a micro-batch; answers come to ``out/QUERY`` of a folder."""
     from headgate.runtime.engine.engine import Engine

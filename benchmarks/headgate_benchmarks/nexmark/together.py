@@ -16,8 +16,8 @@ import shutil
 import statistics
 from collections.abc import Callable
 
+from headgate.model.strategy import StrategyName
 from headgate.report.text_table import text_table
-from headgate.sharing.strategy import Strategy
 from headgate_benchmarks.measured import Measured, cpu_seconds
 from headgate_benchmarks.nexmark.events import Events
 from headgate_benchmarks.nexmark.flows import QUERIES
@@ -29,7 +29,7 @@ __all__ = ["sharing"]
 EVENTS, FILES, PER_S, ROUNDS = 100_000, 2, 1_000, 1
 """So many events in so many files, events in a second of event time, and how often."""
 
-WAYS = {"merged": Strategy.HOT, "separate": Strategy.NONE}
+WAYS = {"merged": StrategyName.HOT, "separate": StrategyName.NONE}
 
 Progress = Callable[[str], None]
 

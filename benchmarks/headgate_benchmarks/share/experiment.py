@@ -20,9 +20,10 @@ from headgate.billing.attribution import attribute
 from headgate.billing.placement import machines
 from headgate.billing.usage import Interval, Prices
 from headgate.model.dataflow import Dataflow
+from headgate.model.strategy import StrategyName
 from headgate.sharing.change import Operation
 from headgate.sharing.running import RunningSet
-from headgate.sharing.strategy import Deployment, Steps, Strategy, deploy
+from headgate.sharing.strategies import GroupSteps, Units, deploy
 from headgate_benchmarks.share.collections import Collection
 
 __all__ = [
@@ -52,7 +53,7 @@ class OperationTimes:
     stop_s: Draw
     control_s: float = 0.2
 
-    def sample(self, steps: Steps, draw: random.Random) -> float:
+    def sample(self, steps: GroupSteps, draw: random.Random) -> float:
         """The time of an operation: units are stopped and launched one after the other, then tasks are told."""
         total = sum(self.stop_s(draw) for _ in steps.stopped) + sum(self.launch_s(draw) for _ in steps.launched)
         told = steps.paused or steps.resumed or steps.joined or steps.left
@@ -155,7 +156,7 @@ class Sample:
 class Run:
     """A trace under a strategy."""
 
-    strategy: Strategy
+    strategy: StrategyName
     trace: Trace
     samples: tuple[Sample, ...]
 
@@ -174,14 +175,14 @@ class Run:
 
 def simulate(
     trace: Trace,
-    strategy: Strategy,
+    strategy: StrategyName,
     draw: random.Random,
     times: OperationTimes | None = None,
     prices: Prices | None = None,
 ) -> Run:
     """Run a trace under a strategy; the same ``draw`` state gives the same run."""
     times, prices = times or storm(), prices or Prices(Decimal("0.10"))
-    running, deployment = RunningSet(), Deployment()
+    running, deployment = RunningSet(), Units()
     samples = []
     for number, step in enumerate(trace.steps):
         if step.operation is Operation.SUBMIT:

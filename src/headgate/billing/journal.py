@@ -20,6 +20,7 @@ from typing import Any
 from headgate.billing.usage import Customer, Interval, VmUsage, WorkerUsage
 from headgate.errors import InputError
 from headgate.model.names import DataflowName, Owner
+from headgate.store.files import append_line, write_text
 
 __all__ = ["Machine", "Usage", "UsageJournal", "UsageRecord", "read_usage"]
 
@@ -63,9 +64,7 @@ class UsageJournal:
 
     def goes_on(self, at_s: int) -> None:
         """Usage has gone on until now."""
-        temporary = self._until.with_name(".until")
-        temporary.write_text(f"{at_s}\n", encoding="ascii")
-        temporary.replace(self._until)
+        write_text(self._until, f"{at_s}\n", durable=False)
 
     def ended(self, at_s: int) -> None:
         """Nothing is used from now on."""
@@ -74,10 +73,7 @@ class UsageJournal:
             self._open = None
 
     def _append(self, line: Mapping[str, Any]) -> None:
-        with self._lines.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line, ensure_ascii=False) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+        append_line(self._lines, json.dumps(line, ensure_ascii=False))
 
     def _mend(self) -> None:
         """End what a killed engine has left open, and cut off a line that it did not get to the end of."""

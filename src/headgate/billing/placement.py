@@ -5,12 +5,12 @@ from __future__ import annotations
 from headgate.billing.usage import Prices, VmUsage, WorkerUsage
 from headgate.model.names import DataflowName, Signature
 from headgate.sharing.running import RunningSet
-from headgate.sharing.strategy import Deployment, Unit
+from headgate.sharing.strategies import QueryGroup, Units
 
 __all__ = ["machines"]
 
 
-def machines(deployment: Deployment, running: RunningSet, prices: Prices) -> tuple[VmUsage, ...]:
+def machines(deployment: Units, running: RunningSet, prices: Prices) -> tuple[VmUsage, ...]:
     """Place the units of a deployment as SHARE's experiments do: a worker holds tasks of one unit, dealt round-robin.
 
     Paused tasks and proxies take up room, but nobody is billed for them: a worker with nothing else is idle.
@@ -18,7 +18,7 @@ def machines(deployment: Deployment, running: RunningSet, prices: Prices) -> tup
     alone = {number: name for name, number in deployment.of_dataflow.items()}
     workers = [
         worker
-        for number, unit in deployment.units.items()
+        for number, unit in deployment.groups.items()
         for worker in _workers(unit, running, alone.get(number), prices.tasks_per_worker)
     ]
     size = prices.workers_per_vm
@@ -28,7 +28,7 @@ def machines(deployment: Deployment, running: RunningSet, prices: Prices) -> tup
     )
 
 
-def _workers(unit: Unit, running: RunningSet, only: DataflowName | None, packing: int) -> list[WorkerUsage]:
+def _workers(unit: QueryGroup, running: RunningSet, only: DataflowName | None, packing: int) -> list[WorkerUsage]:
     count = -(-unit.size // packing)
     dealt = [*sorted(unit.tasks), *(Signature("") for _ in unit.proxies)]
     return [

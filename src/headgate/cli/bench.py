@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from headgate.cli.output import print_json, sentence_to_stderr, write_file
-from headgate.errors import InputError, nearest
+from headgate.errors import InputError, unknown
 
 __all__ = ["bench"]
 
@@ -41,9 +41,7 @@ def bench(
             typer.echo(f"{benchmark.name:<10} {benchmark.summary}")
         return
     if name not in BENCHMARKS:
-        near = nearest(name, BENCHMARKS)
-        hint = f"did you mean '{near}'?" if near else f"there is {', '.join(BENCHMARKS)}"
-        raise InputError("UNKNOWN_BENCHMARK", f"unknown benchmark {name[:60]!r}; {hint}")
+        raise unknown("UNKNOWN_BENCHMARK", f"unknown benchmark {name[:60]!r}", name, BENCHMARKS)
     benchmark = BENCHMARKS[name]
     if plots is not None and benchmark.plot is None:
         raise InputError("NO_PLOTS", f"benchmark '{name}' has no pictures; leave --plots out")

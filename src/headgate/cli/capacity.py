@@ -11,7 +11,7 @@ import typer
 
 from headgate.cli.output import known_types, print_json, write_file
 from headgate.cli.span import seconds
-from headgate.errors import Infeasible, InputError, printable
+from headgate.errors import Infeasible, missing_package, printable
 
 if TYPE_CHECKING:
     from headgate.planning.plan import Answer, Plan
@@ -62,8 +62,7 @@ def capacity(
         from headgate.report.figures import check_ending
         from headgate.service.capacity import Wanted, answers_of, problem_of
     except ModuleNotFoundError as error:
-        told = f"planning needs the package '{(error.name or '').partition('.')[0]}'; install headgate[planning]"
-        raise InputError("NO_PLANNING", told) from None
+        raise missing_package("NO_PLANNING", "planning", error, "planning") from None
     if plot is not None:
         check_ending(plot.suffix.lower())
     wanted = Wanted(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headgate.cli.output import print_json, write_file
-from headgate.errors import InputError, nearest, printable, shorten
+from headgate.errors import InputError, missing_package, nearest, printable, shorten
 
 if TYPE_CHECKING:
     from headgate.runtime.isolation.dead_letters import DeadLetter
@@ -58,8 +58,7 @@ def _found(state: Path, dataflow: str | None, task: str | None) -> list[DeadLett
     try:
         from headgate.runtime.isolation.dead_letters import read_letters
     except ModuleNotFoundError as error:
-        told = f"reading dead letters needs the package {error.name}, which is not there; install headgate[spark]"
-        raise InputError("NO_SPARK", told) from None
+        raise missing_package("NO_SPARK", "reading dead letters", error, "spark") from None
     letters = list(read_letters(state))
     if dataflow is not None:
         _check("dataflow", dataflow, {name for letter in letters for name in letter.dataflows})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headgate.cli.output import known_types, print_json, write_file
-from headgate.errors import InputError
+from headgate.errors import InputError, missing_package, os_reason
 
 if TYPE_CHECKING:
     from headgate.service.experiment import Experiment
@@ -36,16 +36,14 @@ def experiment(
         from headgate.runtime.spark_internals.session import open_session
         from headgate.service.experiment import COLUMNS, load_experiment, run_cell
     except ModuleNotFoundError as error:
-        package = (error.name or "").partition(".")[0]
-        told = f"experiments need the package '{package}'; install headgate[simulation,spark]"
-        raise InputError("NO_SPARK", told) from None
+        raise missing_package("NO_SPARK", "running an experiment", error, "simulation,spark") from None
     grid = load_experiment(file, known_types())
     folder = out or Path(grid.name)
     results = folder / "results"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError("CANNOT_WRITE", f"cannot write {folder}: {(error.strerror or '').lower()}") from None
+        raise InputError("CANNOT_WRITE", f"cannot write {folder}: {os_reason(error)}") from None
     spark = open_session(master, log=folder / "spark.log")
     began = time.monotonic()
     first: list[int] = []

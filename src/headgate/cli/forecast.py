@@ -11,7 +11,7 @@ import typer
 
 from headgate.cli.output import print_json, sentence_to_stderr, write_file
 from headgate.cli.span import seconds
-from headgate.errors import InputError, printable
+from headgate.errors import missing_package, printable
 
 if TYPE_CHECKING:
     from headgate.forecasting.backtest import Scores
@@ -61,8 +61,7 @@ def forecast(
         from headgate.report.figures import check_ending
         from headgate.service.forecast import Asked, all_at_least_0, foresee, load_table, score, season_steps
     except ModuleNotFoundError as error:
-        told = f"forecasting needs the package '{(error.name or '').partition('.')[0]}'; install headgate[forecasting]"
-        raise InputError("NO_FORECASTING", told) from None
+        raise missing_package("NO_FORECASTING", "forecasting", error, "forecasting") from None
     if plot is not None:
         check_ending(plot.suffix.lower())
     table = load_table(file, metric, None if step is None else seconds("--step", step), series or ())

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import typer
 
-from headgate.errors import Fault, InputError, Notice, printable
+from headgate.errors import Fault, InputError, Notice, os_reason, printable
 from headgate.tasks.registry import Registry, default_registry
 
 __all__ = ["faults_to_stderr", "known_types", "notices_to_stderr", "print_json", "sentence_to_stderr", "write_file"]
@@ -58,7 +58,7 @@ def write_file(path: Path, content: str | bytes, force: bool = False) -> None:
         else:
             _replace(path.resolve(), data)
     except OSError as error:
-        raise InputError("CANNOT_WRITE", f"cannot write {path}: {(error.strerror or str(error)).lower()}") from None
+        raise InputError("CANNOT_WRITE", f"cannot write {path}: {os_reason(error)}") from None
 
 
 def _replace(path: Path, data: bytes) -> None:

@@ -11,13 +11,13 @@ import typer
 from headgate.cli.output import known_types, notices_to_stderr, print_json
 from headgate.errors import printable
 from headgate.model.names import TaskId
+from headgate.model.strategy import StrategyName
 from headgate.report.text_table import text_table
 from headgate.service.facts import submission_facts, task_names
 from headgate.service.load import load
 from headgate.service.plan import Planned, PlannedSubmission, dataflow_files, read_prices
 from headgate.service.plan import plan as plan_submissions
 from headgate.sharing.shared_set import Submission
-from headgate.sharing.strategy import Strategy
 
 __all__ = ["plan"]
 
@@ -31,8 +31,8 @@ def plan(
         typer.Option("--running", "-r", help="What runs already: a dataflow, or a folder of them; may be repeated."),
     ] = None,
     strategy: Annotated[
-        Strategy, typer.Option("--strategy", "-s", help="How dataflows are merged where they run.")
-    ] = Strategy.HOT,
+        StrategyName, typer.Option("--strategy", "-s", help="How dataflows are merged where they run.")
+    ] = StrategyName.HOT,
     exact: Annotated[bool, typer.Option("--exact", help="Reuse equal tasks only, no wider streams.")] = False,
     prices: Annotated[
         Path | None, typer.Option("--prices", help="What machines cost and hold, as YAML or JSON.")
@@ -138,7 +138,7 @@ def _listed(names: list[str]) -> str:
     return ", ".join(islice(names, MOST_NAMES)) + (f" and {more} more" if more > 0 else "")
 
 
-def _facts(planned: Planned, strategy: Strategy) -> dict[str, Any]:
+def _facts(planned: Planned, strategy: StrategyName) -> dict[str, Any]:
     return {
         "strategy": strategy.value,
         "submissions": [_submission_facts(submission) for submission in planned.submissions],

@@ -12,7 +12,7 @@ import typer
 
 from headgate.cli.output import print_json, write_file
 from headgate.cli.span import seconds
-from headgate.errors import InputError, printable
+from headgate.errors import InputError, missing_package, printable
 
 if TYPE_CHECKING:
     from headgate.service.size import Asked, Sized
@@ -57,8 +57,7 @@ def queue(
         from headgate.service.size import latency_picture, load_asked, size
         from headgate.service.size import what_if as changed
     except ModuleNotFoundError as error:
-        told = f"sizing needs the package '{(error.name or '').partition('.')[0]}'; install headgate[queueing]"
-        raise InputError("NO_QUEUEING", told) from None
+        raise missing_package("NO_QUEUEING", "sizing", error, "queueing") from None
 
     asked = load_asked(file)
     if processors is not None or latency is not None:

@@ -26,12 +26,12 @@ from headgate.cli.span import seconds
 from headgate.cli.watch import Watch, watching
 from headgate.control.requests import answerer
 from headgate.control.server import listening
-from headgate.errors import Fault, InputError, InvalidDataflow, shorten
+from headgate.errors import Fault, InputError, InvalidDataflow, missing_package, shorten
 from headgate.machines.local import LocalProvider
 from headgate.model.dataflow import Dataflow
+from headgate.model.strategy import StrategyName
 from headgate.service.load import load
-from headgate.service.submission import plan_submission
-from headgate.sharing.strategy import Strategy
+from headgate.service.submission import split_submission
 from headgate.tasks.registry import Registry
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def run(
         bool, typer.Option("--serve", help="Wait for dataflows to be submitted, even when there is nothing to run.")
     ] = False,
     strategy: Annotated[
-        Strategy | None,
+        StrategyName | None,
         typer.Option("--strategy", "-s", help="How changes are brought about; as before, at first hot, if left out."),
     ] = None,
     exact: Annotated[bool, typer.Option("--exact", help="Share equal tasks only, no wider streams.")] = False,
@@ -251,8 +251,7 @@ def _started(start: Callable[[], Engine], stop: threading.Event, watch: Watch) -
     except ModuleNotFoundError as error:
         if error.name not in ("pyspark", "pyarrow", "pandas", "numpy", "sqlalchemy"):
             raise
-        told = f"running needs the package {error.name}, which is not there; install headgate[spark]"
-        raise InputError("NO_SPARK", told) from None
+        raise missing_package("NO_SPARK", "running", error, "spark") from None
 
 
 def _aside(work: Callable[[], T], meanwhile: Callable[[], None]) -> T:
@@ -280,7 +279,7 @@ def _aside(work: Callable[[], T], meanwhile: Callable[[], None]) -> T:
 
 
 def _submit(engine: Engine, flows: Sequence[Dataflow], replace: bool, serve: bool, watch: Watch) -> None:
-    todo = plan_submission(engine.dataflows, flows, replace)
+    todo = split_submission(engine.dataflows, flows, replace)
     if not flows and not engine.dataflows and not serve:
         known = f"no file was given, and {engine.state.path} knows of no dataflow"
         told = f"nothing to run: {known}; give a file, or wait for submissions with --serve"

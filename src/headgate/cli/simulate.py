@@ -12,7 +12,7 @@ import typer
 
 from headgate.cli.output import known_types, print_json, write_file
 from headgate.cli.span import seconds
-from headgate.errors import InputError, printable
+from headgate.errors import missing_package, printable
 
 if TYPE_CHECKING:
     from headgate.planning.programs.hindsight import Hindsight
@@ -90,8 +90,7 @@ def simulate(
         from headgate.service.ahead import Ahead
         from headgate.service.simulate import Asked, run_policies, setting_of
     except ModuleNotFoundError as error:
-        told = f"simulating needs the package '{(error.name or '').partition('.')[0]}'; install headgate[simulation]"
-        raise InputError("NO_SIMULATION", told) from None
+        raise missing_package("NO_SIMULATION", "simulating", error, "simulation") from None
     if plot is not None:
         check_ending(plot.suffix.lower())
     asked = Asked(

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from headgate.cli.output import known_types, print_json
-from headgate.errors import InputError
+from headgate.errors import unknown
 from headgate.model.task_type import TaskType
 from headgate.tasks.reference import Option, options_of
 from headgate.tasks.registry import Registry
@@ -34,9 +34,7 @@ def tasks(
         return
     kind = registry.get(name)
     if kind is None:
-        near = registry.nearest(name)
-        hint = f"did you mean '{near}'?" if near else "'headgate tasks' lists them all"
-        raise InputError("UNKNOWN_TASK_TYPE", f"unknown task type {name[:60]!r}; {hint}")
+        raise unknown("UNKNOWN_TASK_TYPE", f"unknown task type {name[:60]!r}", name, registry)
     if as_json:
         print_json(_facts(kind))
     else:

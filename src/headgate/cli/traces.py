@@ -11,7 +11,7 @@ import typer
 
 from headgate.cli.output import print_json, sentence_to_stderr, write_file
 from headgate.cli.span import seconds
-from headgate.errors import InputError, printable
+from headgate.errors import InputError, missing_package, printable
 
 if TYPE_CHECKING:
     from headgate.simulation.trace_statistics import MetricStatistics
@@ -52,9 +52,7 @@ def analyse(
         from headgate.runtime.spark_internals.session import open_session
         from headgate.simulation.traces import Unit, trace_files
     except ModuleNotFoundError as error:
-        package = (error.name or "").partition(".")[0]
-        told = f"analysing traces needs the package '{package}'; install headgate[simulation,spark]"
-        raise InputError("NO_SPARK", told) from None
+        raise missing_package("NO_SPARK", "analysing traces", error, "simulation,spark") from None
     if unit not in list(Unit):
         raise InputError("UNKNOWN_UNIT", f"unknown unit {unit[:60]!r}; there is {', '.join(Unit)}")
     slot_s = seconds("--slot", slot)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from headgate.control.place import socket_place
-from headgate.errors import Fault, HeadgateError, InputError, InvalidDataflow, Place
+from headgate.errors import Fault, HeadgateError, InputError, InvalidDataflow, Place, os_reason
 
 __all__ = ["ask"]
 
@@ -55,7 +55,7 @@ def _connected(state: Path) -> socket.socket:
         raise InputError("ENGINE_DEAD", told) from None
     except OSError as error:
         connection.close()
-        told = f"cannot reach the engine of {state}: {(error.strerror or str(error)).lower()}"
+        told = f"cannot reach the engine of {state}: {os_reason(error)}"
         raise InputError("NO_ENGINE", told) from None
     return connection
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from headgate.control.place import socket_place
-from headgate.errors import HeadgateError, InputError, InvalidDataflow
+from headgate.errors import HeadgateError, InputError, InvalidDataflow, os_reason
 
 __all__ = ["Answerer", "listening"]
 
@@ -90,7 +90,7 @@ def listening(state: Path, answerer: Answerer) -> Iterator[Path]:
     try:
         server = _Server(place, answerer)
     except OSError as error:
-        told = f"cannot listen at {place}: {(error.strerror or str(error)).lower()}"
+        told = f"cannot listen at {place}: {os_reason(error)}"
         raise InputError("CANNOT_LISTEN", told) from None
     thread = threading.Thread(target=server.serve_forever, args=(0.1,), name="control", daemon=True)
     thread.start()

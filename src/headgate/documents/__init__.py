@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from headgate.documents import json_form, xml_form, yaml_form
 from headgate.documents.document import to_document
 from headgate.documents.located import Located
-from headgate.errors import Fault, InputError, InvalidDataflow, Place, nearest
+from headgate.errors import Fault, InputError, InvalidDataflow, Place, nearest, os_reason
 from headgate.gc_paused import paused
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import is_name
@@ -37,7 +37,7 @@ MAX_BYTES = 256 * 1024 * 1024
 
 
 def form_of(path: Path) -> str:
-    """The format of a file, told by its name; raises :class:`InputError` if it ends in none that is known.
+    """The format of a file by its name; raises :class:`InputError` if it ends in none that is known.
 
     >>> form_of(Path("etl.yml"))
     'yaml'
@@ -77,11 +77,10 @@ def _bytes(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        told = (error.strerror or str(error)).lower()
-        raise InvalidDataflow([Fault("UNREADABLE_FILE", f"cannot read this file: {told}", Place(str(path)))]) from None
-    except ValueError as error:
-        raise InvalidDataflow([Fault("UNREADABLE_FILE", f"cannot read this file: {error}", Place(str(path)))]) from None
+    except (OSError, ValueError) as error:
+        raise InvalidDataflow(
+            [Fault("UNREADABLE_FILE", f"cannot read this file: {os_reason(error)}", Place(str(path)))]
+        ) from None
     if len(data) > MAX_BYTES:
         raise InvalidDataflow(
             [Fault("UNREADABLE_FILE", f"more than {MAX_BYTES >> 20} MiB", Place(str(path)), expected="a smaller file")]
@@ -122,8 +121,8 @@ def _decoded(data: bytes, file: str | None) -> str:
         return data.decode(encoding)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        told = f"byte {error.start + 1} is not {'UTF-16' if encoding == 'utf-16' else 'UTF-8'}"
-        raise InvalidDataflow([Fault("WRONG_ENCODING", told, Place(file, line), expected="text in UTF-8")]) from None
+        message = f"byte {error.start + 1} is not {'UTF-16' if encoding == 'utf-16' else 'UTF-8'}"
+        raise InvalidDataflow([Fault("WRONG_ENCODING", message, Place(file, line), expected="text in UTF-8")]) from None
 
 
 def write(dataflow: Dataflow, form: str, registry: Registry | None = None) -> str:

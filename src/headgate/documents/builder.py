@@ -25,7 +25,7 @@ from headgate.model.dataflow import Dataflow
 from headgate.model.service_level import ServiceLevel
 from headgate.tasks.registry import Registry, default_registry
 
-__all__ = ["Choice", "Flow", "Inlet", "Outlet", "Step", "alternate"]
+__all__ = ["Choice", "Flow", "FlowTask", "Inlet", "Outlet", "alternate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def alternate(
     return Choice({key: part for key, part in work.items() if part is not None})
 
 
-class Step:
+class FlowTask:
     """A task in a flow that is being written; ``a >> b`` lets a stream run from one to the other."""
 
     def __init__(self, flow: Flow, id: str, document: MarkedDict) -> None:
@@ -72,10 +72,10 @@ class Step:
     def __repr__(self) -> str:
         return f"<{self.id}>"
 
-    def __rshift__(self, target: Step | Inlet) -> Step:
+    def __rshift__(self, target: FlowTask | Inlet) -> FlowTask:
         return Outlet(self) >> target
 
-    def __rrshift__(self, sources: Iterable[Step | Outlet]) -> Step:
+    def __rrshift__(self, sources: Iterable[FlowTask | Outlet]) -> FlowTask:
         return sources >> Inlet(self)
 
     def port(self, name: str) -> Outlet:
@@ -103,7 +103,7 @@ class Step:
 class Outlet:
     """Where a stream begins: a task's output, and which of its rows."""
 
-    step: Step
+    task: FlowTask
     port_name: str | None = None
     predicate: str | None = None
     key: tuple[str, ...] | None = None
@@ -121,14 +121,14 @@ class Outlet:
         """Every row, on a stream that closes a loop."""
         return replace(self, closes_loop=True)
 
-    def __rshift__(self, target: Step | Inlet) -> Step:
-        inlet = target if isinstance(target, Inlet) else Inlet(_step(target))
-        inlet.step._flow._connect(self, inlet)
-        return inlet.step
+    def __rshift__(self, target: FlowTask | Inlet) -> FlowTask:
+        inlet = target if isinstance(target, Inlet) else Inlet(_flow_task(target))
+        inlet.task._flow._connect(self, inlet)
+        return inlet.task
 
     def _feed(self, inlet: Inlet, mark: Mark) -> MarkedDict:
         feed = MarkedDict(mark)
-        feed.put("from", f"{self.step.id}:{self.port_name}" if self.port_name else self.step.id, mark)
+        feed.put("from", f"{self.task.id}:{self.port_name}" if self.port_name else self.task.id, mark)
         parts = {
             "to": inlet.port,
             "where": self.predicate,
@@ -145,13 +145,13 @@ class Outlet:
 class Inlet:
     """Where streams end: a task's input."""
 
-    step: Step
+    task: FlowTask
     port: str | None = None
 
-    def __rrshift__(self, sources: Iterable[Step | Outlet]) -> Step:
+    def __rrshift__(self, sources: Iterable[FlowTask | Outlet]) -> FlowTask:
         for source in sources:
-            (source if isinstance(source, Outlet) else Outlet(_step(source))) >> self
-        return self.step
+            (source if isinstance(source, Outlet) else Outlet(_flow_task(source))) >> self
+        return self.task
 
 
 class Flow:
@@ -197,7 +197,7 @@ class Flow:
         on_error: str | None = None,
         time_budget: str | None = None,
         **options: Any,
-    ) -> Step:
+    ) -> FlowTask:
         """Add a task: a type with its options, or ``None`` and several :func:`alternate`.
 
         Without ``id`` it is called after its type, numbered where that is taken. ``share`` is the isolation class where
@@ -225,7 +225,7 @@ class Flow:
             if value is not None:
                 document.put(key, value, mark)
         self._tasks.put(document, mark)
-        return Step(self, name, document)
+        return FlowTask(self, name, document)
 
     source = task
     """The same as :meth:`task`; reads better where rows come in."""
@@ -246,12 +246,12 @@ class Flow:
         return self.check(registry).dataflow
 
     def _connect(self, outlet: Outlet, inlet: Inlet) -> None:
-        if outlet.step._flow is not self:
+        if outlet.task._flow is not self:
             raise InputError(
-                "TWO_FLOWS", f"{outlet.step} and {inlet.step} are of two flows; a stream joins tasks of one"
+                "TWO_FLOWS", f"{outlet.task} and {inlet.task} are of two flows; a stream joins tasks of one"
             )
         _, mark = _caller()
-        document = inlet.step._document
+        document = inlet.task._document
         if "inputs" not in document:
             document.put("inputs", MarkedList(mark), mark)
         document["inputs"].put(outlet._feed(inlet, mark), mark)
@@ -264,10 +264,10 @@ class Flow:
         return name
 
 
-def _step(value: object) -> Step:
-    if not isinstance(value, Step):
+def _flow_task(value: object) -> FlowTask:
+    if not isinstance(value, FlowTask):
         raise InputError(
-            "NOT_A_STEP",
+            "NOT_A_TASK",
             f"a stream runs between tasks of a flow, not to or from {value!r}; make one with flow.task(...)",
         )
     return value

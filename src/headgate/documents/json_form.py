@@ -33,9 +33,9 @@ def read(text: str, file: str | None = None) -> Located:
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
         nonlocal odd
-        found = dict(items)
-        odd = odd or len(found) < len(items)
-        return found
+        mapping = dict(items)
+        odd = odd or len(mapping) < len(items)
+        return mapping
 
     def constant(_: str) -> int:
         nonlocal odd
@@ -61,8 +61,8 @@ def read(text: str, file: str | None = None) -> Located:
             [Fault("NOT_JSON", f"this is not JSON: {error.msg[0].lower()}{error.msg[1:]}", place)]
         ) from None
     except RecursionError:
-        told, expected = f"nested deeper than {MAX_DEPTH} levels", "a flatter document"
-        raise InvalidDataflow([Fault("TOO_DEEP", told, _too_deep(text, file), expected=expected)]) from None
+        message, expected = f"nested deeper than {MAX_DEPTH} levels", "a flatter document"
+        raise InvalidDataflow([Fault("TOO_DEEP", message, _too_deep(text, file), expected=expected)]) from None
 
     marked = lru_cache(maxsize=1)(lambda: _marked(text, file)[0])
     if not odd:
@@ -104,19 +104,19 @@ def _marked(text: str, file: str | None) -> tuple[Any, tuple[Fault, ...]]:
                 keys[-1] = (json.loads(token), mark)
                 continue
             if token in _NOT_FINITE:
-                told = f"this is not JSON: {token} is not a number"
-                faults.append(Fault("NOT_JSON", told, Place(file, *mark), expected="a finite number"))
+                message = f"this is not JSON: {token} is not a number"
+                faults.append(Fault("NOT_JSON", message, Place(file, *mark), expected="a finite number"))
             elif _HUGE.match(token):
-                told = f"a number of {len(token):,} digits"
-                faults.append(Fault("HUGE_NUMBER", told, Place(file, *mark), expected="at most 4,300 digits"))
+                message = f"a number of {len(token):,} digits"
+                faults.append(Fault("HUGE_NUMBER", message, Place(file, *mark), expected="at most 4,300 digits"))
             value: Any = MarkedDict(mark) if token == "{" else MarkedList(mark) if token == "[" else None
             if not stack:
                 root = value
             elif isinstance(stack[-1], MarkedDict):
                 key, key_mark = keys[-1] or ("", mark)
                 if key in stack[-1]:
-                    told = f"key {shorten(key)} is given twice, first on line {stack[-1].marks[key][0]}"
-                    faults.append(Fault("DUPLICATE_KEY", told, Place(file, *key_mark), expected="each key once"))
+                    message = f"key {shorten(key)} is given twice, first on line {stack[-1].marks[key][0]}"
+                    faults.append(Fault("DUPLICATE_KEY", message, Place(file, *key_mark), expected="each key once"))
                 stack[-1].put(key, value, key_mark)
                 keys[-1] = None
             else:

@@ -92,7 +92,7 @@ def with_tasks(faults: Iterable[Fault], tree: object, value: Any) -> tuple[Fault
     end = min((mark for mark in tree.marks.values() if mark > begin), default=(inf, 0))
     marks = tree["tasks"].marks
 
-    def told(fault: Fault) -> Fault:
+    def with_task(fault: Fault) -> Fault:
         here = (fault.place.line or 0, fault.place.column or 0)
         position = bisect_right(marks, here) - 1
         if not begin <= here < end or position < 0:
@@ -101,4 +101,4 @@ def with_tasks(faults: Iterable[Fault], tree: object, value: Any) -> tuple[Fault
         name = task.get("id") if isinstance(task, dict) else None
         return replace(fault, task=name) if isinstance(name, str) else fault
 
-    return tuple(map(told, faults))
+    return tuple(map(with_task, faults))

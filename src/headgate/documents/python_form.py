@@ -34,8 +34,8 @@ def read(text: str, file: str | None = None) -> Located:
         place = Place(file, error.lineno or 1, error.offset or None)
         raise InvalidDataflow([Fault("NOT_PYTHON", f"this is not Python: {error.msg}", place)]) from None
     except (ValueError, RecursionError, MemoryError, OverflowError) as error:
-        told = f"this is not Python: {_shown(error)}"
-        raise InvalidDataflow([Fault("NOT_PYTHON", told, Place(file, 1))]) from None
+        message = f"this is not Python: {_shown(error)}"
+        raise InvalidDataflow([Fault("NOT_PYTHON", message, Place(file, 1))]) from None
     try:
         with contextlib.redirect_stdout(sys.stderr):
             exec(code, namespace)
@@ -45,17 +45,17 @@ def read(text: str, file: str | None = None) -> Located:
         raise InvalidDataflow([_raised(error, name, file)]) from None
     flows = {id(value): value for value in namespace.values() if isinstance(value, Flow)}
     if len(flows) != 1:
-        told = f"{len(flows) or 'no'} flow{'s' if len(flows) != 1 else ''} made in this file"
+        message = f"{len(flows) or 'no'} flow{'s' if len(flows) != 1 else ''} made in this file"
         raise InvalidDataflow(
-            [Fault("NOT_A_DATAFLOW", told, Place(file, 1), expected="one, such as: flow = Flow('name')")]
+            [Fault("NOT_A_DATAFLOW", message, Place(file, 1), expected="one, such as: flow = Flow('name')")]
         )
     return next(iter(flows.values())).located()
 
 
 def _raised(error: BaseException, name: str, file: str | None) -> Fault:
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == name]
-    told = error.message if isinstance(error, HeadgateError) else f"{type(error).__name__}: {_shown(error)}"
-    return Fault("PYTHON_RAISED", f"running this file raised {told}", Place(file, lines[-1] if lines else 1))
+    message = error.message if isinstance(error, HeadgateError) else f"{type(error).__name__}: {_shown(error)}"
+    return Fault("PYTHON_RAISED", f"running this file raised {message}", Place(file, lines[-1] if lines else 1))
 
 
 def _shown(error: BaseException) -> str:

@@ -23,9 +23,9 @@ import json
 import re
 from typing import Any
 from xml.etree import ElementTree
-from xml.parsers import expat
 
-from headgate.documents.located import Located, Mark, MarkedDict, MarkedList
+from headgate.documents.located import Located, MarkedDict, MarkedList
+from headgate.documents.xml_element import MAX_DEPTH, PE_ATTRIBUTES, XmlElement, form_faults, parse_elements
 from headgate.errors import Fault, InvalidDataflow, NameFinder, Place, nearest, shorten
 from headgate.model.task import Ports
 from headgate.tasks.registry import Registry
@@ -33,127 +33,21 @@ from headgate.tasks.user_defined import is_import_path
 
 __all__ = ["read", "write"]
 
-MAX_DEPTH = 100
-
-_CHILDREN = {
-    "dataflow": ("description", "service_level", "PE", "edge"),
-    "PE": ("in", "out", "alternate"),
-    "alternate": ("option",),
-    "edge": ("key",),
-}
-_ATTRIBUTES = {
-    "dataflow": ("name", "owner", "share", "version"),
-    "service_level": None,
-    "PE": ("id", "share", "on_error", "time_budget"),
-    "in": ("id", "type", "gather"),
-    "out": ("id", "type"),
-    "alternate": ("name", "impl", "value", "cost_s", "selectivity"),
-    "option": ("name", "type"),
-    "edge": ("source", "sink", "where", "feedback"),
-    "key": ("column",),
-    "description": ("type",),
-}
-_REQUIRED = {  # a PE's id is not here: its lack is told of in every format alike
-    "in": ("id",),
-    "out": ("id",),
-    "alternate": ("impl",),
-    "option": ("name",),
-    "edge": ("source", "sink"),
-    "key": ("column",),
-}
-_WITH_TEXT = ("option", "description")
 _UNSAFE = re.compile("[^\\t\\n\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
 """What XML cannot carry, or would change when read back."""
 
 
-class _Element:
-    """An element with its line; small on purpose."""
-
-    __slots__ = ("attributes", "children", "mark", "name", "texts")
-
-    def __init__(self, name: str, attributes: dict[str, str], mark: Mark) -> None:
-        self.name = name
-        self.attributes = attributes
-        self.mark = mark
-        self.children: list[_Element] = []
-        self.texts: list[str] = []
-
-    @property
-    def text(self) -> str:
-        return "".join(self.texts)
-
-    @property
-    def task(self) -> str | None:
-        """The id of the task that the element describes or feeds."""
-        if self.name == "edge":
-            return self.attributes.get("sink", "").partition(":")[0] or None
-        return self.attributes.get("id") if self.name == "PE" else None
-
-    def all(self, name: str) -> list[_Element]:
-        return [child for child in self.children if child.name == name]
-
-
-class _Refused(Exception):
-    """Raised inside the parser to stop at something that is not to be read."""
-
-    def __init__(self, fault: Fault) -> None:
-        self.fault = fault
-
-
 def read(data: bytes | str, registry: Registry, file: str | None = None) -> Located:
     """Parse XML into the document that all formats share; raises :class:`InvalidDataflow` when it is not XML at all."""
-    try:
-        root = _parse(data, file)
-    except _Refused as refused:
-        raise InvalidDataflow([refused.fault]) from None
-    except expat.ExpatError as error:
-        told = f"this is not XML: {expat.errors.messages.get(error.code, 'it cannot be parsed')}"
-        raise InvalidDataflow([Fault("NOT_XML", told, Place(file, error.lineno, error.offset + 1))]) from None
-    except (ValueError, LookupError) as error:  # an encoding that is unknown or not told truly
-        raise InvalidDataflow([Fault("NOT_XML", f"this is not XML: {error}", Place(file, 1))]) from None
+    root = parse_elements(data, file)
     if root.name != "dataflow":
         fault = Fault(
             "NOT_A_DATAFLOW", f"the root element is <{root.name[:60]}>", Place(file, *root.mark), expected="<dataflow>"
         )
         raise InvalidDataflow([fault])
     translation = _Translation(registry, file)
-    translation.check_form(root)
     document = translation.dataflow(root)
-    return Located(document, file, lambda: document, tuple(translation.faults))
-
-
-def _parse(data: bytes | str, file: str | None) -> _Element:
-    parser = expat.ParserCreate()
-    parser.buffer_text = True
-    stack: list[_Element] = []
-    roots: list[_Element] = []
-
-    def place() -> Mark:
-        return parser.CurrentLineNumber, parser.CurrentColumnNumber + 1
-
-    def refuse_doctype(*_: object) -> int:
-        told = "a document type declaration, which could bring in entities"
-        raise _Refused(Fault("DOCTYPE", told, Place(file, *place()), expected="no <!DOCTYPE ...>"))
-
-    def start(name: str, attributes: dict[str, str]) -> None:
-        if len(stack) >= MAX_DEPTH:
-            told = f"nested deeper than {MAX_DEPTH} levels"
-            raise _Refused(Fault("TOO_DEEP", told, Place(file, *place()), expected="a flatter document"))
-        element = _Element(name, attributes, place())
-        (stack[-1].children if stack else roots).append(element)
-        stack.append(element)
-
-    def text(characters: str) -> None:
-        stack[-1].texts.append(characters)
-
-    parser.StartDoctypeDeclHandler = refuse_doctype
-    parser.EntityDeclHandler = refuse_doctype
-    parser.ExternalEntityRefHandler = refuse_doctype
-    parser.StartElementHandler = start
-    parser.EndElementHandler = lambda _: stack.pop()
-    parser.CharacterDataHandler = text
-    parser.Parse(data, True)
-    return roots[0]
+    return Located(document, file, lambda: document, (*form_faults(root, file), *translation.faults))
 
 
 class _Translation:
@@ -167,50 +61,12 @@ class _Translation:
         self.nearest = NameFinder().nearest
 
     def _fault(
-        self, condition: str, message: str, element: _Element, expected: str | None = None, near: str | None = None
+        self, condition: str, message: str, element: XmlElement, expected: str | None = None, near: str | None = None
     ) -> None:
         place = Place(self.file, *element.mark)
         self.faults.append(Fault(condition, message, place, self.task, expected, near))
 
-    def check_form(self, root: _Element) -> None:
-        """Find elements and attributes that have no meaning where they stand, and attributes that are missing."""
-        waiting: list[tuple[_Element, str | None]] = [(root, None)]
-        while waiting:
-            element, self.task = waiting.pop()
-            known = _ATTRIBUTES.get(element.name)
-            for name in element.attributes:
-                if known is not None and name not in known:
-                    told = f"unknown attribute {shorten(name)} of <{element.name}>"
-                    expected = f"one of {', '.join(known)}"
-                    self._fault("UNKNOWN_FIELD", told, element, expected, nearest(name, known))
-            for name in _REQUIRED.get(element.name, ()):
-                if name not in element.attributes:
-                    self._fault(
-                        "MISSING_FIELD", f"<{element.name}> lacks the attribute '{name}'", element, f'{name}="..."'
-                    )
-            if element.text.strip() and element.name not in _WITH_TEXT:
-                self._fault(
-                    "UNKNOWN_FIELD",
-                    f"text {shorten(element.text.strip())} inside <{element.name}>",
-                    element,
-                    "no text there",
-                )
-            valid = _CHILDREN.get(element.name, ())
-            for child in element.children:
-                if child.name in valid:
-                    waiting.append((child, child.task or self.task))
-                    continue
-                expected = f"one of <{'>, <'.join(valid)}>" if valid else "no element inside"
-                self._fault(
-                    "UNKNOWN_FIELD",
-                    f"<{child.name[:60]}> inside <{element.name}>",
-                    child,
-                    expected,
-                    nearest(child.name, valid),
-                )
-        self.task = None
-
-    def dataflow(self, root: _Element) -> MarkedDict:
+    def dataflow(self, root: XmlElement) -> MarkedDict:
         document = _marked(root, ("name", "owner", "share"))
         if "version" in root.attributes:
             version = root.attributes["version"]
@@ -218,8 +74,8 @@ class _Translation:
         for name in ("description", "service_level"):
             for element in root.all(name):
                 if name in document:
-                    told = f"<{name}> is given twice, first on line {document.marks[name][0]}"
-                    self._fault("DUPLICATE_KEY", told, element, f"one <{name}>")
+                    message = f"<{name}> is given twice, first on line {document.marks[name][0]}"
+                    self._fault("DUPLICATE_KEY", message, element, f"one <{name}>")
                 elif name == "description":
                     document.put(name, self._text(element), element.mark)
                 else:
@@ -237,8 +93,8 @@ class _Translation:
         document.put("tasks", tasks, root.mark)
         return document
 
-    def _task(self, element: _Element) -> MarkedDict:
-        task = _marked(element, _ATTRIBUTES["PE"] or ())
+    def _task(self, element: XmlElement) -> MarkedDict:
+        task = _marked(element, PE_ATTRIBUTES)
         alternates = element.all("alternate")
         if len(alternates) == 1 and not {"name", "value"} & set(alternates[0].attributes):
             self._work(alternates[0], task)
@@ -267,7 +123,7 @@ class _Translation:
             task.put("ports", ports, element.mark)
         return task
 
-    def _work(self, alternate: _Element, into: MarkedDict) -> None:
+    def _work(self, alternate: XmlElement, into: MarkedDict) -> None:
         if "impl" not in alternate.attributes:
             # That is a fault already; with a type that takes anything it does not become two.
             into.put("type", "opaque", alternate.mark)
@@ -281,8 +137,8 @@ class _Translation:
         for option in alternate.all("option"):
             name = option.attributes.get("name")
             if name is not None and name in config:
-                told = f"option {shorten(name)} is given twice, first on line {config.marks[name][0]}"
-                self._fault("DUPLICATE_KEY", told, option, "each option once")
+                message = f"option {shorten(name)} is given twice, first on line {config.marks[name][0]}"
+                self._fault("DUPLICATE_KEY", message, option, "each option once")
             elif name is not None:
                 config.put(name, self._text(option), option.mark)
         if config:
@@ -291,14 +147,14 @@ class _Translation:
             if name in alternate.attributes:
                 into.put(name, alternate.attributes[name], alternate.mark)
 
-    def _edge(self, element: _Element, by_id: dict[str, MarkedDict]) -> None:
+    def _edge(self, element: XmlElement, by_id: dict[str, MarkedDict]) -> None:
         sink, _, port = element.attributes.get("sink", "").partition(":")
         task = by_id.get(sink)
         if task is None:
             if "sink" in element.attributes:
                 self.task = None
-                told = f"an edge enters {shorten(sink)}, which is no PE here"
-                self._fault("UNKNOWN_TASK", told, element, "the id of a PE", self.nearest(sink, by_id))
+                message = f"an edge enters {shorten(sink)}, which is no PE here"
+                self._fault("UNKNOWN_TASK", message, element, "the id of a PE", self.nearest(sink, by_id))
             return
         if "source" not in element.attributes:
             return
@@ -316,7 +172,7 @@ class _Translation:
             task.put("inputs", MarkedList(element.mark), element.mark)
         task["inputs"].put(feed, element.mark)
 
-    def _text(self, element: _Element) -> object:
+    def _text(self, element: XmlElement) -> object:
         kind = element.attributes.get("type", "text")
         if kind == "json":
             return self._json(element, element.text)
@@ -326,7 +182,7 @@ class _Translation:
             )
         return element.text
 
-    def _json(self, element: _Element, text: str) -> object:
+    def _json(self, element: XmlElement, text: str) -> object:
         try:
             return json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
         except (json.JSONDecodeError, _NotJson):
@@ -336,8 +192,8 @@ class _Translation:
         except RecursionError:
             self._fault("TOO_DEEP", f"nested deeper than {MAX_DEPTH} levels", element, "flatter JSON")
         except ValueError:
-            told = f"a number of more digits than 4,300 in {shorten(text)}"
-            self._fault("HUGE_NUMBER", told, element, "at most 4,300 digits")
+            message = f"a number of more digits than 4,300 in {shorten(text)}"
+            self._fault("HUGE_NUMBER", message, element, "at most 4,300 digits")
         return None
 
 
@@ -350,24 +206,24 @@ class _Twice(Exception):
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    mapping: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
+        if key in mapping:
             raise _Twice(key)
-        found[key] = value
-    return found
+        mapping[key] = value
+    return mapping
 
 
 def _no_number(constant: str) -> object:
     raise _NotJson(constant)
 
 
-def _marked(element: _Element, names: tuple[str, ...]) -> MarkedDict:
-    found = MarkedDict(element.mark)
+def _marked(element: XmlElement, names: tuple[str, ...]) -> MarkedDict:
+    mapping = MarkedDict(element.mark)
     for name in names:
         if name in element.attributes:
-            found.put(name, element.attributes[name], element.mark)
-    return found
+            mapping.put(name, element.attributes[name], element.mark)
+    return mapping
 
 
 def write(document: dict[str, Any], ports_of: dict[str, Ports]) -> str:
@@ -391,7 +247,7 @@ def write(document: dict[str, Any], ports_of: dict[str, Ports]) -> str:
 
 
 def _write_task(root: ElementTree.Element, task: dict[str, Any], ports: Ports) -> None:
-    attributes = {name: task[name] for name in _ATTRIBUTES["PE"] or () if name in task}
+    attributes = {name: task[name] for name in PE_ATTRIBUTES if name in task}
     element = ElementTree.SubElement(root, "PE", attributes)
     for tag, side in (("in", ports.inputs), ("out", ports.outputs)):
         for port in side:

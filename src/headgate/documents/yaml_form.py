@@ -48,14 +48,14 @@ def read(text: str, file: str | None = None) -> Located:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = Place(file, mark.line + 1, mark.column + 1) if mark else Place(file)
-        told = ", ".join(part for part in (error.context, error.problem) if part)
-        raise InvalidDataflow([*builder.faults, Fault("NOT_YAML", f"this is not YAML: {told}", place)]) from None
+        message = ", ".join(part for part in (error.context, error.problem) if part)
+        raise InvalidDataflow([*builder.faults, Fault("NOT_YAML", f"this is not YAML: {message}", place)]) from None
     except (yaml.reader.ReaderError, UnicodeEncodeError):
         # The line that libyaml tells counts bytes as if they were characters.
         match = _FORBIDDEN.search(text)
-        told = f"this is not YAML: character {shorten(match.group())} may not stand there" if match else "not YAML"
+        message = f"this is not YAML: character {shorten(match.group())} may not stand there" if match else "not YAML"
         line = text.count("\n", 0, match.start()) + 1 if match else 1
-        raise InvalidDataflow([*builder.faults, Fault("NOT_YAML", told, Place(file, line))]) from None
+        raise InvalidDataflow([*builder.faults, Fault("NOT_YAML", message, Place(file, line))]) from None
     except yaml.YAMLError:
         raise InvalidDataflow([*builder.faults, Fault("NOT_YAML", "this is not YAML", Place(file, 1))]) from None
     return Located(value, file, lambda: value, with_tasks(builder.faults, value, value))
@@ -159,14 +159,16 @@ class _Builder:
 
     def _alias(self, event: Any) -> object:
         if event.anchor not in self.anchors:
-            told = f"alias *{event.anchor[:60]} has no finished anchor &{event.anchor[:60]} before it"
-            self._stop("UNKNOWN_ALIAS", told, "an anchor that stands before its alias and does not contain it", event)
+            message = f"alias *{event.anchor[:60]} has no finished anchor &{event.anchor[:60]} before it"
+            self._stop(
+                "UNKNOWN_ALIAS", message, "an anchor that stands before its alias and does not contain it", event
+            )
         value, size = self.anchors[event.anchor]
         self.values += size
         self.aliased += size
         if self.aliased > MAX_ALIASED:
-            told = f"the aliases stand for more than {MAX_ALIASED:,} values"
-            self._stop("ALIAS_BOMB", told, "the values written out, or fewer of them", event)
+            message = f"the aliases stand for more than {MAX_ALIASED:,} values"
+            self._stop("ALIAS_BOMB", message, "the values written out, or fewer of them", event)
         return value
 
     def _scalar(self, event: Any) -> object:
@@ -187,8 +189,8 @@ class _Builder:
     def _number(self, text: str, event: Any) -> object:
         if _INT.match(text):
             if len(text) > MAX_DIGITS:
-                told, expected = f"a number of {len(text):,} digits", f"at most {MAX_DIGITS:,} digits"
-                self.faults.append(Fault("HUGE_NUMBER", told, Place(self.file, *_mark(event)), expected=expected))
+                message, expected = f"a number of {len(text):,} digits", f"at most {MAX_DIGITS:,} digits"
+                self.faults.append(Fault("HUGE_NUMBER", message, Place(self.file, *_mark(event)), expected=expected))
                 return 0
             return int(text, 0 if text[:2] in ("0x", "0o") else 10)
         if _FLOAT.match(text):

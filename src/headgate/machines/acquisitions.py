@@ -7,7 +7,6 @@ start-up times from; it outlives the machines.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from decimal import Decimal
@@ -17,6 +16,7 @@ from typing import Any
 from headgate.machines.processes import Process
 from headgate.machines.provider import Machine, MachineState
 from headgate.model.cluster.vm_class import VmClass
+from headgate.store.files import append_line
 
 __all__ = ["Acquisitions", "as_dict", "vm_class_of"]
 
@@ -67,17 +67,7 @@ class Acquisitions:
                 continue
 
     def _append(self, event: dict[str, Any]) -> None:
-        with self.path.open("ab+") as file:
-            half = file.tell() > 0 and _last_byte(self.path) != b"\n"
-            file.write(b"\n" * half + json.dumps(event).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-
-
-def _last_byte(path: Path) -> bytes:
-    with path.open("rb") as file:
-        file.seek(-1, os.SEEK_END)
-        return file.read(1)
+        append_line(self.path, json.dumps(event))
 
 
 def _after(machine: Machine, event: str, at: float) -> Machine:

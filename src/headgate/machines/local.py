@@ -28,7 +28,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from headgate.errors import HeadgateError, InputError, nearest
+from headgate.errors import HeadgateError, InputError, os_reason, unknown
 from headgate.machines.acquisitions import Acquisitions, as_dict, vm_class_of
 from headgate.machines.processes import Process, end, start
 from headgate.machines.provider import Machine, MachineState, machine_class
@@ -42,6 +42,7 @@ from headgate.machines.standalone import (
     start_worker,
 )
 from headgate.model.cluster.vm_class import VmClass
+from headgate.store.files import write_json
 
 __all__ = ["CLASSES", "LocalProvider", "Stopped", "class_named"]
 
@@ -107,7 +108,7 @@ class LocalProvider:
                 "process": process.as_dict(),
                 "classes": [as_dict(vm_class) for vm_class in known.values()],
             }
-            _write(made.folder / "cluster.json", stored)
+            write_json(made.folder / "cluster.json", stored, durable=False)
             try:
                 made._wait_for_master(process, log)
             except BaseException:
@@ -177,7 +178,7 @@ class LocalProvider:
         with self._locked():
             stored = self._checked()
             kept = [found for found in stored["classes"] if found["name"] != vm_class.name]
-            _write(self.folder / "cluster.json", {**stored, "classes": [*kept, as_dict(vm_class)]})
+            write_json(self.folder / "cluster.json", {**stored, "classes": [*kept, as_dict(vm_class)]}, durable=False)
 
     def acquire(self, vm_class: str) -> Machine:
         with self._locked():
@@ -282,9 +283,7 @@ class LocalProvider:
         known = {machine.name: machine for machine in self._record.machines().values() if not machine.is_gone}
         if name in known:
             return known[name]
-        near = nearest(name, known)
-        hint = f"did you mean '{near}'?" if near else f"there is {', '.join(known) or 'none'}"
-        raise InputError("UNKNOWN_MACHINE", f"no machine '{name[:60]}' runs in {self.folder}; {hint}")
+        raise unknown("UNKNOWN_MACHINE", f"no machine '{name[:60]}' runs in {self.folder}", name, known)
 
     # the folder
 
@@ -327,9 +326,7 @@ def class_named(name: str, classes: Sequence[VmClass]) -> VmClass:
     known = {vm_class.name: vm_class for vm_class in classes}
     if name in known:
         return known[name]
-    near = nearest(name, known)
-    hint = f"did you mean '{near}'?" if near else f"there is {', '.join(known)}"
-    raise InputError("UNKNOWN_VM_CLASS", f"no VM class '{name[:60]}' is known; {hint}")
+    raise unknown("UNKNOWN_VM_CLASS", f"no VM class '{name[:60]}' is known", name, known)
 
 
 def _check_class(vm_class: VmClass) -> None:
@@ -346,11 +343,4 @@ def _make(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "lock").touch()
     except OSError as error:
-        told = (error.strerror or str(error)).lower()
-        raise InputError("CANNOT_WRITE", f"cannot keep a cluster in {folder}: {told}") from None
-
-
-def _write(path: Path, value: object) -> None:
-    beside = path.with_name(f".{path.name}")
-    beside.write_text(json.dumps(value, indent=1), encoding="utf-8")
-    beside.replace(path)
+        raise InputError("CANNOT_WRITE", f"cannot keep a cluster in {folder}: {os_reason(error)}") from None

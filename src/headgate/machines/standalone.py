@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from headgate.errors import HeadgateError, InputError
+from headgate.errors import HeadgateError, InputError, missing_package
 from headgate.machines.processes import Process, start
 from headgate.model.cluster.vm_class import VmClass
 
@@ -123,8 +123,7 @@ def _spark_home() -> Path:
         return Path(os.environ["SPARK_HOME"])
     found = importlib.util.find_spec("pyspark")
     if found is None or not found.submodule_search_locations:
-        told = "machines of a local cluster need the package pyspark, which is not there; install headgate[spark]"
-        raise InputError("NO_SPARK", told)
+        raise missing_package("NO_SPARK", "a local cluster", "pyspark", "spark")
     if not Path("/proc/self/stat").exists():
         raise HeadgateError("NOT_LINUX", "a local cluster needs Linux: processes are told apart by what is in /proc")
     return Path(found.submodule_search_locations[0])

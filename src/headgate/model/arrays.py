@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from headgate.errors import Fault, InputError, InvalidDataflow, nearest
+from headgate.errors import Fault, InputError, InvalidDataflow, unknown
 from headgate.model.dataflow import Dataflow
 from headgate.model.graph import Graph
 from headgate.model.names import TaskId
@@ -56,9 +56,7 @@ class Shape:
         names = [str(self.names[place]) for place in self.sources]
         for name in given:
             if name not in names:
-                near = nearest(name, names)
-                hint = f"did you mean '{near}'?" if near else f"there is {', '.join(names[:12])}"
-                raise InputError("UNKNOWN_SOURCE", f"a rate is given for '{name[:60]}', which is no source; {hint}")
+                raise unknown("UNKNOWN_SOURCE", f"a rate is given for '{name[:60]}', which is no source", name, names)
         missing = [name for name in names if name not in given]
         if missing:
             told = f"no rate is given for source {', '.join(map(repr, missing[:12]))}"

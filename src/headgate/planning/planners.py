@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from headgate.errors import InputError, nearest
+from headgate.errors import unknown
 from headgate.planning.auto import Auto
 from headgate.planning.brute_force import BruteForce
 from headgate.planning.exact import Exact
@@ -30,9 +30,7 @@ PLANNERS: Mapping[str, tuple[Callable[[float], Planner], str]] = {
 def make_planner(name: str, time_limit_s: float = 30.0) -> Planner:
     """A planner by name."""
     if name not in PLANNERS:
-        near = nearest(name, PLANNERS)
-        hint = f"did you mean '{near}'?" if near else f"there is {', '.join(PLANNERS)}"
-        raise InputError("UNKNOWN_PLANNER", f"unknown algorithm {name[:60]!r}; {hint}")
+        raise unknown("UNKNOWN_PLANNER", f"unknown algorithm {name[:60]!r}", name, PLANNERS)
     return PLANNERS[name][0](time_limit_s)
 
 

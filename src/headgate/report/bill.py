@@ -7,7 +7,7 @@ from itertools import groupby
 
 from headgate.billing.bill import Bill, Line
 from headgate.billing.export import iso_time
-from headgate.errors import InputError
+from headgate.errors import InputError, missing_package
 from headgate.model.table import Table, TableColumn
 
 __all__ = ["bill_tables", "draw_bill"]
@@ -51,12 +51,12 @@ def bill_tables(bill: Bill) -> tuple[Table, Table]:
 def draw_bill(bill: Bill, ending: str) -> bytes:
     """A bar for each dataflow, by owner, and one for what was idle; the sum is told above."""
     if ending.lower() not in ENDINGS:
-        told = f"a picture whose name ends in {ending[:20]!r}; expected {', '.join(ENDINGS)}"
-        raise InputError("UNKNOWN_PICTURE", told)
+        message = f"a picture whose name ends in {ending[:20]!r}; expected {', '.join(ENDINGS)}"
+        raise InputError("UNKNOWN_PICTURE", message)
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise InputError("NO_PLOTS", "plots need matplotlib; install headgate[plots]") from None
+        raise missing_package("NO_PLOTS", "drawing plots", "matplotlib", "plots") from None
     bars = _bars(bill)
     figure = Figure(figsize=(8.0, 1.6 + 0.34 * len(bars)), layout="constrained")
     axes = figure.add_subplot()

@@ -98,9 +98,9 @@ def _series(axes: Axes, table: SeriesTable, forecast: Forecast, row: int, origin
     axes.plot(at[begin:origin], table.values[row, begin:origin], color="#475569", linewidth=1, label="observed")
     future = at[origin : origin + ahead]
     for low, high, opacity in ((0.05, 0.95, 0.15), (0.25, 0.75, 0.25)):
-        told = f"{100 * (high - low):.0f} % interval"
+        message = f"{100 * (high - low):.0f} % interval"
         below, above = forecast.at(low)[row], forecast.at(high)[row]
-        axes.fill_between(future, below, above, color=SHADES[0], alpha=opacity, linewidth=0, label=told)
+        axes.fill_between(future, below, above, color=SHADES[0], alpha=opacity, linewidth=0, label=message)
     axes.plot(future, forecast.mean[row], color=SHADES[0], linewidth=1.6, label="mean expected")
     if came:
         axes.plot(future, table.values[row, origin : origin + ahead], color=SHADES[1], linewidth=1.2, label="what came")

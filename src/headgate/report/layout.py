@@ -10,13 +10,13 @@ from headgate.model.graph import Graph
 from headgate.model.names import TaskId
 from headgate.model.stream import Stream
 
-__all__ = ["Layout", "arrange"]
+__all__ = ["PictureLayout", "arrange"]
 
 Point = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class PictureLayout:
     """Layer and height of each task, in units of one task, and where streams that pass layers by bend."""
 
     layer: Mapping[TaskId, int]
@@ -29,7 +29,7 @@ class Layout:
         return max([*self.height.values(), *(y for points in self.bends.values() for _, y in points)], default=0.0)
 
 
-def arrange(dataflow: Dataflow) -> Layout:
+def arrange(dataflow: Dataflow) -> PictureLayout:
     """Lay a dataflow out; each task stands one layer after the last of those that feed it."""
     import igraph
 
@@ -52,7 +52,7 @@ def arrange(dataflow: Dataflow) -> Layout:
     placed = igraph.Graph(n=len(layers), edges=edges, directed=True).layout_sugiyama(layers=layers, hgap=1, vgap=1)
     heights = _apart([float(point[0]) for point in placed.coords[: len(layers)]], layers)
     lowest = min(heights, default=0.0)
-    return Layout(
+    return PictureLayout(
         layer,
         {task: heights[index] - lowest for task, index in nodes.items()},
         {stream: tuple((float(layers[i]), heights[i] - lowest) for i in points) for stream, points in passing.items()},

@@ -33,8 +33,8 @@ def to_mermaid(dataflow: Dataflow, registry: Registry) -> str:
     for stream in dataflow.streams:
         label = stream_label(stream)
         arrow = "-.->" if stream.feedback else "-->"
-        told = f'|"{_escaped(label)}"|' if label else ""
-        lines.append(f"    {nodes[stream.source]} {arrow}{told} {nodes[stream.target]}")
+        message = f'|"{_escaped(label)}"|' if label else ""
+        lines.append(f"    {nodes[stream.source]} {arrow}{message} {nodes[stream.target]}")
     return "\n".join(lines) + "\n"
 
 

@@ -44,10 +44,10 @@ def html_page(title: str, sections: Sequence[tuple[str, str | bytes]], note: str
     for heading, content in sections:
         inner = content if isinstance(content, str) else _inline(content)
         parts.append(f"<h2>{escape(heading)}</h2>\n{inner}")
-    told = f"<p class=note>{escape(note)}</p>" if note else ""
+    message = f"<p class=note>{escape(note)}</p>" if note else ""
     head = f"<meta charset=utf-8><title>{escape(title)}</title><style>{_STYLE}</style>"
     body = "\n".join(parts)
-    return f"<!doctype html>\n<html lang=en>{head}\n<h1>{escape(title)}</h1>\n{told}\n{body}\n</html>\n"
+    return f"<!doctype html>\n<html lang=en>{head}\n<h1>{escape(title)}</h1>\n{message}\n{body}\n</html>\n"
 
 
 def _inline(svg: bytes) -> str:

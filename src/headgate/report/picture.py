@@ -14,9 +14,9 @@ from headgate.model.dataflow import Dataflow
 from headgate.model.names import TaskId
 from headgate.model.stream import Stream
 from headgate.report.labels import stream_label, task_lines
-from headgate.report.layout import Layout, Point
+from headgate.report.layout import PictureLayout, Point
 
-__all__ = ["LINE", "MARGIN", "Box", "Label", "Picture", "Route", "cut", "text_width"]
+__all__ = ["LINE", "MARGIN", "Label", "Picture", "StreamPath", "TaskBox", "cut", "text_width"]
 
 MARGIN, LINE, PAD = 24.0, 17.0, 12.0
 HEAD, GAP_Y = 46.0, 26.0
@@ -31,7 +31,7 @@ LANE, OUTSIDE = 24.0, 12.0
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class TaskBox:
     """A task: its left edge, the height of its middle, its size and its lines of text."""
 
     x: float
@@ -51,7 +51,7 @@ class Label:
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class StreamPath:
     """The points that a stream passes, and its label if it has one."""
 
     points: tuple[Point, ...]
@@ -61,7 +61,7 @@ class Route:
 class Picture:
     """Boxes by task, routes by stream, and the size of the whole."""
 
-    def __init__(self, dataflow: Dataflow, layout: Layout, notes: Mapping[TaskId, str]) -> None:
+    def __init__(self, dataflow: Dataflow, layout: PictureLayout, notes: Mapping[TaskId, str]) -> None:
         self._layout = layout
         self._streams = list(dict.fromkeys(dataflow.streams))
         back = (stream for stream in self._streams if stream.feedback)
@@ -81,7 +81,7 @@ class Picture:
         heights = {task: max(len(text) * LINE + PAD, (self._slots(task) + 0.5) * SLOT) for task, text in lines.items()}
         self._unit = max(heights.values(), default=LINE) + GAP_Y
         self.boxes = {
-            task: Box(
+            task: TaskBox(
                 self._lefts[layout.layer[task]],
                 self._middle(layout.height[task]),
                 self._widths[layout.layer[task]],
@@ -92,7 +92,7 @@ class Picture:
         }
         self._bottom = self._middle(max(layout.tallest, 0.0)) + self._unit / 2
         self._entries = {stream: height for task in self.boxes for stream, height in self._entry_heights(task).items()}
-        self.routes = {stream: self._route(stream) for stream in self._streams}
+        self.paths = {stream: self._path(stream) for stream in self._streams}
         self.size = self._size()
 
     def _columns(self, layers: int) -> list[float]:
@@ -136,7 +136,7 @@ class Picture:
         bends = self._layout.bends.get(stream)
         return bends[-1][1] if bends else self._layout.height[stream.source]
 
-    def _route(self, stream: Stream) -> Route:
+    def _path(self, stream: Stream) -> StreamPath:
         source, target = self.boxes[stream.source], self.boxes[stream.target]
         start, end = (source.x + source.width, source.y), (target.x, self._entries[stream])
         if stream.feedback:
@@ -148,23 +148,23 @@ class Picture:
         points += [(points[-1][0] + BEND, end[1]), end]
         text = stream_label(stream)
         if not text:
-            return Route(tuple(points))
-        return Route(tuple(points), Label(text, (points[-2][0] + end[0] - TIP / 2) / 2, end[1] - 5))
+            return StreamPath(tuple(points))
+        return StreamPath(tuple(points), Label(text, (points[-2][0] + end[0] - TIP / 2) / 2, end[1] - 5))
 
-    def _loop(self, stream: Stream, start: Point, end: Point) -> Route:
+    def _loop(self, stream: Stream, start: Point, end: Point) -> StreamPath:
         number = self._loops[stream]
         low = self._bottom + number * LANE
         start = (start[0], start[1] + SLOT / 2)
         out, back = start[0] + OUTSIDE + 4 * number, end[0] - OUTSIDE - 4 * number
         points = (start, (out, start[1]), (out, low), (back, low), (back, end[1]), end)
-        return Route(points, Label(stream_label(stream), (out + back) / 2, low + 13))
+        return StreamPath(points, Label(stream_label(stream), (out + back) / 2, low + 13))
 
     def _size(self) -> Point:
         right = self._lefts[-1] + self._widths[-1]
-        for route in self.routes.values():
-            right = max(right, *(x for x, _ in route.points))
-            if route.label:
-                right = max(right, route.label.x + text_width(route.label.text, 11) / 2)
+        for path in self.paths.values():
+            right = max(right, *(x for x, _ in path.points))
+            if path.label:
+                right = max(right, path.label.x + text_width(path.label.text, 11) / 2)
         return right + MARGIN, self._bottom + len(self._loops) * LANE + MARGIN / 2
 
 

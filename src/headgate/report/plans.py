@@ -40,9 +40,9 @@ def draw_plans(problem: Problem, plans: Sequence[Plan], front: Sequence[Plan], e
             pays = [even.value_max + even.sigma * (cost - even.cost_at_max) for cost in across]
             axes.plot(across, pays, ":", color="#475569", linewidth=1, label="just pays (Θ = 0)", zorder=0)
         for place, plan in enumerate(plans):
-            told = f"{plan.planner}: Θ = {plan.theta:.3f}"
+            message = f"{plan.planner}: Θ = {plan.theta:.3f}"
             mark = MARKS[place % len(MARKS)]
-            axes.plot(plan.cost_per_h, plan.gamma, mark, color=SHADES[place % len(SHADES)], label=told, markersize=8)
+            axes.plot(plan.cost_per_h, plan.gamma, mark, color=SHADES[place % len(SHADES)], label=message, markersize=8)
         values = [each.gamma for each in (*plans, *front)]
         spread = max(max(values) - min(values), 0.02)
         axes.set_ylim(min(values) - 0.25 * spread, max(values) + 0.15 * spread)

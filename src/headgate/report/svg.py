@@ -10,7 +10,7 @@ from headgate.model.dataflow import Dataflow
 from headgate.model.names import TaskId
 from headgate.model.task import Task
 from headgate.report.layout import Point, arrange
-from headgate.report.picture import LINE, MARGIN, Box, Label, Picture, cut, text_width
+from headgate.report.picture import LINE, MARGIN, Label, Picture, TaskBox, cut, text_width
 from headgate.tasks.registry import Registry
 
 __all__ = ["to_svg"]
@@ -43,15 +43,15 @@ def to_svg(dataflow: Dataflow, registry: Registry, notes: Mapping[TaskId, str] |
         f'<text class="title" x="{MARGIN}" y="{MARGIN + 8}">{_text(title)}</text>',
         f'<text class="quiet" x="{MARGIN}" y="{MARGIN + 27}">{_text(subtitle)}</text>',
     ]
-    for stream, route in picture.routes.items():
-        look, path = ("stream feedback", _cornered) if stream.feedback else ("stream", _curved)
-        parts.append(f'<path class="{look}" d="{path(route.points)}" marker-end="url(#tip)"/>')
+    for stream, path in picture.paths.items():
+        look, line = ("stream feedback", _cornered) if stream.feedback else ("stream", _curved)
+        parts.append(f'<path class="{look}" d="{line(path.points)}" marker-end="url(#tip)"/>')
     parts += [_box(task, registry, picture.boxes[task.id]) for task in dataflow.tasks]
-    parts += [_label(route.label) for route in picture.routes.values() if route.label]
+    parts += [_label(path.label) for path in picture.paths.values() if path.label]
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
-def _box(task: Task, registry: Registry, box: Box) -> str:
+def _box(task: Task, registry: Registry, box: TaskBox) -> str:
     kind = registry.get(task.type)
     look = "dynamic" if task.is_dynamic else kind.role.value if kind else "step"
     radius = 18 if look == "source" else 6

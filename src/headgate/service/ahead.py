@@ -48,8 +48,7 @@ class Ahead:
                 return Clairvoyant(self.oracle(simulator.setting.seed + row), simulator, row, steps)
             recipe = recipe_of(self.forecaster, round(self.season_s / interval_s))
         except BadValue as error:
-            near = f"; did you mean '{error.nearest}'?" if error.nearest else ""
-            raise InputError("BAD_FORECASTER", f"{error}; expected oracle or {error.expected}{near}") from None
+            raise InputError("BAD_FORECASTER", error.sentence.replace("expected", "expected oracle or", 1)) from None
         return Foresight.of(steps, simulator.shape.sources, recipe, None, self.history)
 
     def oracle(self, seed: int) -> Oracle:

@@ -9,7 +9,7 @@ from pathlib import Path
 from headgate.billing.bill import Bill, draw_up
 from headgate.billing.journal import read_usage
 from headgate.billing.usage import Prices
-from headgate.errors import InputError, nearest
+from headgate.errors import InputError, unknown
 
 __all__ = ["UNIT", "bill", "of_owner"]
 
@@ -40,7 +40,5 @@ def of_owner(whole: Bill, owner: str) -> Bill:
     lines = tuple(line for line in whole.lines if line.owner == owner)
     if not lines:
         owners = [line.owner for line in whole.owners]
-        near = nearest(owner, owners)
-        hint = f"did you mean '{near}'?" if near else f"there is {', '.join(owners) or 'none'}"
-        raise InputError("UNKNOWN_OWNER", f"no dataflow of owner '{owner}' has run; {hint}")
+        raise unknown("UNKNOWN_OWNER", f"no dataflow of owner '{owner}' has run", owner, owners)
     return replace(whole, lines=lines, idle=Decimal("0.0000"), total=sum((x.cost for x in lines), Decimal()))

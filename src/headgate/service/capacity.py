@@ -64,8 +64,8 @@ def _asked(dataflow: Dataflow, wanted: Wanted) -> Dataflow:
     if wanted.break_even is not None:
         best, comma, worst = wanted.break_even.partition(",")
         if not comma:
-            told = f"--break-even is {wanted.break_even[:60]!r}"
-            raise InputError("BAD_PLAN", f"{told}; expected the cost per hour at best and at worst, such as 800,400")
+            message = f"--break-even is {wanted.break_even[:60]!r}"
+            raise InputError("BAD_PLAN", f"{message}; expected the cost per hour at best and at worst, such as 800,400")
         level = replace(
             level,
             break_even_at_best_per_h=_money("--break-even", best),

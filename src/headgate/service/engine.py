@@ -6,27 +6,10 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from headgate.model.dataflow import Dataflow
-from headgate.sharing.change import Change
-from headgate.sharing.shared_set import SharedSet, Submission
+from headgate.sharing.applied import Applied
+from headgate.sharing.shared_set import SharedSet
 
-__all__ = ["Applied", "RunningEngine"]
-
-
-class Applied(Protocol):
-    """What submissions and withdrawals have changed."""
-
-    @property
-    def snapshot(self) -> int: ...
-    @property
-    def submissions(self) -> tuple[Submission, ...]: ...
-    @property
-    def withdrawals(self) -> tuple[Change, ...]: ...
-    @property
-    def touched(self) -> tuple[str, ...]: ...
-    @property
-    def started(self) -> tuple[str, ...]: ...
-    @property
-    def restarted(self) -> tuple[str, ...]: ...
+__all__ = ["RunningEngine"]
 
 
 class RunningEngine(Protocol):

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from headgate.documents import read_located
 from headgate.documents.check.pydantic_faults import complaints
 from headgate.documents.experiment_document import ExperimentDocument
-from headgate.errors import HeadgateError, InputError, InvalidDataflow
+from headgate.errors import HeadgateError, InputError, InvalidDataflow, os_reason
 from headgate.service.policies import make_policy
 from headgate.service.policies import names as policy_names
 from headgate.service.simulate import Asked, run_policies, setting_of
@@ -108,8 +108,7 @@ def load_experiment(path: Path, registry: Registry | None = None) -> Experiment:
             try:
                 digests[file] = hashlib.sha256(file.read_bytes()).hexdigest()
             except OSError as error:
-                told = (error.strerror or str(error)).lower()
-                raise InputError("UNREADABLE_FILE", f"cannot read {file}: {told}") from None
+                raise InputError("UNREADABLE_FILE", f"cannot read {file}: {os_reason(error)}") from None
         named = {"dataflow": Path(flow).stem, "policy": policy, "rates": rates, "variability": Path(variability).name}
         cells.append(Cell(_key(asked, policy, digests[file]), named, asked, policy))
     _check(cells, registry or default_registry())
@@ -143,8 +142,8 @@ def run_cell(text: str) -> dict[str, Any]:
         setting = setting_of(cell.asked, default_registry())
         (run,) = run_policies(setting, [cell.policy])
     except HeadgateError as error:
-        told = f"{', '.join(cell.named.values())}, seed {cell.asked.seed}: {error.message}"
-        raise InputError("CELL_FAILED", told) from None
+        message = f"{', '.join(cell.named.values())}, seed {cell.asked.seed}: {error.message}"
+        raise InputError("CELL_FAILED", message) from None
     totals = run.totals()
     return {
         "key": cell.key,

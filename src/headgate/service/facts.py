@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from headgate.model.names import Signature, TaskId
-from headgate.sharing.change import Change, RunningStream
+from headgate.sharing.change import GraphChange, RunningStream
 from headgate.sharing.shared_set import Submission
 
 __all__ = ["submission_facts", "task_names", "withdrawal_facts"]
 
 
-def task_names(change: Change) -> dict[Signature, TaskId]:
+def task_names(change: GraphChange) -> dict[Signature, TaskId]:
     """What the dataflow calls each task that it uses."""
     names = {shared.running.signature: shared.id for shared in change.shared}
     return names | {task.signature: name for task, name in zip(change.own, change.own_ids, strict=True)}
@@ -40,7 +40,7 @@ def submission_facts(submission: Submission) -> dict[str, Any]:
     }
 
 
-def withdrawal_facts(change: Change) -> dict[str, Any]:
+def withdrawal_facts(change: GraphChange) -> dict[str, Any]:
     """What a withdrawal removes, and what goes on for others."""
     return {
         "dataflow": change.dataflow,
@@ -52,7 +52,7 @@ def withdrawal_facts(change: Change) -> dict[str, Any]:
     }
 
 
-def _both_ways(change: Change) -> dict[str, Any]:
+def _both_ways(change: GraphChange) -> dict[str, Any]:
     names = task_names(change)
 
     def stream(tap: RunningStream) -> dict[str, str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from headgate.errors import BadValue, InputError, nearest
+from headgate.errors import BadValue, InputError, unknown
 from headgate.forecasting.backtest import Scores, backtest, check_length, seasonal_scale
 from headgate.forecasting.forecast import Forecast
 from headgate.forecasting.forecaster import Recipe
@@ -61,9 +61,7 @@ def load_table(path: Path, metric: str | None, step_s: float | None, only: Seque
     names = [each.vm for each in traces]
     for name in only:
         if name not in names:
-            near = nearest(name, names)
-            hint = f"did you mean '{near}'?" if near else f"there is {', '.join(names[:12])}"
-            raise InputError("UNKNOWN_SERIES", f"{path} has no series {name[:60]!r}; {hint}")
+            raise unknown("UNKNOWN_SERIES", f"{path} has no series {name[:60]!r}", name, names)
     kept = [each for each in traces if not only or each.vm in only]
     if not kept:
         raise InputError("UNKNOWN_SERIES", f"{path} has no series" + (f" of metric {metric[:60]!r}" if metric else ""))
@@ -78,8 +76,8 @@ def season_steps(table: SeriesTable, season_s: float | None) -> int:
     if season_s is not None:
         steps = season_s / table.step_s
         if abs(steps - round(steps)) > 0.01 * steps or round(steps) < 2:
-            told = f"a season of {season_s:g} s is {steps:.4g} steps of {table.step_s:g} s"
-            raise InputError("BAD_FORECAST", f"{told}; expected a whole number of at least 2 of them")
+            message = f"a season of {season_s:g} s is {steps:.4g} steps of {table.step_s:g} s"
+            raise InputError("BAD_FORECAST", f"{message}; expected a whole number of at least 2 of them")
         return round(steps)
     for length_s in (DAY_S, HOUR_S):
         steps = length_s / table.step_s
@@ -103,8 +101,8 @@ def foresee(table: SeriesTable, asked: Asked) -> list[Foreseen]:
         guarded = Guarded(partial(_started, recipe, len(table.names), settings), settings)
         guarded.update(table.values)
         forecast = guarded.forecast(asked.horizon)
-        told = tuple(each.sentence(table.names) for each in guarded.complaints)
-        found.append(Foreseen(method, forecast, told))
+        message = tuple(each.sentence(table.names) for each in guarded.complaints)
+        found.append(Foreseen(method, forecast, message))
     return found
 
 
@@ -138,8 +136,8 @@ def _named(progress: Callable[[str, int, int], None], name: str) -> Callable[[in
 
 def _recipe(method: str, season: int) -> Recipe:
     if method in SEASONAL and season < 2:
-        told = f"forecaster '{method}' needs a season, and the file is too short for a day or an hour to be one"
-        raise InputError("BAD_FORECAST", f"{told}; say --season, or choose another forecaster")
+        message = f"forecaster '{method}' needs a season, and the file is too short for a day or an hour to be one"
+        raise InputError("BAD_FORECAST", f"{message}; say --season, or choose another forecaster")
     try:
         return recipe_of(method, season)
     except BadValue as error:
@@ -154,10 +152,7 @@ def _started(recipe: Recipe, series: int, settings: Settings) -> OnlineForecaste
 
 
 def _input_error(error: BadValue, where: str = "") -> InputError:
-    told = f"{where}: {error}" if where else str(error)
-    expected = f"; expected {error.expected}" if error.expected else ""
-    near = f"; did you mean '{error.nearest}'?" if error.nearest else ""
-    return InputError("BAD_FORECAST", f"{told}{expected}{near}")
+    return InputError("BAD_FORECAST", f"{where}: {error.sentence}" if where else error.sentence)
 
 
 def all_at_least_0(table: SeriesTable) -> bool:

@@ -15,11 +15,12 @@ from headgate.billing.bill import Bill, draw_up
 from headgate.billing.placement import machines
 from headgate.billing.usage import Customer, Interval, Prices
 from headgate.documents import FORMATS
-from headgate.errors import InputError, shorten
+from headgate.errors import InputError, os_reason, shorten
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import DataflowName, Owner
+from headgate.model.strategy import StrategyName
 from headgate.sharing.shared_set import SharedSet, Submission
-from headgate.sharing.strategy import Deployment, Steps, Strategy, deploy
+from headgate.sharing.strategies import GroupSteps, Units, deploy
 from headgate.tasks.registry import Registry
 
 __all__ = ["BillChange", "Planned", "PlannedSubmission", "dataflow_files", "plan", "read_prices"]
@@ -35,7 +36,7 @@ class PlannedSubmission:
     """As its author wrote it, without duplicates."""
 
     submission: Submission
-    steps: Steps
+    steps: GroupSteps
     interrupted: frozenset[DataflowName]
     """The dataflows whose tasks would be stopped and launched again."""
 
@@ -71,13 +72,13 @@ def plan(
     given: Sequence[Dataflow],
     registry: Registry,
     *,
-    strategy: Strategy = Strategy.HOT,
+    strategy: StrategyName = StrategyName.HOT,
     semantic: bool = True,
     prices: Prices | None = None,
 ) -> Planned:
     """Submit dataflows to a set that exists only here; raises :class:`InputError` for a name that is taken."""
     prices = prices or Prices()
-    shared, deployment = SharedSet(registry, semantic and strategy is not Strategy.NONE), Deployment()
+    shared, deployment = SharedSet(registry, semantic and strategy is not StrategyName.NONE), Units()
     for dataflow in running:
         shared, deployment, _ = _submitted(shared, deployment, dataflow, strategy)
     before = _bill(shared, deployment, [*running], prices)
@@ -96,19 +97,19 @@ def plan(
 
 
 def _submitted(
-    shared: SharedSet, deployment: Deployment, dataflow: Dataflow, strategy: Strategy
-) -> tuple[SharedSet, Deployment, PlannedSubmission]:
+    shared: SharedSet, deployment: Units, dataflow: Dataflow, strategy: StrategyName
+) -> tuple[SharedSet, Units, PlannedSubmission]:
     registry = shared.registry
     shared, submission = shared.submit(dataflow)
     deployment, steps = deploy(strategy, deployment, submission.change, shared.running)
     stopped = (task for unit in steps.stopped for task in unit.active)
     interrupted = {name for task in stopped for name in shared.running.users(task)} - {dataflow.name}
-    if strategy is Strategy.NONE:  # it runs as if nothing else did
+    if strategy is StrategyName.NONE:  # it runs as if nothing else did
         _, submission = SharedSet(registry, semantic=False).submit(dataflow)
     return shared, deployment, PlannedSubmission(dataflow, submission, steps, frozenset(interrupted))
 
 
-def _bill(shared: SharedSet, deployment: Deployment, dataflows: Iterable[Dataflow], prices: Prices) -> Bill | None:
+def _bill(shared: SharedSet, deployment: Units, dataflows: Iterable[Dataflow], prices: Prices) -> Bill | None:
     customers = [Customer(flow.name, flow.owner, len(flow.tasks)) for flow in dataflows]
     if not customers:
         return None
@@ -124,8 +125,8 @@ def dataflow_files(places: Iterable[Path]) -> list[Path]:
         if place.is_dir():
             inside = sorted(path for path in place.iterdir() if path.suffix.lower() in endings and path.is_file())
             if not inside:
-                told = f"{place} holds no dataflow; expected files that end in {', '.join(sorted(endings))}"
-                raise InputError("NO_DATAFLOWS", told, {"folder": str(place)})
+                message = f"{place} holds no dataflow; expected files that end in {', '.join(sorted(endings))}"
+                raise InputError("NO_DATAFLOWS", message, {"folder": str(place)})
             found += inside
         else:
             found.append(place)
@@ -146,8 +147,7 @@ def read_prices(path: Path) -> Prices:
     try:
         value = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
-        told = (error.strerror or str(error)).lower()
-        raise InputError("BAD_PRICES", f"{path}: cannot read this file: {told}") from None
+        raise InputError("BAD_PRICES", f"{path}: cannot read this file: {os_reason(error)}") from None
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError):
         raise InputError("BAD_PRICES", f"{path}: neither YAML nor JSON") from None
     known = ", ".join(_PricesDocument.model_fields)
@@ -160,5 +160,5 @@ def read_prices(path: Path) -> Prices:
         field = ".".join(map(str, first["loc"]))
         if first["type"] == "extra_forbidden":
             raise InputError("BAD_PRICES", f"{path}: unknown field {shorten(field)}; expected any of {known}") from None
-        told = f"{path}: {field} is {shorten(first['input'])}: {first['msg'][:1].lower()}{first['msg'][1:]}"
-        raise InputError("BAD_PRICES", told, {"field": field}) from None
+        message = f"{path}: {field} is {shorten(first['input'])}: {first['msg'][:1].lower()}{first['msg'][1:]}"
+        raise InputError("BAD_PRICES", message, {"field": field}) from None

@@ -10,7 +10,7 @@ from headgate.adaptation.policies.exact import Optimal
 from headgate.adaptation.policies.genetic import Evolved
 from headgate.adaptation.policies.reactive import Core, Reactive
 from headgate.adaptation.policies.threshold import Threshold
-from headgate.errors import Infeasible, InputError, nearest
+from headgate.errors import Infeasible, missing_package, unknown
 from headgate.model.cluster.deployment import Deployment
 from headgate.planning.deployment_for_rates import steady_deployment
 from headgate.planning.plan import Plan
@@ -109,14 +109,10 @@ def names() -> tuple[str, ...]:
 def make_policy(name: str, setting: Setting, ahead: Ahead | None = None) -> VectorPolicy:
     """A policy by name, for a setting; ``ahead`` is for those that look ahead."""
     if name not in names():
-        near = nearest(name, names())
-        hint = f"did you mean '{near}'?" if near else f"there is {', '.join(names())}"
-        raise InputError("UNKNOWN_POLICY", f"unknown policy {name[:60]!r}; {hint}")
+        raise unknown("UNKNOWN_POLICY", f"unknown policy {name[:60]!r}", name, names())
     try:
         if name in LOOKING:
             return LOOKING[name][0](setting, ahead or Ahead())
         return POLICIES[name][0](setting)
     except ModuleNotFoundError as error:
-        package = (error.name or "").partition(".")[0]
-        told = f"policy '{name}' needs the package '{package}'; install headgate[planning]"
-        raise InputError("NO_PLANNING", told) from None
+        raise missing_package("NO_PLANNING", f"policy '{name}'", error, "planning") from None

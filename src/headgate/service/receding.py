@@ -46,8 +46,7 @@ def _forecaster(ahead: Ahead, simulator: Simulator, row: int) -> Forecaster:
             return oracle.start(simulator.external[row].T[: len(sources)])
         recipe = recipe_of(ahead.forecaster, round(ahead.season_s / setting.interval_s))
     except BadValue as error:
-        near = f"; did you mean '{error.nearest}'?" if error.nearest else ""
-        raise InputError("BAD_FORECASTER", f"{error}; expected oracle or {error.expected}{near}") from None
+        raise InputError("BAD_FORECASTER", error.sentence.replace("expected", "expected oracle or", 1)) from None
     settings = Settings(horizon=WATCHED)
     found = Guarded(partial(start, recipe, len(sources), settings), settings)
     if ahead.history is not None and ahead.history.size:

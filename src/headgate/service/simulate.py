@@ -52,8 +52,8 @@ def setting_of(asked: Asked, registry: Registry) -> Setting:
     dataflow = load(asked.dataflow, registry).dataflow
     intervals = asked.hours * 3_600 / asked.interval_s
     if not 1 <= intervals <= 10_000_000:
-        told = f"{asked.hours:g} hours in intervals of {asked.interval_s:g} s"
-        raise InputError("BAD_SETTING", f"{told} are {intervals:g} intervals; expected at least one")
+        message = f"{asked.hours:g} hours in intervals of {asked.interval_s:g} s"
+        raise InputError("BAD_SETTING", f"{message} are {intervals:g} intervals; expected at least one")
     rates = rates_of(asked.rates, [str(name) for name in Graph(dataflow).sources()], asked.dataflow.parent)
     try:
         return Setting(
@@ -71,13 +71,7 @@ def setting_of(asked: Asked, registry: Registry) -> Setting:
             asked.counts_queues,
         )
     except BadValue as error:
-        raise InputError("BAD_SETTING", _sentence(error)) from None
-
-
-def _sentence(error: BadValue) -> str:
-    wanted = f"; expected {error.expected}" if error.expected else ""
-    near = f"; did you mean '{error.nearest}'?" if error.nearest else ""
-    return f"{error}{wanted}{near}"
+        raise InputError("BAD_SETTING", error.sentence) from None
 
 
 def rates_of(texts: Sequence[str], sources: Sequence[str], folder: Path | None = None) -> Mapping[str, Rate]:
@@ -90,7 +84,7 @@ def rates_of(texts: Sequence[str], sources: Sequence[str], folder: Path | None =
         try:
             made = read_rate(rest if own else text, folder)
         except BadValue as error:
-            raise InputError("BAD_RATE", f"rate {text[:60]!r}: {_sentence(error)}") from None
+            raise InputError("BAD_RATE", f"rate {text[:60]!r}: {error.sentence}") from None
         if own:
             found[name.strip()] = made
         else:

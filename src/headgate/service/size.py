@@ -12,7 +12,7 @@ from headgate.documents import read_located
 from headgate.documents.check.pydantic_faults import complaints
 from headgate.documents.located import Located
 from headgate.documents.sizing_document import MicroBatchDocument, OperatorDocument, SizingDocument
-from headgate.errors import Fault, Infeasible, InputError, InvalidDataflow, nearest
+from headgate.errors import Fault, Infeasible, InputError, InvalidDataflow, nearest, unknown
 from headgate.queueing.batch_sizing import assign_batches, min_batches
 from headgate.queueing.microbatch import Fragment, MicroBatches, Stage, predict_batches, stage_s
 from headgate.queueing.network import Network, Route
@@ -127,24 +127,24 @@ def _faults_between(located: Located, operators: Sequence[object]) -> list[Fault
         name = _name_of(given)
         if name is not None and name in map(_name_of, operators[:place]):
             where = located.place(["operators", place, "name"])
-            told = f"another operator is called '{name[:60]}' too"
-            faults.append(Fault("DUPLICATE_ID", told, where, name, "each name once"))
+            message = f"another operator is called '{name[:60]}' too"
+            faults.append(Fault("DUPLICATE_ID", message, where, name, "each name once"))
         routes = given.get("to") if isinstance(given, dict) else None
         for target in routes if isinstance(routes, dict) else ():
             if target not in known:
                 where = located.place(["operators", place, "to", target])
-                told = f"sends to '{target[:60]}', which is not there"
+                message = f"sends to '{target[:60]}', which is not there"
                 wanted = f"one of {', '.join(known[:12])}"
-                faults.append(Fault("UNKNOWN_TASK", told, where, name, wanted, nearest(target, known)))
+                faults.append(Fault("UNKNOWN_TASK", message, where, name, wanted, nearest(target, known)))
     return faults
 
 
 def size(asked: Asked) -> Sized:
     """The allocation that is asked for: the least latency of so many processors, or the fewest for a latency."""
     if (asked.processors is None) == (asked.latency_max_s is None):
-        told = "nothing is asked for" if asked.processors is None else "both processors and a latency are asked for"
+        message = "nothing is asked for" if asked.processors is None else "both processors and a latency are asked for"
         raise InputError(
-            "NOTHING_ASKED", f"{told}; give one of processors and latency_max_s, in the file or as an option"
+            "NOTHING_ASKED", f"{message}; give one of processors and latency_max_s, in the file or as an option"
         )
     if asked.model == MICRO_BATCH:
         batches = _batches(asked)
@@ -170,9 +170,7 @@ def what_if(asked: Asked, allocation: Sequence[int], processors: Mapping[str, in
     """
     for name in processors:
         if name not in asked.network.index:
-            near = nearest(name, asked.network.names)
-            hint = f"did you mean '{near}'?" if near else f"there is {', '.join(asked.network.names[:12])}"
-            raise InputError("UNKNOWN_OPERATOR", f"there is no operator '{name[:60]}'; {hint}")
+            raise unknown("UNKNOWN_OPERATOR", f"there is no operator '{name[:60]}'", name, asked.network.names)
     operators = tuple(
         replace(operator, arrival_rate_per_s=operator.arrival_rate_per_s * rate_factor)
         for operator in asked.network.operators
@@ -181,8 +179,8 @@ def what_if(asked: Asked, allocation: Sequence[int], processors: Mapping[str, in
     chosen = [processors.get(name, k) for name, k in zip(asked.network.names, allocation, strict=True)]
     for operator, k in zip(operators, chosen, strict=True):
         if operator.speeds and k > len(operator.speeds):
-            told = f"'{operator.name}' is asked to have {k} processors and its speeds tell of {len(operator.speeds)}"
-            raise Infeasible("TOO_FEW_PROCESSORS", told, {"operator": operator.name})
+            message = f"'{operator.name}' is asked to have {k} processors and its speeds tell of {len(operator.speeds)}"
+            raise Infeasible("TOO_FEW_PROCESSORS", message, {"operator": operator.name})
     if asked.model == MICRO_BATCH:
         return _batched(changed, tuple(chosen), asked.micro_batch.trigger_s)
     return _predicted(changed, tuple(chosen))

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from headgate.errors import InputError
 from headgate.model.dataflow import Dataflow
 
-__all__ = ["Submission", "plan_submission"]
+__all__ = ["SubmissionSplit", "split_submission"]
 
 
 @dataclass(frozen=True, slots=True)
-class Submission:
+class SubmissionSplit:
     """Which dataflows are new, which simply go on, and which take the place of a running one of their name."""
 
     new: tuple[Dataflow, ...] = ()
@@ -20,14 +20,14 @@ class Submission:
     replacing: tuple[Dataflow, ...] = ()
 
 
-def plan_submission(running: Iterable[Dataflow], given: Sequence[Dataflow], replace: bool) -> Submission:
+def split_submission(running: Iterable[Dataflow], given: Sequence[Dataflow], replace: bool) -> SubmissionSplit:
     """Sort dataflows by what has to be done; raises :class:`InputError` for a name that stands for two things.
 
     >>> from headgate.model.dataflow import Dataflow
     >>> one, other = Dataflow("a", ()), Dataflow("a", (), description="changed")
-    >>> plan_submission([one], [one], replace=False).continued == (one,)
+    >>> split_submission([one], [one], replace=False).continued == (one,)
     True
-    >>> plan_submission([one], [other], replace=False)
+    >>> split_submission([one], [other], replace=False)
     Traceback (most recent call last):
         ...
     headgate.errors.InputError: dataflow 'a' is running already and is not what the file says; ...
@@ -48,4 +48,4 @@ def plan_submission(running: Iterable[Dataflow], given: Sequence[Dataflow], repl
         raise InputError("DATAFLOW_CHANGED", told)
     new = tuple(flow for flow in given if flow.name not in known)
     continued = tuple(flow for flow in given if known.get(flow.name) == flow)
-    return Submission(new, continued, changed)
+    return SubmissionSplit(new, continued, changed)

@@ -9,9 +9,10 @@ from headgate.documents.check import check
 from headgate.documents.located import Located
 from headgate.errors import Fault, InvalidDataflow
 from headgate.model.dataflow import Dataflow
-from headgate.service.engine import Applied, RunningEngine
+from headgate.service.engine import RunningEngine
 from headgate.service.facts import submission_facts, withdrawal_facts
-from headgate.service.submission import plan_submission
+from headgate.service.submission import split_submission
+from headgate.sharing.applied import Applied
 from headgate.tasks.registry import Registry
 
 __all__ = ["applied_facts", "submit"]
@@ -25,7 +26,7 @@ def submit(
     One that runs already just as it is given simply goes on. Raises :class:`~headgate.errors.InputError` for what is
     not valid, for a name that stands for something else, and for what Spark refuses; nothing has changed then.
     """
-    todo = plan_submission(engine.dataflows, _dataflows(documents, registry), replace)
+    todo = split_submission(engine.dataflows, _dataflows(documents, registry), replace)
     given = (*todo.new, *todo.replacing)
     applied = engine.submit(*given, replace=replace) if given else None
     facts = applied_facts(applied) if applied else {"submitted": [], "withdrawn": []}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from headgate.errors import InputError
+from headgate.errors import missing_package
 from headgate.simulation.traces import read_csv_columns
 
 __all__ = ["table_columns"]
@@ -18,6 +18,5 @@ def table_columns(file: Path) -> Mapping[str, Sequence[object]]:
     try:
         from headgate.runtime.io.tables import read_parquet_columns
     except ModuleNotFoundError as error:
-        told = f"parquet needs the package '{(error.name or '').partition('.')[0]}'; install headgate[spark]"
-        raise InputError("NO_SPARK", told) from None
+        raise missing_package("NO_SPARK", "reading parquet", error, "spark") from None
     return read_parquet_columns(file)

@@ -11,7 +11,7 @@ from headgate.model.names import DataflowName, PortName, Signature, TaskId
 from headgate.model.stream import Routing
 from headgate.model.task import Task
 
-__all__ = ["Change", "Operation", "RunningStream", "RunningTask", "SharedTask"]
+__all__ = ["GraphChange", "Operation", "RunningStream", "RunningTask", "SharedTask"]
 
 
 class Operation(StrEnum):
@@ -69,7 +69,7 @@ class SharedTask:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class GraphChange:
     """What one operation does: the tasks that go on as they are, and those that come or go.
 
     ``before`` and ``after`` number the running dataflows (components of the running graph) of which it is part: a
@@ -92,6 +92,16 @@ class Change:
     after: tuple[int, ...]
 
     @property
+    def own_tasks(self) -> frozenset[Signature]:
+        """The tasks that come or go, by signature."""
+        return frozenset(task.signature for task in self.own)
+
+    @property
+    def shared_tasks(self) -> frozenset[Signature]:
+        """The tasks that go on as they are, by signature."""
+        return frozenset(shared.running.signature for shared in self.shared)
+
+    @property
     def shared_streams(self) -> Iterator[RunningStream]:
         """The streams that go on as they are (S_o of SHARE, Alg. 1)."""
         return (stream for shared in self.shared for stream in shared.running.feeds)
@@ -104,7 +114,7 @@ class Change:
     @property
     def taps(self) -> tuple[RunningStream, ...]:
         """The streams between what goes on and what comes or goes: opened or closed (S_x^+ of SHARE, Alg. 1)."""
-        going_on = {shared.running.signature for shared in self.shared}
+        going_on = self.shared_tasks
         return tuple(stream for stream in self.own_streams if stream.source in going_on)
 
     @property

@@ -20,12 +20,12 @@ from dataclasses import dataclass, field, replace
 
 from immutables import Map
 
-from headgate.errors import InputError, nearest
+from headgate.errors import InputError, unknown
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import DataflowName, Signature, TaskId
 from headgate.model.stream import Stream
 from headgate.model.task import Task
-from headgate.sharing.change import Change, Operation, RunningStream, RunningTask, SharedTask
+from headgate.sharing.change import GraphChange, Operation, RunningStream, RunningTask, SharedTask
 from headgate.sharing.components import Components, Link
 from headgate.sharing.deduplicate import Deduplicated, deduplicate
 from headgate.sharing.versioned import VersionedMap
@@ -93,13 +93,10 @@ class RunningSet:
         """A submitted dataflow; raises :class:`InputError` when none of that name is there."""
         found = self.submitted.get(DataflowName(name))
         if found is None:
-            near = nearest(name, self.submitted) if len(self.submitted) <= 10_000 else None
-            hint = f"; did you mean '{near}'?" if near else ""
-            told = f"no dataflow '{name}' is submitted{hint}"
-            raise InputError("UNKNOWN_DATAFLOW", told, {"dataflow": name, "nearest": near})
+            raise unknown("UNKNOWN_DATAFLOW", f"no dataflow '{name}' is submitted", name, self.submitted)
         return found
 
-    def submit(self, dataflow: Dataflow) -> tuple[RunningSet, Change]:
+    def submit(self, dataflow: Dataflow) -> tuple[RunningSet, GraphChange]:
         """Merge a dataflow (SHARE, Alg. 1); raises :class:`InputError` when its name is taken.
 
         Takes time in proportion to the dataflow's own size, whatever is running.
@@ -121,10 +118,10 @@ class RunningSet:
         )
         before = _numbers(self.components, shared)
         numbers = tuple(sorted({after.components.of(used.running.root) for used in changed.values()}))
-        change = Change(Operation.SUBMIT, name, shared, tuple(added.values()), tuple(added), before, numbers)
+        change = GraphChange(Operation.SUBMIT, name, shared, tuple(added.values()), tuple(added), before, numbers)
         return after, change
 
-    def withdraw(self, name: str) -> tuple[RunningSet, Change]:
+    def withdraw(self, name: str) -> tuple[RunningSet, GraphChange]:
         """Unmerge a dataflow (SHARE, Alg. 2); raises :class:`InputError` when it is not there.
 
         Takes time in proportion to the dataflow's own size, and where it linked sources that now come apart, to the
@@ -145,7 +142,7 @@ class RunningSet:
         )
         before = tuple(sorted({self.components.of(left.running.root) for left in used.values()}))
         numbers = _numbers(after.components, shared)
-        change = Change(Operation.WITHDRAW, gone, shared, tuple(removed.values()), tuple(removed), before, numbers)
+        change = GraphChange(Operation.WITHDRAW, gone, shared, tuple(removed.values()), tuple(removed), before, numbers)
         return after, change
 
     def users(self, signature: Signature) -> Mapping[DataflowName, TaskId]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import DataflowName, Signature, TaskId
-from headgate.sharing.change import Change
+from headgate.sharing.change import GraphChange
 from headgate.sharing.deduplicate import deduplicate
 from headgate.sharing.running import RunningSet
 from headgate.sharing.semantic.form import Known
@@ -22,7 +22,7 @@ __all__ = ["SharedSet", "Submission"]
 class Submission:
     """What a submission changes, and how much of it is owed to equal signatures and how much to normal forms."""
 
-    change: Change
+    change: GraphChange
     dataflow: Dataflow
     """As it is merged and is to be run: rewritten where a wider stream runs already."""
 
@@ -84,7 +84,7 @@ class SharedSet:
         found = {task.signature: known.get(task.signature, Known()) for task in change.own}
         return replace(self, running=running, index=self.index.add(found)), submission
 
-    def withdraw(self, name: DataflowName | str) -> tuple[SharedSet, Change]:
+    def withdraw(self, name: DataflowName | str) -> tuple[SharedSet, GraphChange]:
         """Unmerge a dataflow; raises :class:`~headgate.errors.InputError` when it is not there."""
         running, change = self.running.withdraw(name)
         if not self.semantic:

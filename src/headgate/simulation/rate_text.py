@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from headgate.errors import BadValue, nearest
+from headgate.errors import BadValue, nearest, os_reason
 from headgate.simulation.rates import Bootstrap, Bursts, Constant, RandomWalk, Rate, Recorded, Sinusoid, Steps
 
 __all__ = ["KINDS", "read_rate", "read_series"]
@@ -122,7 +122,7 @@ def read_series(path: Path, column: str | None = None) -> tuple[tuple[float, ...
         with gzip.open(path, "rt") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
             rows = list(csv.reader(file))
     except (OSError, UnicodeDecodeError, EOFError) as error:
-        raise BadValue(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+        raise BadValue(f"cannot read {path}: {os_reason(error)}") from None
     if not rows or "t_s" not in rows[0]:
         raise BadValue(f"{path} has no column t_s", "a header with t_s, in seconds, and a column of rates or counts")
     header = rows[0]

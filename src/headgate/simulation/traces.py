@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from headgate.errors import BadValue, InputError, nearest
+from headgate.errors import BadValue, InputError, nearest, os_reason, unknown
 from headgate.simulation.variability import TracePool
 
 __all__ = ["Trace", "Unit", "coefficients", "pool_of", "read_csv_columns", "trace_files", "traces_of"]
@@ -74,8 +74,7 @@ def read_csv_columns(path: Path) -> dict[str, list[object]]:
         with gzip.open(path, "rt") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
             rows = list(csv.reader(file))
     except (OSError, UnicodeDecodeError, EOFError) as error:
-        told = getattr(error, "strerror", None) or error
-        raise InputError("BAD_TRACE", f"cannot read {path}: {told}") from None
+        raise InputError("BAD_TRACE", f"cannot read {path}: {os_reason(error)}") from None
     if len(rows) < 2:
         raise InputError("BAD_TRACE", f"{path} has no rows; expected a header and a row for each measurement")
     width = len(rows[0])
@@ -102,10 +101,8 @@ def traces_of(columns: Columns, where: str, metric: str | None = None) -> tuple[
     metrics = [name for name in columns if name not in ("vm", "t_s")]
     chosen = metric or (metrics[0] if len(metrics) == 1 else None)
     if chosen not in metrics:
-        told = f"has no metric '{metric}'" if metric else "has several metrics"
-        near = nearest(metric or "", metrics)
-        hint = f"; did you mean '{near}'?" if near else f"; choose one of {', '.join(metrics[:12])}"
-        raise InputError("BAD_TRACE", f"{where} {told}{hint}")
+        problem = f"has no metric '{metric}'" if metric else "has several metrics"
+        raise unknown("BAD_TRACE", f"{where} {problem}", metric or "", metrics)
     values = _numbers(columns[chosen or ""], where, chosen or "")
     names = np.array([str(vm) for vm in columns["vm"]])
     return tuple(_trace(vm, times[names == vm], values[names == vm], where) for vm in dict.fromkeys(names.tolist()))

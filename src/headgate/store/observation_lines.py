@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from headgate.errors import InputError
+from headgate.errors import InputError, os_reason
 from headgate.model.cluster.observation import Observation
 
 __all__ = ["read_observations", "to_line", "write_observations"]
@@ -35,8 +35,8 @@ def read_observations(path: Path) -> tuple[Observation, ...]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        told = getattr(error, "strerror", None) or "not UTF-8 text"
-        raise InputError("BAD_OBSERVATIONS", f"cannot read {path}: {told.lower()}") from None
+        reason = os_reason(error) if isinstance(error, OSError) else "not UTF-8 text"
+        raise InputError("BAD_OBSERVATIONS", f"cannot read {path}: {reason}") from None
     reader: TypeAdapter[Observation] = TypeAdapter(Observation)
     found: list[Observation] = []
     for number, line in enumerate(lines, start=1):

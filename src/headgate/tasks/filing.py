@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.fs
 
-from headgate.errors import InputError
+from headgate.errors import missing_package
 from headgate.tasks.arrow_task import Made, Work, replaced
 from headgate.tasks.blobs import Download, Plot, Upload, Zip
 from headgate.tasks.guard import told_of
@@ -179,7 +179,7 @@ def _numbered(names: list[str]) -> Iterator[str]:
 def check_plots() -> None:
     """Raise :class:`InputError` where charts cannot be drawn."""
     if find_spec("matplotlib") is None:
-        raise InputError("NO_PLOTS", "charts need matplotlib, which is not installed: pip install 'headgate[plots]'")
+        raise missing_package("NO_PLOTS", "drawing charts", "matplotlib", "plots")
 
 
 def plot(options: Plot) -> Work:

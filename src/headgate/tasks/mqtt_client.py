@@ -13,7 +13,7 @@ import orjson
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from headgate.errors import InputError
+from headgate.errors import InputError, missing_package
 from headgate.tasks.mqtt import Broker, ReadMqtt, WriteMqtt
 
 __all__ = ["MqttSource", "check_mqtt", "publish"]
@@ -25,7 +25,7 @@ PATIENCE_S = 20.0
 def check_mqtt(options: Broker) -> None:
     """Raise :class:`InputError` where MQTT cannot be spoken, or the broker does not answer."""
     if find_spec("paho") is None:
-        raise InputError("NO_MQTT", "MQTT needs paho-mqtt, which is not installed: pip install 'headgate[mqtt]'")
+        raise missing_package("NO_MQTT", "MQTT", "paho-mqtt", "mqtt")
     try:
         _client(options).disconnect()
     except OSError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -10,15 +9,14 @@ from pydantic import AfterValidator, Field, NonNegativeFloat, PositiveFloat, Pos
 
 from headgate.errors import BadValue, shorten
 from headgate.model.schema import Column, Schema
+from headgate.model.span import seconds_of
 from headgate.model.task_type import IN, OUT, STEP, ColumnName, Expression, Inputs, State, TaskConfig, TaskType, joining
 
 __all__ = ["TYPES", "Count", "Dedup", "Difference", "Join", "Kalman", "MovingAverage", "Running", "Window"]
 
-_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|h|d)\Z")
-
 
 def _checked_span(text: str) -> str:
-    if len(text) > 40 or _SPAN.match(text.strip()) is None:
+    if seconds_of(text) is None:
         raise BadValue(f"{shorten(text)} is not a span of time", "such as 500ms, 10s, 5min, 1h, 1d")
     return text
 

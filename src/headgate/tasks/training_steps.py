@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from typing import Any
 
-from headgate.errors import InputError
+from headgate.errors import missing_package
 from headgate.tasks.statistic_steps import Index, Row, Step, Stepped, as_json
 from headgate.tasks.training import TrainConfig, TrainLinear, TrainTree
 
@@ -18,8 +18,7 @@ Fit = Callable[[Sequence[Sequence[float]], Sequence[Any]], dict[str, Any]]
 def check_training() -> None:
     """Raise :class:`InputError` where models cannot be trained."""
     if find_spec("sklearn") is None:
-        told = "training needs scikit-learn, which is not installed: pip install 'headgate[models]'"
-        raise InputError("NO_MODELS", told)
+        raise missing_package("NO_MODELS", "training", "scikit-learn", "models")
 
 
 def _training(options: TrainConfig, answer: str, index: Index, fit: Fit, answer_of: Callable[[Any], Any]) -> Step:

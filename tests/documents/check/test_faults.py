@@ -572,7 +572,7 @@ OTHERWISE = {
     "FED_FROM_OUTSIDE": "test_notices",
     "UNREAD_OUTPUT": "test_notices",
     "TWO_FLOWS": "tests/documents/test_builder.py",
-    "NOT_A_STEP": "tests/documents/test_builder.py",
+    "NOT_A_TASK": "tests/documents/test_builder.py",
     "BAD_CLOUD": "tests/cli/test_simulate.py",
     "BAD_VM_CLASS": "tests/cli/test_simulate.py",
 }

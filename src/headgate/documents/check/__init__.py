@@ -1,4 +1,4 @@
-"""From a document to a dataflow: every fault is found in one go, and each is told with its line.
+"""From a document to a dataflow: all faults are reported at once, each with its line.
 
 The steps, each over what the steps before it could make sense of:
 
@@ -42,8 +42,8 @@ class Checked:
     def places(self, tasks: Iterable[str]) -> dict[str, Place]:
         """Where in their file tasks stand."""
         wanted = set(tasks)
-        found = ((task.id, index) for index, task in enumerate(self.dataflow.tasks) if task.id in wanted)
-        return {task: self.located.place(["tasks", index]) for task, index in found}
+        numbered = enumerate(self.dataflow.tasks)
+        return {task.id: self.located.place(["tasks", index]) for index, task in numbered if task.id in wanted}
 
 
 def check(located: Located, registry: Registry, default_name: str = "dataflow") -> Checked:
@@ -63,8 +63,8 @@ def check(located: Located, registry: Registry, default_name: str = "dataflow") 
 def _understand_head(report: Report) -> DataflowDocument | None:
     value = report.located.value
     if not isinstance(value, Mapping):
-        told = "the file is empty" if value is None else f"the file holds {_kind(value)}"
-        report.fault("NOT_A_DATAFLOW", (), told, expected="a mapping with name and tasks")
+        message = "the file is empty" if value is None else f"the file holds {_kind(value)}"
+        report.fault("NOT_A_DATAFLOW", (), message, expected="a mapping with name and tasks")
         return None
     try:
         return DataflowDocument.model_validate(value)

@@ -26,7 +26,7 @@ class ColumnFault(NamedTuple):
     condition: str
     path: Path
     task: TaskId
-    told: str
+    message: str
     expected: str | None = None
     wanted: tuple[str, Sequence[str]] | None = None
 
@@ -38,7 +38,7 @@ def check_columns(tasks: Tasks, report: Report) -> None:
     """Follow the schemas from the sources on and report every column that is read and not there."""
     for fault in _find(tasks.known):
         near = report.nearest(*fault.wanted) if fault.wanted else None
-        report.fault(fault.condition, fault.path, fault.told, fault.task, fault.expected, near)
+        report.fault(fault.condition, fault.path, fault.message, fault.task, fault.expected, near)
 
 
 def _find(tasks: Mapping[TaskId, TaskInCheck]) -> Iterator[ColumnFault]:
@@ -80,22 +80,24 @@ def _entering(task: TaskInCheck, port: Port, entering: list[Schema | None]) -> I
     if port.gather is Gather.INTERLEAVE:
         for other in some[1:]:
             if {n.casefold() for n in other.names} != {n.casefold() for n in some[0].names}:
-                told = (
+                message = (
                     f"the streams that interleave in port '{port.name}' have other columns: ({some[0]}) and ({other})"
                 )
                 yield ColumnFault(
-                    "COLUMNS_DO_NOT_FIT", [*task.path, "inputs"], task.id, told, "the same columns in each"
+                    "COLUMNS_DO_NOT_FIT", [*task.path, "inputs"], task.id, message, "the same columns in each"
                 )
                 break
     for schema in some if port.schema else ():
         for wanted in port.schema.columns if port.schema else ():
-            found = schema.find(wanted.name)
+            column = schema.find(wanted.name)
             path = [*task.path, "ports"]
-            if found is None:
+            if column is None:
                 yield _unknown(path, task.id, f"port '{port.name}'", wanted.name, schema)
-            elif wanted.type and found.type and wanted.type != found.type:
-                told = f"port '{port.name}' wants column '{wanted.name}' as {wanted.type}, and it comes as {found.type}"
-                yield ColumnFault("COLUMNS_DO_NOT_FIT", path, task.id, told, "the same type at both ends")
+            elif wanted.type and column.type and wanted.type != column.type:
+                message = (
+                    f"port '{port.name}' wants column '{wanted.name}' as {wanted.type}, and it comes as {column.type}"
+                )
+                yield ColumnFault("COLUMNS_DO_NOT_FIT", path, task.id, message, "the same type at both ends")
 
 
 def _work(task: TaskInCheck, schemas: Mapping[str, list[Schema | None]], known: Known) -> Iterator[ColumnFault]:
@@ -106,8 +108,8 @@ def _work(task: TaskInCheck, schemas: Mapping[str, list[Schema | None]], known: 
         try:
             outputs = dict(options.outputs(inputs))
         except Exception as error:
-            told = failed(task.alternates[position].type, error)
-            yield ColumnFault("TASK_TYPE_FAILED", base, task.id, told, "a word to its author")
+            message = failed(task.alternates[position].type, error)
+            yield ColumnFault("TASK_TYPE_FAILED", base, task.id, message, "a word to its author")
             continue
         for unknown in inputs.unknown:
             yield _unknown([*base, unknown.option], task.id, unknown.option, unknown.column, unknown.schema)
@@ -118,17 +120,17 @@ def _work(task: TaskInCheck, schemas: Mapping[str, list[Schema | None]], known: 
             lead = first.get(port)
             missing = [c for c in lead.names if schema.find(c) is None] if lead and schema else []
             if missing:
-                told = f"alternate '{task.alternates[position].name}' does not make {_listed(missing)}"
-                told += f", which '{task.alternates[0].name}' makes"
-                yield ColumnFault("COLUMNS_DO_NOT_FIT", base, task.id, told, "the same columns from every alternate")
+                message = f"alternate '{task.alternates[position].name}' does not make {_listed(missing)}"
+                message += f", which '{task.alternates[0].name}' makes"
+                yield ColumnFault("COLUMNS_DO_NOT_FIT", base, task.id, message, "the same columns from every alternate")
     for out in task.ports.outputs if task.ports else ():
         known[task.id, out.name] = out.schema or (first or {}).get(out.name)
 
 
 def _unknown(path: Path, task: TaskId, what: str, column: str, schema: Schema) -> ColumnFault:
-    told = f"{what} reads column {shorten(column)}, which is not there"
+    message = f"{what} reads column {shorten(column)}, which is not there"
     expected = f"one of {_listed(schema.names)}"
-    return ColumnFault("COLUMNS_DO_NOT_FIT", path, task, told, expected, (column, schema.names))
+    return ColumnFault("COLUMNS_DO_NOT_FIT", path, task, message, expected, (column, schema.names))
 
 
 def _listed(names: Sequence[str], most: int = 20) -> str:

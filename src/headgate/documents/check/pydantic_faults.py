@@ -85,10 +85,10 @@ def _limit(detail: ErrorDetails) -> str:
     'at least 1 item'
     """
     context = detail.get("ctx", {})
-    for key, told in (("min_length", "at least"), ("max_length", "at most")):
+    for key, message in (("min_length", "at least"), ("max_length", "at most")):
         if key in context:
             noun = "character" if detail["type"].startswith("string") else "item"
-            return f"{told} {context[key]:,} {noun}{'' if context[key] == 1 else 's'}"
+            return f"{message} {context[key]:,} {noun}{'' if context[key] == 1 else 's'}"
     wanted = detail["msg"][:1].lower() + detail["msg"][1:]
     for words in ("input should be ", "input should have ", "decimal input should have ", "string should "):
         wanted = wanted.removeprefix(words)
@@ -128,4 +128,4 @@ def _fields_at(model: type[BaseModel], path: tuple[str | int, ...]) -> list[str]
 def _model_in(annotation: Any) -> Any:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    return next((found for part in get_args(annotation) if (found := _model_in(part))), None)
+    return next((model for part in get_args(annotation) if (model := _model_in(part))), None)

@@ -39,9 +39,9 @@ def _stream(task: TaskInCheck, feed: InputDocument, path: Path, tasks: Tasks, re
     source = tasks.known.get(TaskId(name))
     if source is None:
         if name not in tasks.mentioned:
-            told = f"reads from {shorten(name)}, which is no task here"
+            message = f"reads from {shorten(name)}, which is no task here"
             near = report.nearest(name, tasks.mentioned)
-            report.fault("UNKNOWN_TASK", path, told, task.id, "the id of a task", near)
+            report.fault("UNKNOWN_TASK", path, message, task.id, "the id of a task", near)
         return None
     source_port = target_port = None
     if source.ports is not None:
@@ -56,8 +56,8 @@ def _stream(task: TaskInCheck, feed: InputDocument, path: Path, tasks: Tasks, re
 def _output(source: TaskInCheck, name: str, reader: TaskInCheck, path: Path, report: Report) -> Port | None:
     ports = source.ports.outputs if source.ports else ()
     if not ports:
-        told = f"task '{source.id}' hands its rows over and has no output"
-        report.fault("NO_SUCH_PORT", path, told, reader.id, "a task that has an output")
+        message = f"task '{source.id}' hands its rows over and has no output"
+        report.fault("NO_SUCH_PORT", path, message, reader.id, "a task that has an output")
         return None
     return _chosen(ports, name, "out", f"task '{source.id}'", "output", "written task:port", reader, path, report)
 
@@ -87,11 +87,11 @@ def _chosen(
     if wanted in names:
         return ports[names.index(PortName(wanted))]
     if name:
-        told, near = f"{whose} has no {side} port {shorten(name)}", report.nearest(name, names)
-        report.fault("NO_SUCH_PORT", path, told, reader.id, f"one of {', '.join(names)}", near)
+        message, near = f"{whose} has no {side} port {shorten(name)}", report.nearest(name, names)
+        report.fault("NO_SUCH_PORT", path, message, reader.id, f"one of {', '.join(names)}", near)
     else:
-        told = f"{whose} has {len(names)} {side} ports"
-        report.fault("NO_SUCH_PORT", path, told, reader.id, f"one of {', '.join(names)}, {how}")
+        message = f"{whose} has {len(names)} {side} ports"
+        report.fault("NO_SUCH_PORT", path, message, reader.id, f"one of {', '.join(names)}, {how}")
     return None
 
 
@@ -118,14 +118,14 @@ def _check_fed(task: TaskInCheck, report: Report) -> None:
     for port in task.ports.inputs:
         count = entering[port.name]
         if count < port.streams_min and task.user_defined and not count:
-            told = f"no stream enters input port '{port.name}': it must be fed from outside"
-            report.notice("FED_FROM_OUTSIDE", task.path, told, task.id)
+            message = f"no stream enters input port '{port.name}': it must be fed from outside"
+            report.notice("FED_FROM_OUTSIDE", task.path, message, task.id)
         elif count < port.streams_min or (port.streams_max is not None and count > port.streams_max):
             exact = port.streams_max == port.streams_min
             expected = f"{'' if exact else 'at least '}{port.streams_min}, listed under inputs"
-            told = "1 stream enters" if count == 1 else f"{count or 'no'} streams enter"
-            told += f" input port '{port.name}'"
-            report.fault("INPUT_NOT_FED", [*task.path, "inputs"], told, task.id, expected)
+            message = "1 stream enters" if count == 1 else f"{count or 'no'} streams enter"
+            message += f" input port '{port.name}'"
+            report.fault("INPUT_NOT_FED", [*task.path, "inputs"], message, task.id, expected)
 
 
 def tell_unread_outputs(tasks: Tasks, report: Report) -> None:
@@ -140,14 +140,14 @@ def tell_unread_outputs(tasks: Tasks, report: Report) -> None:
 def check_loops(tasks: Tasks, report: Report) -> bool:
     """Report cycles that no feedback stream closes, and idle feedback; tell whether there was a cycle."""
     forward = {task.id: [s.source for _, s in task.feeds if not s.feedback] for task in tasks.known.values()}
-    found = cycles(forward)
-    for cycle in found:
-        told = f"the streams run in a circle: {' -> '.join(_abridged(cycle))}"
+    circles = cycles(forward)
+    for cycle in circles:
+        message = f"the streams run in a circle: {' -> '.join(_abridged(cycle))}"
         expected = "no circle, or the stream that closes it marked with feedback: true"
-        report.fault("CYCLE", tasks.known[cycle[0]].path, told, cycle[0], expected)
-    if not found:
+        report.fault("CYCLE", tasks.known[cycle[0]].path, message, cycle[0], expected)
+    if not circles:
         _check_feedback(tasks, report)
-    return bool(found)
+    return bool(circles)
 
 
 def _check_feedback(tasks: Tasks, report: Report) -> None:
@@ -156,15 +156,15 @@ def _check_feedback(tasks: Tasks, report: Report) -> None:
         return
     if len(marked) > MAX_FEEDBACK:
         task, index, _ = marked[MAX_FEEDBACK]
-        told = f"{len(marked)} streams are marked as feedback"
+        message = f"{len(marked)} streams are marked as feedback"
         path = [*task.path, "inputs", index]
-        report.fault("TOO_MUCH_FEEDBACK", path, told, task.id, f"at most {MAX_FEEDBACK} in a dataflow")
+        report.fault("TOO_MUCH_FEEDBACK", path, message, task.id, f"at most {MAX_FEEDBACK} in a dataflow")
     parents = {task.id: [stream.source for _, stream in task.feeds] for task in tasks.known.values()}
     loop_of = {member: number for number, loop in enumerate(loops(parents)) for member in loop}
     for task, index, stream in marked:
         if loop_of.get(stream.source, -1) != loop_of.get(stream.target, -2):
-            told = f"the stream from '{stream.source}' is marked as feedback and closes no loop"
-            report.fault("IDLE_FEEDBACK", [*task.path, "inputs", index], told, task.id, "feedback: true left out")
+            message = f"the stream from '{stream.source}' is marked as feedback and closes no loop"
+            report.fault("IDLE_FEEDBACK", [*task.path, "inputs", index], message, task.id, "feedback: true left out")
 
 
 def _abridged(cycle: list[TaskId], most: int = 12) -> list[str]:

@@ -46,8 +46,8 @@ def _understand(path: Path, raw: object, tasks: Tasks, registry: Registry, repor
     repeated = task_id is not None and task_id in tasks.mentioned
     if repeated:
         line = report.located.place([*tasks.mentioned[str(task_id)], "id"]).line
-        told = f"id '{task_id}' is given twice" + (f", first on line {line}" if line else "")
-        report.fault("DUPLICATE_ID", [*path, "id"], told, task_id, "an id of its own for each task")
+        message = f"id '{task_id}' is given twice" + (f", first on line {line}" if line else "")
+        report.fault("DUPLICATE_ID", [*path, "id"], message, task_id, "an id of its own for each task")
     elif task_id is not None:
         tasks.mentioned[task_id] = path
     try:
@@ -96,10 +96,10 @@ def _understand_alternate(
 ) -> None:
     kind = registry.get(document.type)
     if kind is None:
-        told = f"unknown task type {shorten(document.type)}"
+        message = f"unknown task type {shorten(document.type)}"
         expected = f"one of the {len(registry)} that 'headgate tasks' lists"
         near = registry.nearest(document.type)
-        report.fault("UNKNOWN_TASK_TYPE", [*path, "type"], told, task.id, expected, near)
+        report.fault("UNKNOWN_TASK_TYPE", [*path, "type"], message, task.id, expected, near)
         return
     understood = _options(task, document, kind.config, [*path, "config"], report)
     if understood is not None:
@@ -121,11 +121,11 @@ def _options(
     except ValidationError as error:
         report.faults += complaints(error, model, report.located, path, task.id)
     except (ValueError, RecursionError) as error:
-        told = str(error) if isinstance(error, ValueError) else "values nested too deeply"
-        report.fault("BAD_VALUE", path, f"config holds {told}", task.id, "plain JSON values")
+        message = str(error) if isinstance(error, ValueError) else "values nested too deeply"
+        report.fault("BAD_VALUE", path, f"config holds {message}", task.id, "plain JSON values")
     except Exception as error:
-        told = failed(document.type, error)
-        report.fault("TASK_TYPE_FAILED", path, told, task.id, "a word to its author")
+        message = failed(document.type, error)
+        report.fault("TASK_TYPE_FAILED", path, message, task.id, "a word to its author")
     return None
 
 
@@ -133,10 +133,10 @@ def _check_policy(task: TaskInCheck, registry: Registry, report: Report) -> None
     """Only a task that treats each row by itself can go on without some of them."""
     for kind in (registry[alternate.type] for alternate in task.alternates):
         if not kind.by_row:
-            told = (
+            message = (
                 f"on_error is '{task.on_error.value}', and a task of type '{kind.name}' does not treat rows one by one"
             )
-            report.fault("BAD_VALUE", [*task.path, "on_error"], told, task.id, "'fail', or nothing")
+            report.fault("BAD_VALUE", [*task.path, "on_error"], message, task.id, "'fail', or nothing")
             return
 
 
@@ -145,9 +145,9 @@ def _check_names(task: TaskInCheck, alternates: Iterable[AlternateDocument], rep
     for index, alternate in enumerate(alternates):
         name = alternate.name or alternate.type
         if name in seen:
-            told = f"two alternates are called {shorten(name)}"
+            message = f"two alternates are called {shorten(name)}"
             path = [*task.path, "alternates", index]
-            report.fault("DUPLICATE_ALTERNATE", path, told, task.id, "a name of its own for each")
+            report.fault("DUPLICATE_ALTERNATE", path, message, task.id, "a name of its own for each")
         seen.add(name)
 
 
@@ -160,13 +160,15 @@ def _understand_ports(task: TaskInCheck, declared: Ports | None, registry: Regis
         task.ports = declared or kinds[0].ports
         return
     task.ports = fixed.ports
-    expected = f"{_told(fixed.ports)}, as type '{fixed.name}' has"
+    expected = f"{_listed_ports(fixed.ports)}, as type '{fixed.name}' has"
     for kind in kinds:
         if not kind.ports_declared and _names(kind.ports) != _names(fixed.ports):
-            told = f"an alternate of type '{kind.name}' has the ports {_told(kind.ports)}"
-            report.fault("PORTS_DIFFER", [*task.path, "alternates"], told, task.id, expected)
+            message = f"an alternate of type '{kind.name}' has the ports {_listed_ports(kind.ports)}"
+            report.fault("PORTS_DIFFER", [*task.path, "alternates"], message, task.id, expected)
     if declared is not None and _names(declared) != _names(fixed.ports):
-        report.fault("PORTS_DIFFER", [*task.path, "ports"], f"the ports are {_told(declared)}", task.id, expected)
+        report.fault(
+            "PORTS_DIFFER", [*task.path, "ports"], f"the ports are {_listed_ports(declared)}", task.id, expected
+        )
 
 
 def _declared_ports(task: TaskInCheck, document: PortsDocument | None, report: Report) -> Ports | None:
@@ -175,8 +177,8 @@ def _declared_ports(task: TaskInCheck, document: PortsDocument | None, report: R
     ports = Ports(tuple(map(_port, document.inputs)), tuple(map(_port, document.outputs)))
     for names in _names(ports):
         for name in (name for name, count in Counter(names).items() if count > 1):
-            told = f"port '{name}' is named twice"
-            report.fault("DUPLICATE_PORT", [*task.path, "ports"], told, task.id, "each port once")
+            message = f"port '{name}' is named twice"
+            report.fault("DUPLICATE_PORT", [*task.path, "ports"], message, task.id, "each port once")
     return ports
 
 
@@ -189,6 +191,6 @@ def _names(ports: Ports) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(port.name for port in ports.inputs), tuple(port.name for port in ports.outputs)
 
 
-def _told(ports: Ports) -> str:
+def _listed_ports(ports: Ports) -> str:
     inputs, outputs = _names(ports)
     return f"in: {', '.join(inputs) or 'none'}; out: {', '.join(outputs) or 'none'}"

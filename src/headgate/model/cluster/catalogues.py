@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import Decimal
 
-from headgate.errors import InputError, nearest
+from headgate.errors import unknown
 from headgate.model.cluster.vm_class import HOURLY, PER_SECOND, Cloud, VmClass
 
 __all__ = ["CATALOGUES", "catalogue"]
@@ -72,7 +72,5 @@ def catalogue(name: str) -> Cloud:
     ['m1.small', 'm1.medium', 'm1.large', 'm1.xlarge']
     """
     if name not in CATALOGUES:
-        near = nearest(name, CATALOGUES)
-        hint = f"did you mean '{near}'?" if near else f"there is {', '.join(CATALOGUES)}"
-        raise InputError("UNKNOWN_CLOUD", f"unknown cloud {name[:60]!r}; {hint}")
+        raise unknown("UNKNOWN_CLOUD", f"unknown cloud {name[:60]!r}", name, CATALOGUES)
     return CATALOGUES[name]

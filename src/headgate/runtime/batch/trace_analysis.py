@@ -11,7 +11,7 @@ import numpy.typing as npt
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from headgate.errors import InputError, nearest
+from headgate.errors import InputError, nearest, os_reason, unknown
 from headgate.simulation.trace_statistics import LEVELS, Box, MetricStatistics
 from headgate.simulation.traces import Unit
 
@@ -87,8 +87,7 @@ def _columns(spark: SparkSession, kind: str, file: Path) -> tuple[str, ...]:
         with gzip.open(file, "rt") if file.suffix == ".gz" else file.open(encoding="utf-8") as lines:
             return tuple(lines.readline().strip().split(","))
     except (OSError, UnicodeDecodeError, EOFError) as error:
-        told = getattr(error, "strerror", None) or error
-        raise InputError("BAD_TRACE", f"cannot read {file}: {told}") from None
+        raise InputError("BAD_TRACE", f"cannot read {file}: {os_reason(error)}") from None
 
 
 def _long(table: DataFrame, metrics: Sequence[str], where: str) -> DataFrame:
@@ -106,9 +105,7 @@ def _long(table: DataFrame, metrics: Sequence[str], where: str) -> DataFrame:
     others = [name for name in table.columns if name not in ("vm", "t_s")]
     for name in metrics:
         if name not in others:
-            near = nearest(name, others)
-            hint = f"did you mean '{near}'?" if near else f"there is {', '.join(others[:12])}"
-            raise InputError("BAD_TRACE", f"{where} has no metric '{name[:60]}'; {hint}")
+            raise unknown("BAD_TRACE", f"{where} has no metric '{name[:60]}'", name, others)
     chosen = list(metrics) or _numeric(table, others)
     if not chosen:
         raise InputError("BAD_TRACE", f"{where} has no column of numbers beside vm and t_s")

@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 from headgate.errors import InputError
 from headgate.model.names import Signature
 from headgate.model.task_type import Role, State, TaskConfig
-from headgate.runtime.compile.plan import Fragment, Kind, Plan, RunningTask
+from headgate.runtime.compile.plan import CompiledPlan, CompiledTask, Fragment, Kind
 from headgate.runtime.io.sinks import form_of
 from headgate.runtime.keyed.host import ERRORS, RESULTS, TEXTS
 from headgate.runtime.keyed.packing import opened
@@ -35,7 +35,7 @@ from headgate.tasks.stateful import KeyedConfig
 __all__ = ["Descent", "End", "SchemaOf", "Step", "Tail", "Tails", "Times", "step_of", "tails_of"]
 
 Times = np.ndarray[Any, np.dtype[np.int64]]
-SchemaOf = Callable[[RunningTask], StructType]
+SchemaOf = Callable[[CompiledTask], StructType]
 
 PLAIN = ("string", "bigint", "int", "smallint", "tinyint", "boolean")
 """Types that are written to JSON here as Spark writes them."""
@@ -143,7 +143,7 @@ def _form(options: TaskConfig) -> Work:
     return FORMS[type(options)](options)
 
 
-def step_of(task: RunningTask, guard: Guard, schema: StructType, counted: int, letters: int | None, slot: int) -> Step:
+def step_of(task: CompiledTask, guard: Guard, schema: StructType, counted: int, letters: int | None, slot: int) -> Step:
     """A task as a step; ``slot`` is its place among the tasks of a keyed host, if it is one of them."""
     options, columns = task.options, to_arrow_schema(schema, timezone="UTC")
     make: Callable[[], Work]
@@ -158,7 +158,7 @@ def step_of(task: RunningTask, guard: Guard, schema: StructType, counted: int, l
 
 
 def tails_of(
-    plan: Plan, fragment: Fragment, runs: Callable[[str], bool], guarded: frozenset[str], schema_of: SchemaOf
+    plan: CompiledPlan, fragment: Fragment, runs: Callable[[str], bool], guarded: frozenset[str], schema_of: SchemaOf
 ) -> Tails:
     """What of a fragment can be done in its tail and costs less there."""
     if fragment.kind is Kind.FEEDBACK:
@@ -167,7 +167,7 @@ def tails_of(
     order = [plan.tasks[s] for s in fragment.tasks if s in plan.tasks and runs(s)]
     able: set[Signature] = set()
 
-    def all_able(task: RunningTask) -> bool:
+    def all_able(task: CompiledTask) -> bool:
         """Whether all who read a task can do so in the tail."""
         here = readers.get(task.signature, [])
         return all(
@@ -196,10 +196,10 @@ def tails_of(
 
 
 def _readers(
-    plan: Plan, fragment: Fragment, runs: Callable[[str], bool]
-) -> dict[Signature, list[tuple[RunningTask | None, str | None]]]:
+    plan: CompiledPlan, fragment: Fragment, runs: Callable[[str], bool]
+) -> dict[Signature, list[tuple[CompiledTask | None, str | None]]]:
     """Who reads each task's rows in a fragment, and under which condition; ``None`` is a topic."""
-    found: dict[Signature, list[tuple[RunningTask | None, str | None]]] = {}
+    found: dict[Signature, list[tuple[CompiledTask | None, str | None]]] = {}
     for signature in fragment.tasks:
         task = plan.tasks.get(signature)
         if task is not None and runs(signature):
@@ -212,17 +212,17 @@ def _readers(
     return found
 
 
-def _is_sink(task: RunningTask) -> bool:
+def _is_sink(task: CompiledTask) -> bool:
     return task.role is Role.SINK
 
 
-def _can_end(sink: RunningTask, schema: StructType) -> bool:
+def _can_end(sink: CompiledTask, schema: StructType) -> bool:
     form = form_of(sink.options)
     plain = all(field.dataType.simpleString() in PLAIN for field in schema.fields)
     return form in ("parquet", "arrow", "text") or (form == "json" and plain)
 
 
-def _is_able(plan: Plan, task: RunningTask, schema_of: SchemaOf) -> bool:
+def _is_able(plan: CompiledPlan, task: CompiledTask, schema_of: SchemaOf) -> bool:
     if names_bad_rows(task.options):
         return len(task.ports.inputs) == 1
     if task.state is not State.NONE or type(task.options) not in FORMS:

@@ -26,7 +26,7 @@ from headgate.model.on_error import OnError
 from headgate.model.task_type import Role
 from headgate.runtime.compile.arrow_stage import End, SchemaOf, Step, Tail, Tails, step_of
 from headgate.runtime.compile.fused_frame import FusedFrame, Output, Place
-from headgate.runtime.compile.plan import Feed, Fragment, Plan, RunningTask
+from headgate.runtime.compile.plan import CompiledPlan, CompiledTask, Feed, Fragment
 from headgate.runtime.epochs.staging import SEEN, pack
 from headgate.runtime.exchange.files import INGEST
 from headgate.runtime.isolation.sql_guard import GuardSettings
@@ -64,7 +64,7 @@ class Fusion:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: CompiledPlan,
         fragment: Fragment,
         first_output: int,
         guards: GuardSettings,
@@ -103,14 +103,14 @@ class Fusion:
         self._rows[signature, "out"] = [rows]
         self._count(Signature(signature), "out", rows.frame)
 
-    def proxy(self, task: RunningTask, frame: DataFrame) -> None:
+    def proxy(self, task: CompiledTask, frame: DataFrame) -> None:
         """The rows of a task that another fragment runs."""
         names = [name for name in frame.columns if not name.startswith("__")]
         ports = [(task.signature, port.name) for port in task.ports.outputs]
         rows = self._new(frame.select(*map(quoted, names)), names, any(port in self._branching for port in ports))
         self._rows |= {port: [rows] for port in ports}
 
-    def hosted(self, tasks: Sequence[RunningTask], frame: DataFrame) -> None:
+    def hosted(self, tasks: Sequence[CompiledTask], frame: DataFrame) -> None:
         """The rows of a keyed host: for each hosted task the row with its result, or none if it lets none pass."""
         names = _visible(frame)
         # A stateful operator must not run twice in an epoch.
@@ -126,7 +126,7 @@ class Fusion:
         column = root.frame.add("r0", f"{ERRORS} is not null", RowWise(("record", "error"), columns=errors))
         self._leave(root.frame, column, Output(self.fragment.id, "arrow"))
 
-    def hosted_in_tail(self, tasks: Sequence[RunningTask], packs: DataFrame, columns: StructType) -> None:
+    def hosted_in_tail(self, tasks: Sequence[CompiledTask], packs: DataFrame, columns: StructType) -> None:
         """The packs of a keyed host, to be opened where outputs are staged; ``columns`` are those of its rows."""
         root = self._new(packs.select(PACK), [PACK])
         number = self._leave(root.frame, "r0", Output(self.fragment.id, "tail"))
@@ -134,7 +134,7 @@ class Fusion:
         steps: list[Step | End] = [self._step(task, slot) for slot, task in enumerate(tasks)]
         self.tails[number] = Tail(steps, to_arrow_schema(columns, timezone="UTC"), letters)
 
-    def _step(self, task: RunningTask, slot: int = 0) -> Step:
+    def _step(self, task: CompiledTask, slot: int = 0) -> Step:
         """A task of the tail, to be joined to what reads it as that comes by."""
         assert self._schema_of is not None
         is_arrow = names_bad_rows(task.options)
@@ -147,7 +147,7 @@ class Fusion:
         self._steps[task.signature] = step
         return step
 
-    def _run_in_tail(self, task: RunningTask) -> None:
+    def _run_in_tail(self, task: CompiledTask) -> None:
         step = self._step(task)
         for feed in task.feeds:
             if feed.source in self._steps:
@@ -160,14 +160,14 @@ class Fusion:
                 number = self._leave(rows.frame, column, Output(task.signature, "tail"))
                 self.tails[number] = Tail([step])
 
-    def feedback(self, task: RunningTask, frame: DataFrame) -> None:
+    def feedback(self, task: CompiledTask, frame: DataFrame) -> None:
         """Rows that come back to a task: it treats them as it treats others."""
         names = _visible(frame)
         carried = [INGEST] if INGEST in frame.columns else []
         root = self._new(frame.select(*map(quoted, [*names, *carried])), names)
         self._run(task, {self.fragment.feeds[0].target_port: [(root, None)]})
 
-    def run(self, task: RunningTask) -> None:
+    def run(self, task: CompiledTask) -> None:
         """A stateless task over those of its feeds that this fragment has."""
         if task.signature in self._in_tail.tasks:
             try:
@@ -179,14 +179,14 @@ class Fusion:
         if entering:
             self._run(task, entering)
 
-    def inputs(self, task: RunningTask) -> dict[str, DataFrame]:
+    def inputs(self, task: CompiledTask) -> dict[str, DataFrame]:
         """The rows that enter a task, by port."""
         found = self._entering(task)
         if not found:
             raise LookupError(f"no rows of fragment {self.fragment.id} reach task {task.name}")
         return {port: self._gathered(streams, None).frame.rows("r0") for port, streams in found.items()}
 
-    def _entering(self, task: RunningTask) -> dict[str, list[tuple[_Rows, str | None]]]:
+    def _entering(self, task: CompiledTask) -> dict[str, list[tuple[_Rows, str | None]]]:
         entering: dict[str, list[tuple[_Rows, str | None]]] = {}
         for feed in task.feeds:
             if not feed.feedback:
@@ -231,13 +231,13 @@ class Fusion:
         joined = union(frame.result(packed=False) for frame in frames)
         return pack(joined) if packed else joined
 
-    def _run(self, task: RunningTask, entering: Mapping[str, list[tuple[_Rows, str | None]]]) -> None:
+    def _run(self, task: CompiledTask, entering: Mapping[str, list[tuple[_Rows, str | None]]]) -> None:
         try:
             self._built(task, entering)
         except InputError as error:  # a table that is gone, a model that is none: that task's fault, and no other's
             raise TaskRaised(task.signature, error.message) from None
 
-    def _built(self, task: RunningTask, entering: Mapping[str, list[tuple[_Rows, str | None]]]) -> None:
+    def _built(self, task: CompiledTask, entering: Mapping[str, list[tuple[_Rows, str | None]]]) -> None:
         row_wise = ROW_WISE.get(type(task.options))
         is_guarded = task.on_error is not OnError.FAIL and task.signature in self.guards.up
         only = next(iter(entering.values()))
@@ -272,11 +272,11 @@ class Fusion:
                 here.frame.origin = _counted_at(found)
             self._rows.setdefault((task.signature, port.name), []).append(here)
 
-    def _let_in(self, task: RunningTask, rows: _Rows, where: str | None) -> tuple[_Rows, str | None]:
+    def _let_in(self, task: CompiledTask, rows: _Rows, where: str | None) -> tuple[_Rows, str | None]:
         """The rows of a stream into a guarded task, its predicate guarded by itself."""
         return (rows, None) if where is None else (self._guarded(task, rows, where, RowWise(rows.names)), None)
 
-    def _guarded(self, task: RunningTask, rows: _Rows, where: str | None, does: RowWise) -> _Rows:
+    def _guarded(self, task: CompiledTask, rows: _Rows, where: str | None, does: RowWise) -> _Rows:
         """What a task makes of the rows for which it does not raise; the others leave as letters."""
         frame, column = rows.frame, rows.frame.add(rows.column, where, does, guard=True)
         if task.signature in self._before_frames:
@@ -285,7 +285,7 @@ class Fusion:
         self._leave(frame, frame.add(column, "ok is null", LETTERS), Output(task.signature, "arrow"))
         return _Rows(frame, frame.add(column, "ok.v is not null", RowWise(does.names, row="ok.v")), does.names)
 
-    def _without_letters(self, task: RunningTask, made: DataFrame) -> _Rows:
+    def _without_letters(self, task: CompiledTask, made: DataFrame) -> _Rows:
         """The rows that a Python function made, without its letters, which leave."""
         names = tuple(_visible(made))
         frame = self._new(made, names, store=task.signature in self._before_frames).frame
@@ -374,13 +374,15 @@ def _visible(frame: DataFrame) -> list[str]:
     return [name for name in frame.columns if not name.startswith("__")]
 
 
-def starts_frame(task: RunningTask) -> bool:
+def starts_frame(task: CompiledTask) -> bool:
     """Whether a task cannot be a column of what feeds it."""
     row_wise = type(task.options) in ROW_WISE or task.role is Role.SINK
     return not row_wise or (task.role is not Role.SINK and len(task.feeds) > 1) or task.partitions is not None
 
 
-def _branching(plan: Plan, fragment: Fragment, in_tail: frozenset[Signature]) -> tuple[set[tuple[str, str]], set[str]]:
+def _branching(
+    plan: CompiledPlan, fragment: Fragment, in_tail: frozenset[Signature]
+) -> tuple[set[tuple[str, str]], set[str]]:
     """The streams that pay to be stored: several read them, and not all as columns of one frame.
 
     And the tasks behind which a frame begins, whether or not others read them.
@@ -398,7 +400,7 @@ def _branching(plan: Plan, fragment: Fragment, in_tail: frozenset[Signature]) ->
     return branching, {source for (source, _), starting in readers.items() if any(starting)}
 
 
-def _with_result(task: RunningTask, slot: int, names: Sequence[str]) -> RowWise:
+def _with_result(task: CompiledTask, slot: int, names: Sequence[str]) -> RowWise:
     assert isinstance(task.options, KeyedConfig)
     raised = f"{ERRORS}[{slot}] is not null"
     return row_with_result(task.options, names, f"{RESULTS}[{slot}]", f"{TEXTS}[{slot}]", raised)

@@ -13,7 +13,7 @@ from pyspark.sql.types import TimestampType
 
 from headgate.errors import InputError
 from headgate.model.task_type import TaskConfig
-from headgate.runtime.compile.plan import RunningTask
+from headgate.runtime.compile.plan import CompiledTask
 from headgate.tasks.rowwise import quoted
 from headgate.tasks.stateful import Join, Window
 
@@ -35,7 +35,7 @@ def spark_span(span: str) -> str:
     return f"{number} {_UNITS[unit]}"
 
 
-def native_stream(task: RunningTask, sides: Sequence[DataFrame]) -> DataFrame:
+def native_stream(task: CompiledTask, sides: Sequence[DataFrame]) -> DataFrame:
     """The stream of a window or join task; raises :class:`InputError` for what Spark does not do on streams.
 
     Spark itself says so only when the query is started, which is too late to leave everything as it was.

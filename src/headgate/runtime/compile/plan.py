@@ -39,7 +39,7 @@ from headgate.sharing.deduplicate import deduplicate
 from headgate.tasks.registry import Registry
 from headgate.tasks.stateful import KeyedConfig
 
-__all__ = ["FED", "Feed", "Fragment", "Kind", "Plan", "RunningTask", "Topic", "compile_plan"]
+__all__ = ["FED", "CompiledPlan", "CompiledTask", "Feed", "Fragment", "Kind", "Topic", "compile_plan"]
 
 
 class Kind(StrEnum):
@@ -73,7 +73,7 @@ class Feed:
 
 
 @dataclass(frozen=True, slots=True)
-class RunningTask:
+class CompiledTask:
     """A task of the merged graph with its active alternate."""
 
     signature: Signature
@@ -127,11 +127,11 @@ class Fragment:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CompiledPlan:
     """A snapshot, compiled."""
 
     number: int
-    tasks: Mapping[Signature, RunningTask]
+    tasks: Mapping[Signature, CompiledTask]
     fragments: Mapping[str, Fragment]
 
     def hosts(self) -> dict[str, list[dict[str, Any]]]:
@@ -144,7 +144,7 @@ class Plan:
         return {task.signature: task.since for task in self.tasks.values() if task.state is State.KEYED}
 
 
-def _hosted(task: RunningTask) -> dict[str, Any]:
+def _hosted(task: CompiledTask) -> dict[str, Any]:
     return {
         "task": task.signature,
         "type": task.alternate.type,
@@ -154,7 +154,7 @@ def _hosted(task: RunningTask) -> dict[str, Any]:
     }
 
 
-def compile_plan(snapshot: Snapshot, registry: Registry) -> Plan:
+def compile_plan(snapshot: Snapshot, registry: Registry) -> CompiledPlan:
     """Compile a snapshot; raises :class:`InputError` for what cannot be run."""
     tasks = _running_tasks(snapshot, registry)
     readers = _readers(tasks)
@@ -192,7 +192,7 @@ def compile_plan(snapshot: Snapshot, registry: Registry) -> Plan:
         )
         for root in fragments
     }
-    plan = Plan(snapshot.number, tasks, built)
+    plan = CompiledPlan(snapshot.number, tasks, built)
     _check_ports(plan)
     return plan
 
@@ -230,7 +230,7 @@ def _options(kind: TaskType, config: Config) -> TaskConfig:
     return kind.config.model_validate(config.as_dict())
 
 
-def _running_tasks(snapshot: Snapshot, registry: Registry) -> dict[Signature, RunningTask]:
+def _running_tasks(snapshot: Snapshot, registry: Registry) -> dict[Signature, CompiledTask]:
     """Every task once, called after the first dataflow that has it; each after those that feed it."""
     first: dict[Signature, _Part] = {}
     users: dict[Signature, list[DataflowName]] = {}
@@ -241,7 +241,7 @@ def _running_tasks(snapshot: Snapshot, registry: Registry) -> dict[Signature, Ru
     return {signature: _running(part, users[signature], snapshot, registry) for signature, part in first.items()}
 
 
-def _running(part: _Part, users: Sequence[DataflowName], snapshot: Snapshot, registry: Registry) -> RunningTask:
+def _running(part: _Part, users: Sequence[DataflowName], snapshot: Snapshot, registry: Registry) -> CompiledTask:
     alternate, wanted = part.best, snapshot.active.get(part.signature)
     if wanted is not None:
         alternate = next((way for way in part.task.alternates if alternate_key(way) == wanted), part.best)
@@ -249,7 +249,7 @@ def _running(part: _Part, users: Sequence[DataflowName], snapshot: Snapshot, reg
     if kind.name == "opaque":
         told = f"task '{part.name}' is opaque: it stands for work and does none; give it a type"
         raise InputError("CANNOT_RUN", told)
-    return RunningTask(
+    return CompiledTask(
         part.signature,
         part.name,
         alternate,
@@ -271,11 +271,11 @@ def _feed(stream: Stream, source: Signature) -> Feed:
     return Feed(source, stream.source_port, stream.target_port, where, stream.side, stream.feedback)
 
 
-Readers = Mapping[Signature, list[tuple[Feed, RunningTask]]]
+Readers = Mapping[Signature, list[tuple[Feed, CompiledTask]]]
 
 
-def _readers(tasks: Mapping[Signature, RunningTask]) -> Readers:
-    found: dict[Signature, list[tuple[Feed, RunningTask]]] = {signature: [] for signature in tasks}
+def _readers(tasks: Mapping[Signature, CompiledTask]) -> Readers:
+    found: dict[Signature, list[tuple[Feed, CompiledTask]]] = {signature: [] for signature in tasks}
     for task in tasks.values():
         for feed in task.feeds:
             found[feed.source].append((feed, task))
@@ -292,12 +292,12 @@ class _Root:
     key: tuple[str, ...] = ()
 
 
-Units = Mapping[Signature, int]
+UnitOf = Mapping[Signature, int]
 
 
-def _roots(tasks: Mapping[Signature, RunningTask], units: Units) -> list[_Root]:
+def _roots(tasks: Mapping[Signature, CompiledTask], units: UnitOf) -> list[_Root]:
     roots: list[_Root] = []
-    hosts: dict[tuple[str, int], list[RunningTask]] = {}
+    hosts: dict[tuple[str, int], list[CompiledTask]] = {}
     for task in tasks.values():
         unit = units.get(task.signature, 0)
         if task.role is Role.SOURCE:
@@ -319,7 +319,7 @@ def _roots(tasks: Mapping[Signature, RunningTask], units: Units) -> list[_Root]:
     return roots
 
 
-def _proxies(tasks: Mapping[Signature, RunningTask], units: Units) -> list[_Root]:
+def _proxies(tasks: Mapping[Signature, CompiledTask], units: UnitOf) -> list[_Root]:
     """What stateless tasks read of tasks in other units: one proxy for each such task and reading unit."""
     if not units:
         return []
@@ -335,21 +335,21 @@ def _proxies(tasks: Mapping[Signature, RunningTask], units: Units) -> list[_Root
     ]
 
 
-def _whole(task: RunningTask) -> Feed:
+def _whole(task: CompiledTask) -> Feed:
     """All that a task puts out; it is the same at each of its ports."""
     return Feed(task.signature, task.ports.outputs[0].name, "in", None, None, False)
 
 
-def _key(task: RunningTask) -> tuple[str, ...]:
+def _key(task: CompiledTask) -> tuple[str, ...]:
     assert isinstance(task.options, KeyedConfig)
     return task.options.key
 
 
-def _host_identity(task: RunningTask) -> str:
+def _host_identity(task: CompiledTask) -> str:
     return canonical_text([sorted(feed.identity for feed in task.feeds), [name.casefold() for name in _key(task)]])
 
 
-def _reach(root: _Root, tasks: Mapping[Signature, RunningTask], readers: Readers, units: Units) -> list[Signature]:
+def _reach(root: _Root, tasks: Mapping[Signature, CompiledTask], readers: Readers, units: UnitOf) -> list[Signature]:
     """The stateless tasks below a root and in its unit, in the order of the merged graph."""
     reached: set[Signature] = set()
     waiting = list(root.roots)
@@ -364,7 +364,7 @@ def _reach(root: _Root, tasks: Mapping[Signature, RunningTask], readers: Readers
     return [signature for signature in tasks if signature in reached]
 
 
-def _check_ports(plan: Plan) -> None:
+def _check_ports(plan: CompiledPlan) -> None:
     """A stateless task with several input ports sees all of them in one micro-batch, so one root must feed them all."""
     for task in plan.tasks.values():
         if task.state is State.NONE and len(task.ports.inputs) > 1:

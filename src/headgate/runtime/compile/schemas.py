@@ -16,7 +16,7 @@ from headgate.errors import InputError
 from headgate.model.names import Signature
 from headgate.model.task_type import Role, State
 from headgate.runtime.compile.native import native
-from headgate.runtime.compile.plan import Plan, RunningTask
+from headgate.runtime.compile.plan import CompiledPlan, CompiledTask
 from headgate.runtime.io.sinks import check_sink
 from headgate.runtime.io.sources import source_schema
 from headgate.tasks.frames import FRAMES, parsed_schema
@@ -42,19 +42,19 @@ class Schemas:
         # Many tasks have inputs of the same columns, and a frame costs Spark more than trying a task on it.
         self._without_rows = lru_cache(maxsize=1_000)(lambda schema: spark.createDataFrame([], schema))
 
-    def check(self, plan: Plan) -> None:
+    def check(self, plan: CompiledPlan) -> None:
         """Work out every schema of a plan; raises :class:`InputError` naming the task that Spark does not accept."""
         for task in plan.tasks.values():
             self.of(plan, task)
 
-    def of(self, plan: Plan, task: RunningTask) -> StructType:
+    def of(self, plan: CompiledPlan, task: CompiledTask) -> StructType:
         """The schema of a task's output."""
         key = (task.signature, f"{task.alternate.type} {task.alternate.config.text}")
         if key not in self._known:
             self._known[key] = self._tried(plan, task)
         return self._known[key]
 
-    def _tried(self, plan: Plan, task: RunningTask) -> StructType:
+    def _tried(self, plan: CompiledPlan, task: CompiledTask) -> StructType:
         if task.role is Role.SOURCE:
             return source_schema(task.options)
         sides = self._entering(plan, task)
@@ -85,7 +85,7 @@ class Schemas:
             reason = " ".join(str(error).split())[:300]
             raise InputError("TASK_REFUSED", f"task '{task.name}': Spark does not accept it: {reason}") from None
 
-    def _entering(self, plan: Plan, task: RunningTask) -> dict[str, DataFrame]:
+    def _entering(self, plan: CompiledPlan, task: CompiledTask) -> dict[str, DataFrame]:
         """A frame without rows for each port, or for each side where they join."""
         sides: dict[str, DataFrame] = {}
         for feed in task.feeds:
@@ -104,7 +104,7 @@ class Schemas:
         return sides
 
 
-def _check_text(task: RunningTask, sides: Iterable[DataFrame]) -> None:
+def _check_text(task: CompiledTask, sides: Iterable[DataFrame]) -> None:
     """Raise where a sink of plain lines gets rows of several columns."""
     if isinstance(task.options, WriteFiles) and task.options.format == "text":
         for frame in sides:
@@ -113,7 +113,7 @@ def _check_text(task: RunningTask, sides: Iterable[DataFrame]) -> None:
                 raise InputError("SCHEMA_DOES_NOT_FIT", told)
 
 
-def _with_result(task: RunningTask, schema: StructType) -> StructType:
+def _with_result(task: CompiledTask, schema: StructType) -> StructType:
     """The columns of a hosted task: those that come in, without some, and those that its result becomes."""
     assert isinstance(task.options, KeyedConfig)
     check_keyed(task.options)

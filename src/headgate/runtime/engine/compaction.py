@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
-from headgate.runtime.compile.plan import Plan
-from headgate.runtime.engine.state import read_json
+from headgate.runtime.compile.plan import CompiledPlan
 from headgate.runtime.epochs.fragment import RunningFragment
 from headgate.runtime.exchange.files import Exchange
+from headgate.store.files import read_json
 
 __all__ = ["HISTORY_BYTES", "oldest_under_way", "remove_snapshots"]
 
@@ -20,7 +20,7 @@ HISTORY_BYTES = 64 * 1024 * 1024
 
 
 def oldest_under_way(
-    fragments: Iterable[RunningFragment], last: Iterable[Plan], exchange: Exchange, pending: Path, current: int
+    fragments: Iterable[RunningFragment], last: Iterable[CompiledPlan], exchange: Exchange, pending: Path, current: int
 ) -> int:
     """The oldest snapshot that work under way may name; ``last`` are the plans of fragments that are being drained."""
     found = [current, *(plan.number for plan in last), *_due(pending)]

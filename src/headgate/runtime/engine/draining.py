@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from headgate.runtime.compile.plan import Kind, Plan
+from headgate.runtime.compile.plan import CompiledPlan, Kind
 from headgate.runtime.epochs.fragment import RunningFragment
 from headgate.runtime.exchange.files import FileExchange
 
@@ -12,7 +12,7 @@ __all__ = ["is_drained"]
 
 
 def is_drained(
-    fragment: RunningFragment, last: Plan, running: Mapping[str, RunningFragment], exchange: FileExchange
+    fragment: RunningFragment, last: CompiledPlan, running: Mapping[str, RunningFragment], exchange: FileExchange
 ) -> bool:
     """Whether a fragment has read all that was on its way to it when it left the plan; ``last`` is its last plan."""
     quiet = _is_quiet(fragment.fragment.id, last, running, exchange, set())
@@ -20,7 +20,7 @@ def is_drained(
 
 
 def _is_quiet(
-    reader: str, last: Plan, running: Mapping[str, RunningFragment], exchange: FileExchange, seen: set[str]
+    reader: str, last: CompiledPlan, running: Mapping[str, RunningFragment], exchange: FileExchange, seen: set[str]
 ) -> bool:
     """Whether no fragment before a reader still has work of its last plan, or of one before that, to do."""
     seen.add(reader)

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -28,15 +28,16 @@ from headgate.machines.provider import Machine, Provider
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import Signature
 from headgate.model.service_level import ServiceLevel
+from headgate.model.strategy import StrategyName
 from headgate.model.task_type import Role, State
-from headgate.runtime.compile.plan import FED, Plan, RunningTask, compile_plan
+from headgate.runtime.compile.plan import FED, CompiledPlan, CompiledTask, compile_plan
 from headgate.runtime.compile.schemas import Schemas
 from headgate.runtime.engine.compaction import HISTORY_BYTES, oldest_under_way, remove_snapshots
 from headgate.runtime.engine.find_task import check_partitions, chosen_alternate, find_task, task_of
 from headgate.runtime.engine.metering import PRICE_PER_H, usage_of
-from headgate.runtime.engine.pending_change import Joined, restored
+from headgate.runtime.engine.pending_change import PendingChange, restored
 from headgate.runtime.engine.plans import Plans
-from headgate.runtime.engine.queries import Fleet
+from headgate.runtime.engine.queries import Queries
 from headgate.runtime.engine.scaling import Scaling
 from headgate.runtime.engine.snapshot import Snapshot
 from headgate.runtime.engine.state import StateDirectory
@@ -60,13 +61,12 @@ from headgate.runtime.spark_internals.executors import Executors
 from headgate.runtime.spark_internals.process import SparkProcess
 from headgate.runtime.spark_internals.session import open_session
 from headgate.sharing.alternates import binding_level
-from headgate.sharing.change import Change
-from headgate.sharing.shared_set import Submission
-from headgate.sharing.strategy import Deployment, Strategy
+from headgate.sharing.applied import Applied
+from headgate.sharing.strategies import Units
 from headgate.store.observations import ObservationHistory
 from headgate.tasks.registry import Registry, default_registry
 
-__all__ = ["Applied", "Engine"]
+__all__ = ["Engine"]
 
 OBSERVE_EVERY_S = 5.0
 """How long the intervals are of which the state directory keeps a history."""
@@ -74,23 +74,8 @@ OBSERVE_EVERY_S = 5.0
 SNAPSHOTS_BETWEEN = 50
 """How many new snapshots there are between two compactions."""
 
-STAYING = (Strategy.INCREMENTAL, Strategy.REPLACE)
+STAYING = (StrategyName.INCREMENTAL, StrategyName.REPLACE)
 """Strategies under which what nobody needs any more stays where it is, without work."""
-
-
-@dataclass(frozen=True, slots=True)
-class Applied:
-    """What submissions and withdrawals have changed, and which fragments it took."""
-
-    snapshot: int
-    submissions: tuple[Submission, ...]
-    withdrawals: tuple[Change, ...]
-    touched: tuple[str, ...]
-    """The fragments whose plan is another one now, new ones among them."""
-
-    started: tuple[str, ...]
-    restarted: tuple[str, ...]
-    """The fragments that the strategy has stopped and started again."""
 
 
 class Engine:
@@ -108,7 +93,7 @@ class Engine:
         registry: Registry | None = None,
         settings: Mapping[str, str] | None = None,
         provider: Provider | None = None,
-        strategy: Strategy | None = None,
+        strategy: StrategyName | None = None,
         semantic: bool = True,
         price_per_h: Decimal = PRICE_PER_H,
     ) -> None:
@@ -158,7 +143,7 @@ class Engine:
                 self.profiler,
                 measuring.counting,
             )
-            self._fleet = Fleet(context, self._plans, lambda snapshot: compile_plan(snapshot, self.registry))
+            self._fleet = Queries(context, self._plans, lambda snapshot: compile_plan(snapshot, self.registry))
             self._compacted = 0
             self._stopped = False
             self._price_per_h = price_per_h
@@ -201,7 +186,7 @@ class Engine:
         return self.snapshot.dataflows
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> CompiledPlan:
         """The current snapshot, compiled."""
         return self._plans.current
 
@@ -210,7 +195,7 @@ class Engine:
         """The fragments that run, by id."""
         return self._fleet.running
 
-    def _set_strategy(self, wanted: Strategy | None) -> None:
+    def _set_strategy(self, wanted: StrategyName | None) -> None:
         known = self.snapshot
         if wanted is None or wanted is known.strategy:
             return
@@ -221,7 +206,7 @@ class Engine:
             )
             raise InputError("STRATEGY_DIFFERS", told)
         # Nothing runs, so there is nothing to keep; it becomes durable with the first dataflow.
-        fresh = replace(known, strategy=wanted, deployment=Deployment(), resting=frozenset())
+        fresh = replace(known, strategy=wanted, deployment=Units(), resting=frozenset())
         self._plans.snapshot = fresh
 
     # changes
@@ -233,7 +218,7 @@ class Engine:
         in both goes on, sources where they are.
         """
         with self._lock:
-            joined = Joined(self.snapshot, self.shared)
+            joined = PendingChange(self.snapshot, self.shared)
             joined = joined.making_room(dataflows) if replace else joined
             for dataflow in dataflows:
                 joined = joined.submitted(dataflow)
@@ -242,7 +227,7 @@ class Engine:
     def withdraw(self, *names: str) -> Applied:
         """Stop dataflows, all of them or none; tasks that others use go on."""
         with self._lock:
-            joined = Joined(self.snapshot, self.shared)
+            joined = PendingChange(self.snapshot, self.shared)
             for name in names:
                 joined = joined.withdrawn(name)
             return self._publish(joined)
@@ -336,9 +321,9 @@ class Engine:
 
     def _change(self, **choices: object) -> None:
         """Publish other choices for the same dataflows."""
-        self._publish(Joined(replace(self.snapshot, **choices), self.shared))  # type: ignore[arg-type]
+        self._publish(PendingChange(replace(self.snapshot, **choices), self.shared))  # type: ignore[arg-type]
 
-    def _publish(self, joined: Joined) -> Applied:
+    def _publish(self, joined: PendingChange) -> Applied:
         if self._stopped:
             raise InputError("ENGINE_STOPPED", "the engine is being stopped and takes no changes any more")
         before = self.plan
@@ -441,7 +426,7 @@ class Engine:
         """How dataflows and fragments are doing."""
         with self._lock:
             running = list(self.fragments.values())
-            tasks: dict[str, list[RunningTask]] = {}
+            tasks: dict[str, list[CompiledTask]] = {}
             for task in self.plan.tasks.values():
                 for user in task.users:
                     tasks.setdefault(user, []).append(task)
@@ -500,7 +485,7 @@ class Engine:
                 self.state.close()
 
 
-def _tasks(plan: Plan) -> dict[str, tuple[Signature, ...]]:
+def _tasks(plan: CompiledPlan) -> dict[str, tuple[Signature, ...]]:
     """What each fragment of a plan runs."""
     return {
         name: (*(fragment.roots if fragment.kind not in FED else ()), *fragment.tasks)

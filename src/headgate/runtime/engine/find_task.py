@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.errors import InputError, nearest
+from headgate.errors import InputError, unknown
 from headgate.model.names import Signature
 from headgate.model.task import Task
 from headgate.runtime.engine.snapshot import Snapshot, alternate_key
@@ -22,9 +22,7 @@ def find_task(snapshot: Snapshot, dataflow: str, task: str) -> tuple[Signature, 
     if task in {found.id for found in written.tasks}:
         told = f"task '{task}' of '{dataflow}' does not run: its rows come from a wider stream that others share"
         raise InputError("TASK_NOT_RUN", told)
-    near = nearest(task, [found.id for found in flow.tasks])
-    hint = f"; did you mean '{near}'?" if near else ""
-    raise InputError("UNKNOWN_TASK", f"dataflow '{dataflow}' has no task '{task}'{hint}")
+    raise unknown("UNKNOWN_TASK", f"dataflow '{dataflow}' has no task '{task}'", task, [each.id for each in flow.tasks])
 
 
 def task_of(snapshot: Snapshot, signature: Signature) -> tuple[str, Task]:

@@ -11,32 +11,33 @@ from dataclasses import dataclass, replace
 
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import Signature
+from headgate.model.strategy import StrategyName
 from headgate.runtime.engine.snapshot import Snapshot
-from headgate.sharing.change import Change
+from headgate.sharing.change import GraphChange
 from headgate.sharing.confinement import confined, met_in_a_batch
 from headgate.sharing.deduplicate import deduplicate
 from headgate.sharing.shared_set import SharedSet, Submission
-from headgate.sharing.strategy import Strategy, deploy
+from headgate.sharing.strategies import deploy
 from headgate.tasks.registry import Registry
 
-__all__ = ["Joined", "restored"]
+__all__ = ["PendingChange", "restored"]
 
-IN_UNITS = (Strategy.INCREMENTAL, Strategy.REPLACE, Strategy.REPLACE_PRUNE)
+IN_UNITS = (StrategyName.INCREMENTAL, StrategyName.REPLACE, StrategyName.REPLACE_PRUNE)
 """Strategies that need to know which tasks were launched together."""
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class PendingChange:
     """A snapshot to come, the running set that belongs to it, and what led there."""
 
     snapshot: Snapshot
     shared: SharedSet
     submissions: tuple[Submission, ...] = ()
-    withdrawals: tuple[Change, ...] = ()
+    withdrawals: tuple[GraphChange, ...] = ()
     stopped: frozenset[Signature] = frozenset()
     """Tasks whose fragments the strategy stops, and starts again with what has changed."""
 
-    def submitted(self, dataflow: Dataflow) -> Joined:
+    def submitted(self, dataflow: Dataflow) -> PendingChange:
         """One more dataflow; raises :class:`~headgate.errors.InputError` when its name is taken."""
         written = deduplicate(dataflow).dataflow
         shared, submission = self._merged(written)
@@ -49,7 +50,7 @@ class Joined:
         joined = replace(self, snapshot=snapshot, shared=shared, submissions=(*self.submissions, submission))
         return joined._deployed(submission.change)
 
-    def withdrawn(self, name: str) -> Joined:
+    def withdrawn(self, name: str) -> PendingChange:
         """One dataflow less; raises :class:`~headgate.errors.InputError` when it is not there."""
         gone = self.snapshot.find(name)
         shared, change = self.shared.withdraw(gone.name)
@@ -62,7 +63,7 @@ class Joined:
         joined = replace(self, snapshot=snapshot, shared=shared, withdrawals=(*self.withdrawals, change))
         return joined._deployed(change)
 
-    def making_room(self, dataflows: Sequence[Dataflow]) -> Joined:
+    def making_room(self, dataflows: Sequence[Dataflow]) -> PendingChange:
         """Without the dataflows that have the names of these."""
         joined, there = self, {flow.name for flow in self.snapshot.dataflows}
         for name in dict.fromkeys(flow.name for flow in dataflows):
@@ -70,16 +71,16 @@ class Joined:
         return joined
 
     def _merged(self, written: Dataflow) -> tuple[SharedSet, Submission]:
-        if self.snapshot.strategy is Strategy.NONE:
+        if self.snapshot.strategy is StrategyName.NONE:
             return self.shared.merge(confined(written))
         shared, submission = self.shared.submit(written)
-        if self.snapshot.strategy is Strategy.INCREMENTAL:
+        if self.snapshot.strategy is StrategyName.INCREMENTAL:
             apart = met_in_a_batch(submission.dataflow, submission.change.own_ids, shared.registry)
             if apart:
                 return self.shared.merge(confined(submission.dataflow, apart))
         return shared, submission
 
-    def _deployed(self, change: Change) -> Joined:
+    def _deployed(self, change: GraphChange) -> PendingChange:
         if self.snapshot.strategy not in IN_UNITS:
             return self
         deployment, steps = deploy(self.snapshot.strategy, self.snapshot.deployment, change, self.shared.running)
@@ -89,7 +90,7 @@ class Joined:
 
 def restored(snapshot: Snapshot, registry: Registry, semantic: bool) -> SharedSet:
     """The running set that a snapshot was decided with."""
-    shared = SharedSet(registry, semantic and snapshot.strategy is not Strategy.NONE)
+    shared = SharedSet(registry, semantic and snapshot.strategy is not StrategyName.NONE)
     for dataflow in snapshot.dataflows:
         shared, _ = shared.merge(snapshot.as_run(dataflow))
     return shared

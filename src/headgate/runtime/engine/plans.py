@@ -6,9 +6,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from headgate.errors import HeadgateError
-from headgate.runtime.compile.plan import Plan, compile_plan
+from headgate.runtime.compile.plan import CompiledPlan, compile_plan
 from headgate.runtime.engine.snapshot import Snapshot
-from headgate.runtime.engine.state import read_json, write_json
+from headgate.store.files import read_json, write_json
 from headgate.tasks.registry import Registry
 
 __all__ = ["Plans"]
@@ -29,20 +29,20 @@ class Plans:
         """Where there is a file for each snapshot."""
         return [self._snapshots, self._hosts]
 
-    def __call__(self, number: int) -> Plan:
+    def __call__(self, number: int) -> CompiledPlan:
         """The plan of a snapshot that is still there."""
         return self.current if number == self.current.number else self._compiled(number)
 
-    def prepare(self, plan: Plan) -> None:
+    def prepare(self, plan: CompiledPlan) -> None:
         """Write what the workers of keyed hosts must find before the first row that carries a plan's number."""
         write_json(self._hosts / f"{plan.number}.json", plan.hosts())
 
-    def publish(self, snapshot: Snapshot, plan: Plan) -> None:
+    def publish(self, snapshot: Snapshot, plan: CompiledPlan) -> None:
         """Make a snapshot durable; from here on it is the current one."""
         write_json(self._snapshots / f"{snapshot.number}.json", snapshot.as_dict())
         self.snapshot, self.current = snapshot, plan
 
-    def last_with(self, fragment: str, begun: int) -> Plan:
+    def last_with(self, fragment: str, begun: int) -> CompiledPlan:
         """The last plan that had a fragment which came with snapshot ``begun``; those in between may be gone."""
         for number in range(self.current.number, begun, -1):
             there = number == self.current.number or (self._snapshots / f"{number}.json").exists()
@@ -50,7 +50,7 @@ class Plans:
                 return self(number)
         return self(begun)
 
-    def _load(self, number: int) -> Plan:
+    def _load(self, number: int) -> CompiledPlan:
         stored = read_json(self._snapshots / f"{number}.json")
         if stored is None and number > 0:
             raise HeadgateError("SNAPSHOT_GONE", f"plan snapshot {number} is not in {self._snapshots}")

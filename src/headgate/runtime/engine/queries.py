@@ -15,26 +15,26 @@ from pyspark.sql import DataFrame
 
 from headgate.errors import HeadgateError
 from headgate.model.names import Signature
-from headgate.runtime.compile.plan import FED, Fragment, Kind, Plan
+from headgate.runtime.compile.plan import FED, CompiledPlan, Fragment, Kind
 from headgate.runtime.engine.draining import is_drained
 from headgate.runtime.engine.plans import Plans
 from headgate.runtime.engine.snapshot import Snapshot
-from headgate.runtime.engine.state import read_json
 from headgate.runtime.epochs.context import FragmentContext
 from headgate.runtime.epochs.failures import workers_were_late
 from headgate.runtime.epochs.fragment import RunningFragment
 from headgate.runtime.epochs.limits import set_limit
 from headgate.runtime.isolation.quarantine import Quarantine
+from headgate.store.files import read_json
 
-__all__ = ["Fleet"]
+__all__ = ["Queries"]
 
 Prepared = list[tuple[RunningFragment, DataFrame]]
 
 
-class Fleet:
+class Queries:
     """The running fragments of an engine, by id."""
 
-    def __init__(self, context: FragmentContext, plans: Plans, compiled: Callable[[Snapshot], Plan]) -> None:
+    def __init__(self, context: FragmentContext, plans: Plans, compiled: Callable[[Snapshot], CompiledPlan]) -> None:
         self.running: dict[str, RunningFragment] = {}
         self._context = context
         self._plans = plans
@@ -42,12 +42,12 @@ class Fleet:
         self._failed = Quarantine()
         """Fragments whose query failed, and when each is started again."""
 
-        self._left: dict[str, Plan] = {}
+        self._left: dict[str, CompiledPlan] = {}
         """The last plan of fragments that run on without being in the current one."""
 
     # a change of plan
 
-    def prepare(self, plan: Plan, snapshot: Snapshot) -> Prepared:
+    def prepare(self, plan: CompiledPlan, snapshot: Snapshot) -> Prepared:
         """The fragments of a plan that do not run yet, ready to be started; raises before anything has changed."""
         new = [fragment for fragment in plan.fragments.values() if fragment.id not in self.running]
         prepared: Prepared = []
@@ -73,7 +73,7 @@ class Fleet:
         wanted = set(tasks)
         return [f for f in self.running.values() if not wanted.isdisjoint((*f.fragment.roots, *f.fragment.tasks))]
 
-    def go_on_with(self, plan: Plan) -> None:
+    def go_on_with(self, plan: CompiledPlan) -> None:
         """Let the fragments that run already know what the new plan makes of them."""
         self._left = {gone: last for gone, last in self._left.items() if gone not in plan.fragments}
         for name, fragment in self.running.items():
@@ -101,7 +101,7 @@ class Fleet:
                 for topic in fragment.fragment.reads:
                     self._context.exchange.forget(topic)
 
-    def _paused_sources(self) -> dict[str, tuple[Fragment, Plan]]:
+    def _paused_sources(self) -> dict[str, tuple[Fragment, CompiledPlan]]:
         """The sources that only paused dataflows read, with the plan that there would be without pauses."""
         if not self._plans.snapshot.paused:
             return {}
@@ -110,12 +110,12 @@ class Fleet:
         kept = [f for f in every.fragments.values() if f.kind is Kind.SOURCE and f.id not in there]
         return {fragment.id: (fragment, every) for fragment in kept}
 
-    def _last_plan_with(self, name: str) -> Plan:
+    def _last_plan_with(self, name: str) -> CompiledPlan:
         if name not in self._left:
             self._left[name] = self._plans.last_with(name, self.running[name].begun)
         return self._left[name]
 
-    def left(self) -> list[Plan]:
+    def left(self) -> list[CompiledPlan]:
         """The last plans of the fragments that have left the current one and are being drained."""
         there = {*self._plans.current.fragments, *self._plans.snapshot.resting}
         return [self._last_plan_with(name) for name in self.running if name not in there]
@@ -149,7 +149,7 @@ class Fleet:
             self.running[fragment.id] = running
             self.start_again(running, plan)
 
-    def start_again(self, fragment: RunningFragment, plan: Plan) -> None:
+    def start_again(self, fragment: RunningFragment, plan: CompiledPlan) -> None:
         """Start a fragment that has run before, or remember why it cannot be started."""
         try:
             self.apply_limit(fragment, self._plans.snapshot)

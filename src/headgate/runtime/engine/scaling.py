@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from headgate.errors import InputError, nearest
+from headgate.errors import InputError, unknown
 from headgate.machines.provider import Machine, Provider
 from headgate.runtime.spark_internals.executors import Executors
 
@@ -60,6 +60,4 @@ class Scaling:
 def _check_names(names: Sequence[str], known: Sequence[str], what: str, condition: str) -> None:
     for name in names:
         if name not in known:
-            near = nearest(name, known)
-            hint = f"did you mean '{near}'?" if near else f"there is {', '.join(known) or 'none'}"
-            raise InputError(condition, f"no {what} '{name[:60]}' is known; {hint}")
+            raise unknown(condition, f"no {what} '{name[:60]}' is known", name, known)

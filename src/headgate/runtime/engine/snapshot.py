@@ -11,12 +11,13 @@ from typing import Any
 
 from headgate.documents.document import to_document
 from headgate.documents.located import Located
-from headgate.errors import InputError, nearest
+from headgate.errors import unknown
 from headgate.model.dataflow import Dataflow
 from headgate.model.identity import remembered
 from headgate.model.names import DataflowName, Signature
+from headgate.model.strategy import StrategyName
 from headgate.model.task import Alternate
-from headgate.sharing.strategy import Deployment, Strategy, Unit
+from headgate.sharing.strategies import QueryGroup, Units
 from headgate.tasks.registry import Registry
 
 __all__ = ["Snapshot", "alternate_key"]
@@ -36,8 +37,8 @@ class Snapshot:
     merged: Mapping[DataflowName, Dataflow] = field(default_factory=dict)
     """As they are run, where that is not as they were written: reading wider streams, or kept apart from others."""
 
-    strategy: Strategy = Strategy.HOT
-    deployment: Deployment = field(default_factory=Deployment)
+    strategy: StrategyName = StrategyName.HOT
+    deployment: Units = field(default_factory=Units)
     """The units that a strategy other than ``hot`` and ``none`` has made."""
 
     resting: frozenset[str] = frozenset()
@@ -62,9 +63,9 @@ class Snapshot:
     @property
     def units(self) -> Mapping[Signature, int]:
         """The unit of each task, where units are cut from each other; empty where they are not."""
-        if self.strategy is not Strategy.INCREMENTAL:
+        if self.strategy is not StrategyName.INCREMENTAL:
             return {}
-        return {task: number for number, unit in self.deployment.units.items() for task in unit.active | unit.paused}
+        return {task: number for number, unit in self.deployment.groups.items() for task in unit.active | unit.paused}
 
     def as_run(self, dataflow: Dataflow) -> Dataflow:
         """What runs for a dataflow."""
@@ -75,9 +76,7 @@ class Snapshot:
             if dataflow.name == name:
                 return dataflow
         names = [dataflow.name for dataflow in self.dataflows]
-        near = nearest(name, names)
-        hint = f"did you mean '{near}'?" if near else f"there is {', '.join(names) or 'none'}"
-        raise InputError("UNKNOWN_DATAFLOW", f"no dataflow '{name}' is running; {hint}")
+        raise unknown("UNKNOWN_DATAFLOW", f"no dataflow '{name}' is running", name, names)
 
     def next(self, **changes: Any) -> Snapshot:
         """The snapshot that follows this one."""
@@ -104,7 +103,7 @@ class Snapshot:
             number=stored["number"],
             dataflows=tuple(_dataflow(document, registry) for document in stored["dataflows"]),
             merged={DataflowName(name): _dataflow(flow, registry) for name, flow in stored["merged"].items()},
-            strategy=Strategy(stored["strategy"]),
+            strategy=StrategyName(stored["strategy"]),
             deployment=_deployment(stored["deployment"]),
             resting=frozenset(stored["resting"]),
             paused=frozenset(DataflowName(name) for name in stored["paused"]),
@@ -121,20 +120,20 @@ def _dataflow(document: Any, registry: Registry) -> Dataflow:
     return check(Located(document, "snapshot", lambda: None), registry).dataflow
 
 
-def _stored(deployment: Deployment) -> dict[str, Any]:
+def _stored(deployment: Units) -> dict[str, Any]:
     parts = {
         number: [sorted(tasks) for tasks in (unit.active, unit.paused, unit.proxies)]
-        for number, unit in deployment.units.items()
+        for number, unit in deployment.groups.items()
     }
     return {"units": parts, "made": deployment.made}
 
 
-def _deployment(stored: Mapping[str, Any]) -> Deployment:
+def _deployment(stored: Mapping[str, Any]) -> Units:
     units = {
-        int(number): Unit(*(frozenset(map(Signature, tasks)) for tasks in parts))
+        int(number): QueryGroup(*(frozenset(map(Signature, tasks)) for tasks in parts))
         for number, parts in stored["units"].items()
     }
-    return Deployment(units, {}, stored["made"])
+    return Units(units, {}, stored["made"])
 
 
 def alternate_key(alternate: Alternate) -> str:

@@ -18,35 +18,16 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import socket
 from pathlib import Path
-from typing import Any
 
-from headgate.errors import InputError
+from headgate.errors import InputError, os_reason
+from headgate.store.files import write_json
 
-__all__ = ["StateDirectory", "read_json", "write_json"]
+__all__ = ["StateDirectory"]
 
 VERSION = "3"
-
-
-def write_json(path: Path, value: object) -> None:
-    """Write a small file so that it is there whole or not at all, whenever the process is killed."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with temporary.open("w", encoding="utf-8") as file:
-        json.dump(value, file)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-
-
-def read_json(path: Path) -> Any:
-    """Read such a file; ``None`` when it is not there."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
 
 
 class StateDirectory:
@@ -58,8 +39,7 @@ class StateDirectory:
             self.path.mkdir(parents=True, exist_ok=True)
             self._lock = (self.path / "lock").open("a+", encoding="utf-8")
         except OSError as error:
-            told = (error.strerror or str(error)).lower()
-            raise InputError("STATE_UNUSABLE", f"cannot use {path} as state directory: {told}") from None
+            raise InputError("STATE_UNUSABLE", f"cannot use {path} as state directory: {os_reason(error)}") from None
         self._take_lock(path)
         try:
             self._check_version(path)

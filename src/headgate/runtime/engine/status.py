@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import Signature
 from headgate.model.on_error import OnError
-from headgate.runtime.compile.plan import Plan, RunningTask
+from headgate.runtime.compile.plan import CompiledPlan, CompiledTask
 from headgate.runtime.engine.snapshot import Snapshot
 from headgate.runtime.epochs.fragment import RunningFragment
 from headgate.runtime.io.outbox import SinkOutbox
@@ -53,9 +53,9 @@ class DataflowStatus:
 
 def dataflow_status(
     dataflow: Dataflow,
-    mine: Sequence[RunningTask],
+    mine: Sequence[CompiledTask],
     snapshot: Snapshot,
-    plan: Plan,
+    plan: CompiledPlan,
     running: Sequence[RunningFragment],
     outbox: SinkOutbox,
     dead_letters: DeadLetters,
@@ -99,7 +99,7 @@ def _held_back(fragment: RunningFragment, signatures: Collection[str]) -> str | 
     return f"{told}, and {waiting:,} wait"
 
 
-def _left_out(task: RunningTask, dead_letters: DeadLetters) -> str | None:
+def _left_out(task: CompiledTask, dead_letters: DeadLetters) -> str | None:
     """What a task that goes on without the rows for which it raises has left out."""
     found = dead_letters.left_out(task.signature)
     counted = found.skipped + found.dead_letters
@@ -109,7 +109,7 @@ def _left_out(task: RunningTask, dead_letters: DeadLetters) -> str | None:
     return f"task '{task.name}' has {kept} {counted:,} {'row' if counted == 1 else 'rows'}, the last for {found.latest}"
 
 
-def _raised(fragment: RunningFragment, plan: Plan, signatures: Collection[str]) -> Iterator[str]:
+def _raised(fragment: RunningFragment, plan: CompiledPlan, signatures: Collection[str]) -> Iterator[str]:
     """What tasks of a dataflow raised, or the streams into its stateful tasks, and so are left out for a while."""
     readers = {topic.id: plan.fragments.get(topic.reader) for topic in fragment.fragment.writes}
     for item, reason in fragment.epochs.quarantine.reasons.items():

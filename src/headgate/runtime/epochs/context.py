@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from headgate.model.names import Signature
-from headgate.runtime.compile.plan import Plan
+from headgate.runtime.compile.plan import CompiledPlan
 from headgate.runtime.compile.schemas import Schemas
 from headgate.runtime.engine.state import StateDirectory
 from headgate.runtime.epochs.background_jobs import BackgroundJobs
@@ -32,8 +32,8 @@ class FragmentContext:
     state: StateDirectory
     exchange: FileExchange
     schemas: Schemas
-    plan: Callable[[int], Plan]
-    current: Callable[[], Plan]
+    plan: Callable[[int], CompiledPlan]
+    current: Callable[[], CompiledPlan]
     limit: Callable[[Signature], int | None]
     outbox: Outbox
     trigger_s: float

@@ -25,7 +25,7 @@ from headgate.model.on_error import OnError
 from headgate.model.task_type import Role
 from headgate.runtime.compile.arrow_stage import tails_of
 from headgate.runtime.compile.fusion import Fusion, Output, union
-from headgate.runtime.compile.plan import Feed, Fragment, Kind, Plan
+from headgate.runtime.compile.plan import CompiledPlan, Feed, Fragment, Kind
 from headgate.runtime.epochs.context import FragmentContext
 from headgate.runtime.epochs.failures import JOB_FAILURES, named_culprit, reason_of, workers_were_late
 from headgate.runtime.epochs.staging import pack, stage
@@ -76,7 +76,7 @@ class Epochs:
         if self._fragment.kind in (Kind.KEYED, Kind.NATIVE):
             rows.write.format("noop").mode("append").save()
 
-    def run(self, rows: DataFrame, epoch: int, plans: Sequence[Plan], ingested_us: int) -> EpochResult:
+    def run(self, rows: DataFrame, epoch: int, plans: Sequence[CompiledPlan], ingested_us: int) -> EpochResult:
         """Run an epoch under the plans that its rows belong to.
 
         ``ingested_us`` is when its events were taken in, where that is not known row by row.
@@ -101,22 +101,24 @@ class Epochs:
             if rows.is_cached and not handed_over:
                 rows.unpersist()
 
-    def _sample(self, plan: Plan, rows: DataFrame) -> None:
+    def _sample(self, plan: CompiledPlan, rows: DataFrame) -> None:
         """Let tasks be measured on an epoch's rows."""
         if self._fragment.id in plan.fragments:
             rows = self._unpacked(rows, plan) if self._fragment.kind is Kind.KEYED else rows
             self._context.profiler.sample(rows, plan, plan.fragments[self._fragment.id])
 
-    def _unpacked(self, packs: DataFrame, plan: Plan) -> DataFrame:
+    def _unpacked(self, packs: DataFrame, plan: CompiledPlan) -> DataFrame:
         """The rows that a keyed host puts out."""
         return unpacked(packs, self._topic_columns(plan))
 
-    def _topic_columns(self, plan: Plan) -> StructType:
+    def _topic_columns(self, plan: CompiledPlan) -> StructType:
         """The columns of the topics that a keyed host reads."""
         feed = plan.fragments[self._fragment.id].feeds[0]
         return topic_columns(self._context.schemas.of(plan, plan.tasks[feed.source]))
 
-    def _run_isolated(self, rows: DataFrame, epoch: int, plans: Sequence[Plan], ingested_us: int) -> EpochResult:
+    def _run_isolated(
+        self, rows: DataFrame, epoch: int, plans: Sequence[CompiledPlan], ingested_us: int
+    ) -> EpochResult:
         """Run an epoch; tasks that make it fail are guarded or left out, and it is run again."""
         known = sum(
             len(plan.fragments[self._fragment.id].tasks) for plan in plans if self._fragment.id in plan.fragments
@@ -139,7 +141,7 @@ class Epochs:
                     break
         return self._run_without(self.quarantine.resting(), rows, epoch, plans, ingested_us, limit_s)
 
-    def _isolate(self, error: Exception, rows: DataFrame, plans: Sequence[Plan]) -> bool:
+    def _isolate(self, error: Exception, rows: DataFrame, plans: Sequence[CompiledPlan]) -> bool:
         """Guard tasks that make an epoch fail, or let them rest; returns whether there are any."""
         found = False
         for plan, here in self._parts(rows, plans):
@@ -148,7 +150,7 @@ class Epochs:
             open_feeds = {item: sources for item, sources in feeds.items() if item not in left_out}
 
             def attempt(
-                items: Sequence[str], limit_s: float | None, plan: Plan = plan, here: DataFrame = here
+                items: Sequence[str], limit_s: float | None, plan: CompiledPlan = plan, here: DataFrame = here
             ) -> str | None:
                 return self._tried(plan, here, set(items), self._watchdog, limit_s)
 
@@ -163,13 +165,13 @@ class Epochs:
                     self._letters.reasons.add(item, reason)
         return found
 
-    def _parts(self, rows: DataFrame, plans: Sequence[Plan]) -> Iterator[tuple[Plan, DataFrame]]:
+    def _parts(self, rows: DataFrame, plans: Sequence[CompiledPlan]) -> Iterator[tuple[CompiledPlan, DataFrame]]:
         """The rows of each plan that has this fragment; if those who want them have paused or are gone, they pass."""
         for plan in plans:
             if self._fragment.id in plan.fragments:
                 yield plan, rows.where(f"{SNAPSHOT} = {plan.number}") if len(plans) > 1 else rows
 
-    def _least_budget(self, plans: Sequence[Plan]) -> float | None:
+    def _least_budget(self, plans: Sequence[CompiledPlan]) -> float | None:
         """The smallest budget that a task states: of the others none could be blamed for what all take together."""
         found: list[float] = []
         for plan in plans:
@@ -178,7 +180,7 @@ class Epochs:
                 found += [task.time_budget_s for task in tasks if task.time_budget_s is not None]
         return min(found, default=None)
 
-    def _try_in_background(self, due: set[str], rows: DataFrame, plans: Sequence[Plan]) -> bool:
+    def _try_in_background(self, due: set[str], rows: DataFrame, plans: Sequence[CompiledPlan]) -> bool:
         """Try tasks that have rested on this epoch's rows, beside the next epochs; returns whether rows were taken."""
         parts = list(self._parts(rows, plans))
         if not parts:
@@ -202,7 +204,7 @@ class Epochs:
         self.quarantine.try_now(due, is_tried=False)
         return False
 
-    def _try(self, item: str, plan: Plan, rows: DataFrame) -> None:
+    def _try(self, item: str, plan: CompiledPlan, rows: DataFrame) -> None:
         """Let a task come back if it does not raise for these rows."""
         feeds = _feeds_of_items(plan, plan.fragments[self._fragment.id])
         if item not in feeds:
@@ -219,7 +221,7 @@ class Epochs:
             self.quarantine.put(item, told)
 
     def _tried(
-        self, plan: Plan, rows: DataFrame, wanted: set[str], watchdog: Watchdog, limit_s: float | None
+        self, plan: CompiledPlan, rows: DataFrame, wanted: set[str], watchdog: Watchdog, limit_s: float | None
     ) -> str | None:
         """Why some tasks and topics fail for these rows, if they do; nothing is put out."""
         guards = GuardSettings(self.guards.tasks, self._context.time_budget_s)
@@ -242,7 +244,7 @@ class Epochs:
         resting: set[str],
         rows: DataFrame,
         epoch: int,
-        plans: Sequence[Plan],
+        plans: Sequence[CompiledPlan],
         ingested_us: int,
         limit_s: float | None,
     ) -> EpochResult:
@@ -253,7 +255,7 @@ class Epochs:
         staging = staging / f"{epoch}-{os.getpid()}"
         staging.mkdir(parents=True)
         fusions: list[Fusion] = []
-        targets: list[tuple[str, str, Plan]] = []
+        targets: list[tuple[str, str, CompiledPlan]] = []
         parts = []
         ran: set[str] = set()
         guards = GuardSettings(self.guards.tasks, self._context.time_budget_s)
@@ -390,7 +392,7 @@ def _is_not_in(some: set[str], item: str) -> bool:
     return item not in some
 
 
-def _feeds_of_items(plan: Plan, fragment: Fragment) -> dict[str, list[str]]:
+def _feeds_of_items(plan: CompiledPlan, fragment: Fragment) -> dict[str, list[str]]:
     """The tasks of a fragment, sinks among them, and its topics, with what feeds each; those that feed others first."""
     tasks = [plan.tasks[signature] for signature in fragment.tasks if signature in plan.tasks]
     items: dict[str, list[str]] = {t.signature: [f.source for f in t.feeds if not f.feedback] for t in tasks}

@@ -28,8 +28,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.model.names import Signature
 from headgate.runtime.compile.native import native_stream
-from headgate.runtime.compile.plan import FED, Feed, Fragment, Kind, Plan
-from headgate.runtime.engine.state import read_json, write_json
+from headgate.runtime.compile.plan import FED, CompiledPlan, Feed, Fragment, Kind
 from headgate.runtime.epochs.context import FragmentContext
 from headgate.runtime.epochs.epoch import EpochResult, Epochs
 from headgate.runtime.epochs.failures import JOB_FAILURES, reason_of
@@ -46,6 +45,7 @@ from headgate.runtime.keyed.host import groups_for, host, places_of
 from headgate.runtime.observing.counting import RowCounts
 from headgate.runtime.observing.jobs import tagged
 from headgate.runtime.observing.records import EpochRecord
+from headgate.store.files import read_json, write_json
 
 __all__ = ["RunningFragment"]
 
@@ -151,7 +151,7 @@ class RunningFragment:
 
     # the stream
 
-    def prepare(self, plan: Plan) -> DataFrame:
+    def prepare(self, plan: CompiledPlan) -> DataFrame:
         """The fragment's stream, up to where its epochs begin; raises before anything has been started."""
         self._topics.clear()
         root = plan.tasks[plan.fragments[self.fragment.id].roots[0]]
@@ -171,12 +171,12 @@ class RunningFragment:
             return host(rows, columns, self.fragment.key, self.fragment.id, self.context.state.path / "hosts")
         return rows
 
-    def _topics_of(self, plan: Plan, feeds: Sequence[Feed]) -> list[str]:
+    def _topics_of(self, plan: CompiledPlan, feeds: Sequence[Feed]) -> list[str]:
         wanted = set(feeds)
         writers = plan.fragments.values()
         return [t.id for w in writers for t in w.writes if t.reader == self.fragment.id and wanted & set(t.feeds)]
 
-    def _topic(self, plan: Plan, topic: str, feed: Feed) -> DataFrame:
+    def _topic(self, plan: CompiledPlan, topic: str, feed: Feed) -> DataFrame:
         columns = topic_columns(self.context.schemas.of(plan, plan.tasks[feed.source]))
         self._topics.append(topic)
         reader = self.context.spark.readStream.format("headgate_exchange").option("columns", columns.json())
@@ -353,7 +353,7 @@ class RunningFragment:
         if self.admission.limit != before:
             admit(self.folder, self.admission.limit)
 
-    def _plans(self, epoch: int) -> list[Plan]:
+    def _plans(self, epoch: int) -> list[CompiledPlan]:
         """The plans that an epoch's rows belong to."""
         if self.fragment.kind is Kind.KEYED or self.fragment.kind in FED:
             return [self.context.plan(number) for number in self._carried(epoch)]

@@ -7,12 +7,10 @@ limit holds from the next one on. They tell how many rows have come, and how man
 
 from __future__ import annotations
 
-import json
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from headgate.runtime.engine.state import read_json, write_json
+from headgate.store.files import read_json, write_json
 
 __all__ = ["Due", "admit", "due_in", "limit_of", "set_limit", "tell_due"]
 
@@ -54,10 +52,7 @@ class Due:
 
 def tell_due(folder: Path | str, due: Due) -> None:
     """Tell what has come to a source; whole or not at all, but no more durable than it is worth."""
-    path = Path(folder) / "due.json"
-    temporary = path.with_name(f".due.{os.getpid()}")
-    temporary.write_text(json.dumps(asdict(due)), encoding="utf-8")
-    temporary.replace(path)
+    write_json(Path(folder) / "due.json", asdict(due), durable=False)
 
 
 def due_in(folder: Path) -> Due | None:

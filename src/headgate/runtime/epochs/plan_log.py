@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from headgate.runtime.engine.state import read_json, write_json
+from headgate.store.files import read_json, write_json
 
 __all__ = ["PlanLog"]
 

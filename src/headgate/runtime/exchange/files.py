@@ -22,10 +22,10 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructType
 
-from headgate.runtime.engine.state import read_json, write_json
 from headgate.runtime.epochs.limits import limit_of
 from headgate.runtime.keyed.packing import GROUP, PACK, packs
 from headgate.runtime.spark_internals.worker import settle
+from headgate.store.files import read_json, write_json
 from headgate.tasks.guard import CARRIED
 
 __all__ = [

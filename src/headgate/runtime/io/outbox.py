@@ -10,10 +10,11 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from headgate.errors import os_reason
 from headgate.model.names import Signature
-from headgate.runtime.compile.plan import Plan
-from headgate.runtime.engine.state import read_json, write_json
+from headgate.runtime.compile.plan import CompiledPlan
 from headgate.runtime.io.sinks import Delivery, Memory, deliver
+from headgate.store.files import read_json, write_json
 
 __all__ = ["SinkOutbox"]
 
@@ -21,7 +22,7 @@ __all__ = ["SinkOutbox"]
 class SinkOutbox:
     """Delivers at once where it can; what is refused is kept on disk and offered again, in order."""
 
-    def __init__(self, folder: Path, spark: SparkSession, memory: Memory, plan: Callable[[int], Plan]) -> None:
+    def __init__(self, folder: Path, spark: SparkSession, memory: Memory, plan: Callable[[int], CompiledPlan]) -> None:
         self._folder = folder
         self._spark = spark
         self._memory = memory
@@ -63,11 +64,7 @@ class SinkOutbox:
         try:
             deliver(task, delivery, self._spark, self._memory)
         except Exception as error:
-            told = (
-                (error.strerror or str(error)).lower()
-                if isinstance(error, OSError)
-                else f"{type(error).__name__}: {error}"
-            )
+            told = os_reason(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
             self.refusals[sink] = f"sink '{task.name}' refuses rows ({told.splitlines()[0][:200]}); they are kept"
             return False
         self.refusals.pop(sink, None)

@@ -20,10 +20,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import LongType, StructType
 
-from headgate.runtime.engine.state import read_json, write_json
 from headgate.runtime.epochs.limits import Due, limit_of, tell_due
 from headgate.runtime.exchange.files import INGEST
 from headgate.runtime.io.recording import recorded
+from headgate.store.files import read_json, write_json
 from headgate.tasks.sources import Replay
 
 __all__ = ["ReplaySource", "is_played", "recorded_rows", "replayed"]

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from headgate.errors import InputError
 from headgate.model.task_type import TaskConfig
-from headgate.runtime.compile.plan import RunningTask
+from headgate.runtime.compile.plan import CompiledTask
 from headgate.runtime.io.sources import check_kafka
 from headgate.tasks.functions import load_function
 from headgate.tasks.mqtt import WriteMqtt
@@ -97,7 +97,7 @@ def form_of(options: TaskConfig) -> str:
     return options.format if isinstance(options, WriteFiles) else "arrow"
 
 
-def deliver(task: RunningTask, delivery: Delivery, spark: SparkSession, memory: Memory) -> None:
+def deliver(task: CompiledTask, delivery: Delivery, spark: SparkSession, memory: Memory) -> None:
     """Hand an epoch's rows over; doing it again does nothing more (for files, tables and memory)."""
     options = task.options
     if isinstance(options, WriteFiles):
@@ -198,7 +198,7 @@ def _sql_type(kind: pa.DataType) -> Any:
     return next((found for test, found in known if test(kind)), sa.JSON(none_as_null=True))
 
 
-def _to_console(task: RunningTask, options: WriteConsole, delivery: Delivery) -> None:
+def _to_console(task: CompiledTask, options: WriteConsole, delivery: Delivery) -> None:
     table = delivery.table()
     print(f"{task.name}, epoch {delivery.epoch}: {table.num_rows} rows")
     for row in table.slice(0, options.rows).to_pylist():

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 
 from headgate.errors import InputError
 from headgate.model.task_type import OUT, Inputs, TaskConfig
-from headgate.runtime.compile.plan import RunningTask
+from headgate.runtime.compile.plan import CompiledTask
 from headgate.runtime.exchange.files import INGEST
 from headgate.runtime.io.replay import replayed
 from headgate.tasks.frames import parsed_schema
@@ -28,7 +28,7 @@ from headgate.tasks.sources import Rate, ReadFiles, ReadKafka, ReadSocket, Repla
 __all__ = ["check_kafka", "hot_limit", "read_source", "source_schema"]
 
 
-def read_source(spark: SparkSession, task: RunningTask, limit: int | None, folder: Path) -> DataFrame:
+def read_source(spark: SparkSession, task: CompiledTask, limit: int | None, folder: Path) -> DataFrame:
     """The stream of a source task; raises :class:`InputError` when it cannot be read.
 
     ``limit`` is the most that it hands over per trigger; ``folder`` is where a source keeps what it needs.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from headgate.runtime.compile.plan import Plan
+from headgate.runtime.compile.plan import CompiledPlan
 from headgate.runtime.epochs.failures import named_culprit
 from headgate.runtime.isolation.quarantine import find_culprits
 from headgate.runtime.isolation.watchdog import TimeLimitExceeded
@@ -16,7 +16,7 @@ Attempt = Callable[[Sequence[str], float | None], str | None]
 """Runs some tasks, for at most so long; returns why that failed, or ``None`` if it did not."""
 
 
-def blame(error: Exception, feeds: Mapping[str, Sequence[str]], plan: Plan, attempt: Attempt) -> dict[str, str]:
+def blame(error: Exception, feeds: Mapping[str, Sequence[str]], plan: CompiledPlan, attempt: Attempt) -> dict[str, str]:
     """The tasks and topics that made a job fail, with the reasons; none if that cannot be told."""
     if isinstance(error, TimeLimitExceeded):
         return blame_for_time(feeds, plan, attempt)
@@ -26,7 +26,7 @@ def blame(error: Exception, feeds: Mapping[str, Sequence[str]], plan: Plan, atte
     return find_culprits(feeds, lambda items: attempt(items, None))
 
 
-def blame_for_time(feeds: Mapping[str, Sequence[str]], plan: Plan, attempt: Attempt) -> dict[str, str]:
+def blame_for_time(feeds: Mapping[str, Sequence[str]], plan: CompiledPlan, attempt: Attempt) -> dict[str, str]:
     """The task that takes longer than it may, though what is before it does not.
 
     A large micro-batch is nobody's fault: a task is blamed if, on top of what is before it, it takes longer than its

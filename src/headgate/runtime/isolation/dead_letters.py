@@ -24,7 +24,7 @@ from typing import Any
 import pyarrow as pa
 
 from headgate.model.on_error import OnError
-from headgate.runtime.engine.state import read_json, write_json
+from headgate.store.files import read_json, write_json
 
 __all__ = ["DeadLetter", "DeadLetters", "LeftOut", "Letters", "Reasons", "count_left_out", "read_letters"]
 

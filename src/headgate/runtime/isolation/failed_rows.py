@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from headgate.model.names import Signature
 from headgate.model.on_error import OnError
-from headgate.runtime.compile.plan import Fragment, Plan, RunningTask
+from headgate.runtime.compile.plan import CompiledPlan, CompiledTask, Fragment
 from headgate.runtime.compile.schemas import ddl
 from headgate.runtime.epochs.context import FragmentContext
 from headgate.runtime.epochs.failures import JOB_FAILURES, reason_of
@@ -42,7 +42,9 @@ class FailedRows:
         self._quarantine = quarantine
         self.reasons = Reasons()
 
-    def opened(self, files: Files, plans: Mapping[int, Plan], folder: Path) -> tuple[Files, dict[int, set[str]]]:
+    def opened(
+        self, files: Files, plans: Mapping[int, CompiledPlan], folder: Path
+    ) -> tuple[Files, dict[int, set[str]]]:
         """The files with a host's letters sorted by task, and the tasks that are to fail, by plan.
 
         Tasks that raised in a host have done no harm: they rest without a trial.
@@ -63,7 +65,7 @@ class FailedRows:
                     found["letters", task, number] = [_written(letters, folder / f"letters-{number}-{task}.arrow")]
         return found, culprits
 
-    def _ask(self, plan: Plan, name: str, staged: Sequence[tuple[str, int]]) -> None:
+    def _ask(self, plan: CompiledPlan, name: str, staged: Sequence[tuple[str, int]]) -> None:
         """Learn, beside the epochs, why a guarded task raises for a few of these rows."""
         task = plan.tasks[Signature(name)]
         if type(task.options) not in ROW_WISE or not self.reasons.ask_now(name):
@@ -84,7 +86,7 @@ class FailedRows:
         self._context.background.offer(session.range(0), work)
 
 
-def _raised(task: RunningTask, row: DataFrame) -> str | None:
+def _raised(task: CompiledTask, row: DataFrame) -> str | None:
     """What a row-wise task raises for a row."""
     does = ROW_WISE[type(task.options)](task.options, row.columns)
     try:

@@ -26,11 +26,11 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import ArrayType, BinaryType, DoubleType, IntegerType, StringType, StructType
 
-from headgate.runtime.engine.state import read_json
 from headgate.runtime.exchange.files import ORDER, SNAPSHOT
 from headgate.runtime.keyed.batched_state import PipelinedMap
 from headgate.runtime.keyed.packing import GROUP, PACK, key_codes, opened, packs
 from headgate.runtime.spark_internals.worker import settle
+from headgate.store.files import read_json
 from headgate.tasks.guard import told_of
 from headgate.tasks.keyed import BULK, KEYED, Bulk, Folding, Step, fold_of
 from headgate.tasks.user_defined import Fold
@@ -78,7 +78,7 @@ def groups_for(partitions: int) -> int:
 
 
 def host(rows: DataFrame, columns: StructType, key: tuple[str, ...], host_id: str, plans: Path) -> DataFrame:
-    """Run a keyed host over packs of rows with these columns; ``plans`` is the folder of :meth:`Plan.hosts` files."""
+    """Run a keyed host over packs of rows with these columns; ``plans`` is the folder of its numbered plans."""
     processor = _Host(host_id, str(plans), to_arrow_schema(columns, timezone="UTC"), key)
     return rows.groupBy(GROUP).transformWithState(processor, PACKED, "append", "none")
 

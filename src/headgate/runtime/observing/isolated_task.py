@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from headgate.model.names import Signature
 from headgate.model.task_type import State
 from headgate.runtime.compile.fusion import Fusion
-from headgate.runtime.compile.plan import Fragment, Kind, Plan, RunningTask
+from headgate.runtime.compile.plan import CompiledPlan, CompiledTask, Fragment, Kind
 from headgate.runtime.exchange.files import INGEST, SNAPSHOT
 from headgate.runtime.isolation.sql_guard import GuardSettings
 from headgate.runtime.keyed.host import ERRORS, RESULTS, TEXTS, Results, Values, hosting, places_of, stepped
@@ -36,7 +36,7 @@ class IsolatedTask(ABC):
     times = 1
     """How often the task works through the rows in what is made of them."""
 
-    def __init__(self, task: RunningTask, entering: Frames) -> None:
+    def __init__(self, task: CompiledTask, entering: Frames) -> None:
         self.task = task
         self.entering = {port: frame.persist() for port, frame in entering.items()}
 
@@ -104,7 +104,7 @@ def repeated(frame: DataFrame, times: int) -> DataFrame:
 
 
 class _Stateless(IsolatedTask):
-    def __init__(self, task: RunningTask, fusion: Fusion) -> None:
+    def __init__(self, task: CompiledTask, fusion: Fusion) -> None:
         super().__init__(task, fusion.inputs(task))
         self._fusion = fusion
 
@@ -151,7 +151,7 @@ class _Keyed(IsolatedTask):
 
     times = 4
 
-    def __init__(self, task: RunningTask, frame: DataFrame) -> None:
+    def __init__(self, task: CompiledTask, frame: DataFrame) -> None:
         super().__init__(task, {"in": frame})
         assert isinstance(task.options, KeyedConfig)
         self._options = task.options
@@ -188,7 +188,7 @@ class _Keyed(IsolatedTask):
         return frame.mapInArrow(metered(run), "results array<double>, texts array<string>")
 
 
-def isolated(rows: DataFrame, plan: Plan, fragment: Fragment, task: RunningTask) -> IsolatedTask | None:
+def isolated(rows: DataFrame, plan: CompiledPlan, fragment: Fragment, task: CompiledTask) -> IsolatedTask | None:
     """A task of a fragment by itself, over rows of one of its epochs; ``None`` where none of them reach it."""
     if SNAPSHOT in rows.columns:
         rows = rows.where(f"{SNAPSHOT} = {plan.number}")
@@ -212,7 +212,7 @@ def isolated(rows: DataFrame, plan: Plan, fragment: Fragment, task: RunningTask)
     return None
 
 
-def _before(task: RunningTask, plan: Plan) -> set[Signature]:
+def _before(task: CompiledTask, plan: CompiledPlan) -> set[Signature]:
     """All tasks whose rows reach a task."""
     found: set[Signature] = set()
     waiting = [task]

@@ -22,7 +22,7 @@ from headgate.model.cluster.observation import (
 )
 from headgate.model.names import Signature
 from headgate.model.task_type import Role
-from headgate.runtime.compile.plan import Plan, RunningTask
+from headgate.runtime.compile.plan import CompiledPlan, CompiledTask
 from headgate.runtime.epochs.fragment import RunningFragment
 from headgate.runtime.observing.counting import RowCounts
 from headgate.runtime.observing.jobs import finished_jobs
@@ -37,7 +37,7 @@ class ObservedEngine:
 
     spark: SparkSession
     records: Records
-    plan: Callable[[], Plan]
+    plan: Callable[[], CompiledPlan]
     fragments: Callable[[], Sequence[RunningFragment]]
     refusing: Callable[[], Iterable[Signature]]
     """The sinks that refuse rows: what goes to them has not arrived."""
@@ -162,7 +162,7 @@ class Observer:
 
 
 def _task(
-    task: RunningTask, counts: RowCounts, profiles: Mapping[tuple[Signature, str], TaskProfile]
+    task: CompiledTask, counts: RowCounts, profiles: Mapping[tuple[Signature, str], TaskProfile]
 ) -> TaskObservation:
     return TaskObservation(
         task.signature,
@@ -178,7 +178,7 @@ def _task(
     )
 
 
-def _sink(task: RunningTask, arrivals: Sequence[Arrivals]) -> SinkObservation:
+def _sink(task: CompiledTask, arrivals: Sequence[Arrivals]) -> SinkObservation:
     rows = sum(some.rows for some in arrivals)
     return SinkObservation(task.signature, task.name, task.users, rows, sojourn_of(arrivals))
 

@@ -26,7 +26,7 @@ from pyspark.sql import functions as F
 from headgate.model.cluster.observation import TaskProfile
 from headgate.model.names import Signature
 from headgate.model.task_type import Role, State
-from headgate.runtime.compile.plan import Fragment, Kind, Plan, RunningTask
+from headgate.runtime.compile.plan import CompiledPlan, CompiledTask, Fragment, Kind
 from headgate.runtime.epochs.staging import pack, stage
 from headgate.runtime.exchange.files import INGEST
 from headgate.runtime.observing.budget import ProfilingBudget
@@ -87,7 +87,7 @@ class Profiler:
             return False
         return self.budget.left_s >= self.next_s
 
-    def sample(self, rows: DataFrame, plan: Plan, fragment: Fragment) -> None:
+    def sample(self, rows: DataFrame, plan: CompiledPlan, fragment: Fragment) -> None:
         """Measure some of a fragment's tasks on an epoch's rows; at least one, and no more than time is left for."""
         began = time.monotonic()
         allowed_s = self.budget.left_s
@@ -104,7 +104,7 @@ class Profiler:
             kept.unpersist()
             self.budget.spend(time.monotonic() - began)
 
-    def _in_need(self, plan: Plan, fragment: Fragment) -> list[RunningTask]:
+    def _in_need(self, plan: CompiledPlan, fragment: Fragment) -> list[CompiledTask]:
         """The tasks that can be measured, those first that have been looked at least often."""
         hosted = fragment.roots if fragment.kind is Kind.KEYED else ()
         tasks = [plan.tasks[signature] for signature in (*hosted, *fragment.tasks) if signature in plan.tasks]
@@ -125,7 +125,7 @@ class Profiler:
         """What is known of tasks."""
         return {key: _profile(samples) for key, samples in self.samples().items()}
 
-    def _measure(self, rows: DataFrame, plan: Plan, fragment: Fragment, task: RunningTask) -> None:
+    def _measure(self, rows: DataFrame, plan: CompiledPlan, fragment: Fragment, task: CompiledTask) -> None:
         key = _key(task)
         with self._lock:
             self._asked[key] = self._asked.get(key, 0) + 1
@@ -186,7 +186,7 @@ class Profiler:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def _key(task: RunningTask) -> Key:
+def _key(task: CompiledTask) -> Key:
     return task.signature, task.alternate.name
 
 

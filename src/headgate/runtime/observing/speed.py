@@ -7,12 +7,12 @@ other work is as fast as before; one that a host takes away for a while, or that
 from __future__ import annotations
 
 import json
-import os
 import platform
 import time
 from pathlib import Path
 
 from headgate.runtime.spark_internals.worker import settle
+from headgate.store.files import write_json
 
 __all__ = ["calibrated", "probe"]
 
@@ -62,7 +62,5 @@ def calibrated(path: Path) -> float:
     if all(stored.get(name) == value for name, value in wanted.items()):
         return float(stored["seconds"])
     seconds = min(probe() for _ in range(9))  # others who share the core's caches meanwhile make it slower
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.write_text(json.dumps({**wanted, "seconds": seconds}), encoding="utf-8")
-    beside.replace(path)
+    write_json(path, {**wanted, "seconds": seconds}, durable=False)
     return seconds

@@ -17,7 +17,7 @@ from typing import Any
 from headgate import __version__
 from headgate.errors import InputError
 from headgate.model.task_type import TaskConfig
-from headgate.runtime.compile.plan import Plan
+from headgate.runtime.compile.plan import CompiledPlan
 from headgate.runtime.epochs.failures import JOB_FAILURES, reason_of
 from headgate.runtime.spark_internals.executors import Executor, Executors
 from headgate.tasks.sources import ReadFiles, Replay
@@ -64,7 +64,7 @@ def check_paths(executors: Executors, paths: Mapping[str, str]) -> None:
             raise InputError("SOURCE_NOT_SHARED", f"{told} '{wanted[task]}'; {remedy}")
 
 
-def paths_read(plan: Plan, known: Plan) -> dict[str, str]:
+def paths_read(plan: CompiledPlan, known: CompiledPlan) -> dict[str, str]:
     """The paths that executors read for a plan and did not read for the one before, by task."""
     found = {}
     for signature, task in plan.tasks.items():

@@ -30,7 +30,7 @@ from headgate.tasks.relational import Cast, Derive, Drop, Filter, RangeFilter, R
 from headgate.tasks.rowwise import ROW_WISE
 from headgate.tasks.stateful import Window
 
-__all__ = ["Form", "Known", "WindowForm", "understand"]
+__all__ = ["Known", "NormalForm", "WindowForm", "understand"]
 
 Base = tuple[Signature, str]
 """The task and port whose rows the terms read."""
@@ -39,7 +39,7 @@ RELATIONAL = (Filter, RangeFilter, Select, Drop, Derive, Rename, Cast)
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class NormalForm:
     """Rows of a base that meet all conjuncts, with these columns."""
 
     base: Base
@@ -74,7 +74,7 @@ class Known:
     """What is known of a task's output."""
 
     schemas: Mapping[str, Schema | None] = field(default_factory=dict)
-    form: Form | None = None
+    form: NormalForm | None = None
     window: WindowForm | None = None
 
 
@@ -130,7 +130,7 @@ def _schemas(
     return made | declared
 
 
-def _input_form(stream: RunningStream, scope: str, known: Mapping[Signature, Known]) -> Form | None:
+def _input_form(stream: RunningStream, scope: str, known: Mapping[Signature, Known]) -> NormalForm | None:
     """The form of what enters a task: the form of the task before it, or that task as a base."""
     if not isinstance(stream.routing, Duplicate | ByPredicate) or stream.source not in known:
         return None
@@ -141,7 +141,7 @@ def _input_form(stream: RunningStream, scope: str, known: Mapping[Signature, Kno
         if schema is None:
             return None
         columns = tuple((found.name, column(found.name.casefold(), found.type)) for found in schema.columns)
-        form = Form((stream.source, stream.source_port), scope, (), columns)
+        form = NormalForm((stream.source, stream.source_port), scope, (), columns)
     if isinstance(stream.routing, ByPredicate):
         try:
             form = _filtered(form, stream.routing.where)
@@ -150,7 +150,7 @@ def _input_form(stream: RunningStream, scope: str, known: Mapping[Signature, Kno
     return form
 
 
-def _applied(form: Form, options: TaskConfig) -> Form:
+def _applied(form: NormalForm, options: TaskConfig) -> NormalForm:
     """What a relational task makes of a form; what it does is told by the same function that the runtime asks."""
     names = [name for name, _ in form.columns]
     does = ROW_WISE[type(options)](options, names)
@@ -172,7 +172,7 @@ def _applied(form: Form, options: TaskConfig) -> Form:
     return replace(form, columns=tuple(made))
 
 
-def _filtered(form: Form, where: str) -> Form:
+def _filtered(form: NormalForm, where: str) -> NormalForm:
     found = conjuncts(normal(where, form.terms))
     return replace(form, conjuncts=tuple(dict.fromkeys((*form.conjuncts, *found))))
 
@@ -180,7 +180,7 @@ def _filtered(form: Form, where: str) -> Form:
 _AGGREGATES = {"Min": "min", "Max": "max", "Count": "count", "Avg": "avg", "Sum": "sum"}
 
 
-def _window(form: Form, options: Window) -> WindowForm:
+def _window(form: NormalForm, options: Window) -> WindowForm:
     terms = form.terms
     keys = tuple((name, terms[name.casefold()]) for name in options.key)
     group = (

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field, replace
 
 from headgate.model.names import Signature
-from headgate.sharing.semantic.form import Form, Known
+from headgate.sharing.semantic.form import Known, NormalForm
 from headgate.sharing.versioned import VersionedMap
 
 __all__ = ["FormIndex"]
@@ -85,5 +85,5 @@ def _subject(term: tuple[object, ...]) -> Hashable:
     return inner[1] if term[0] == "not" and isinstance(inner, tuple) and len(inner) > 1 else inner
 
 
-def _under(form: Form, subject: Hashable) -> Hashable:
+def _under(form: NormalForm, subject: Hashable) -> Hashable:
     return (*form.base, form.scope, subject)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from headgate.model.config import Config
 from headgate.model.names import TaskId
 from headgate.model.task import Alternate, Task
-from headgate.sharing.semantic.form import Form, Known, WindowForm
+from headgate.sharing.semantic.form import Known, NormalForm, WindowForm
 from headgate.sharing.semantic.implication import all_implied, implied
 from headgate.sharing.semantic.term import NotNormal, Term, rendered
 
@@ -20,6 +20,9 @@ class Residual:
 
     works: tuple[tuple[str, Config], ...] = ()
     """Type and config of each."""
+
+    conjuncts: int = 0
+    """How many conditions the rows of the wider stream must still meet."""
 
     def tasks(self, name: TaskId) -> list[Task]:
         """The tasks; the last one is called as the task that they stand for."""
@@ -42,7 +45,7 @@ def residual(wide: Known, wish: Known) -> Residual | None:
     return None
 
 
-def _of_rows(wide: Form, wish: Form) -> Residual | None:
+def _of_rows(wide: NormalForm, wish: NormalForm) -> Residual | None:
     if (wide.base, wide.scope) != (wish.base, wish.scope) or not all_implied(wish.conjuncts, wide.conjuncts):
         return None
     names: dict[Term, str] = {}
@@ -52,7 +55,7 @@ def _of_rows(wide: Form, wish: Form) -> Residual | None:
     works: list[tuple[str, Config]] = []
     if left:
         works.append(("filter", Config({"where": " and ".join(rendered(term, names) for term in left)})))
-    return Residual((*works, *_projection(wide.columns, wish.columns, names)))
+    return Residual((*works, *_projection(wide.columns, wish.columns, names)), len(left))
 
 
 def _of_windows(wide: WindowForm, wish: WindowForm) -> Residual | None:

@@ -113,16 +113,20 @@ class _Rewriting:
         self.ids[node.signature] = node.task.id
 
     def _widest(self, node: _Node) -> tuple[Signature, Residual] | None:
-        """The running task that leaves least to do for this one, and what it leaves."""
+        """The running task that leaves least to do for this one, and what it leaves.
+
+        Of those that leave equally much, the one with the fewest conjuncts: the most would be a chain of filters each
+        of which reads the one before it, as deep as there are dataflows.
+        """
         wish = self.known[node.signature]
-        best: tuple[tuple[int, int, str], Signature, Residual] | None = None
+        best: tuple[tuple[int, int, int, str], Signature, Residual] | None = None
         for signature, wide in self.index.candidates(wish):
             left = residual(wide, wish)
             if left is not None and not left.works:
                 return signature, left  # nothing can leave less
             if left is not None and len(left.works) <= self._written(node):
                 met = len(wide.form.conjuncts) if wide.form else 0
-                rank = (len(left.works), -met, signature)
+                rank = (len(left.works), left.conjuncts, met, signature)
                 if best is None or rank < best[0]:
                     best = (rank, signature, left)
         return None if best is None else (best[1], best[2])
