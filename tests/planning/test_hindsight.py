@@ -14,7 +14,10 @@ from headgate import parse
 from headgate.errors import HeadgateError, InputError
 from headgate.model.cluster.vm_class import BillingPeriod, Cloud, VmClass
 from headgate.planning.objective import BreakEven
-from headgate.planning.programs.hindsight import hindsight, optimum
+from headgate.planning.programs.hindsight import future_of, hindsight
+from headgate.planning.programs.leases import Holdings
+from headgate.planning.programs.linear import LinearProgram
+from headgate.planning.programs.serving import Fluid
 from headgate.service.policies import make_policy, names
 from headgate.simulation.rates import Recorded
 from headgate.simulation.setting import Setting
@@ -152,6 +155,35 @@ def _scheduled(setting: Setting, held: Spans, ways: tuple[int, ...]) -> tuple[fl
         simulator.advance(1)
     seen = simulator.run("scheduled").summary()
     return seen.omega, profit_of(setting, seen.gamma, seen.cost)
+
+
+def optimum(setting: Setting, machines: int, row: int = 0) -> float:
+    r"""The same program with whole machines and alternates, every way to hold one written out: for small worlds.
+
+    With one task it is what the best of all schedules of at most so many machines reaches, :math:`\Gamma - \sigma\mu`;
+    minus infinity where none of them reaches the throughput.
+    """
+    even = BreakEven.of(setting.dataflow)
+    assert even is not None
+    sigma = even.times(setting.hours).sigma
+    holdings = Holdings.of(setting.cloud, setting.interval_s, setting.intervals, setting.warm)
+    speed = setting.machine_speeds(row, machines)
+    program = LinearProgram()
+    future = future_of(setting, row, speed)
+    fluid = Fluid(program, future, whole=True)
+    used = program.rows(machines, upper=np.where(np.arange(machines) == 0, 1.0, 0.0))
+    for machine in range(machines):
+        for kind, vm in enumerate(setting.cloud.classes):
+            for way, cost in enumerate(holdings.cost(kind)):
+                works = holdings.works(kind, way)
+                column = program.columns(1, -sigma * cost, upper=1.0, whole=True)
+                gives = vm.cores * vm.core_power * works * speed[machine]
+                program.put(fluid.power, column, -np.add.reduceat(gives, fluid.starts))
+                program.put(fluid.cores, column, -np.add.reduceat(vm.cores * (works > 0.0), fluid.starts))
+                program.put(used[machine : machine + 1], column, 1.0)
+                program.put(used[machine + 1 : machine + 2], column, -1.0)
+    solution = program.solved(60.0, 1e-9)
+    return -np.inf if solution.objective is None else solution.objective
 
 
 def _compared(rates: list[float], speeds: np.ndarray, least: float) -> tuple[float, float, float]:

@@ -9,8 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate.errors import InputError
+from headgate.model.trace_statistics import TraceUnit
 from headgate.runtime.batch.trace_analysis import analyse
-from headgate.simulation.traces import Unit, trace_files
+from headgate.simulation.traces import trace_files
 from headgate.simulation.variability import EC2
 from tests.cli.terminal import headgate
 
@@ -35,7 +36,7 @@ def test_distributions_changes_and_boxes(spark: SparkSession, tmp_path: Path) ->
     order = np.random.default_rng(2).permutation(len(rows))
     _long(tmp_path / "one.csv", [rows[place] for place in order[: len(rows) // 2]])
     _long(tmp_path / "two.csv", [rows[place] for place in order[len(rows) // 2 :]])
-    (found,) = analyse(spark, trace_files(tmp_path), Unit.RATE)
+    (found,) = analyse(spark, trace_files(tmp_path), TraceUnit.RATE)
     best = max(value for _, _, value in rows)
     shares = np.array([value for _, _, value in rows]) / best
     assert (found.metric, found.machines, found.measurements, found.gaps) == ("cpu", 12, len(rows), 1)
@@ -63,13 +64,13 @@ def test_distributions_changes_and_boxes(spark: SparkSession, tmp_path: Path) ->
 def test_wide_tables_units_and_what_is_wrong(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "wide.csv").write_text("t_s,a,b\n0,10,40\n300,20,40\n600,10,\n")
     with pytest.raises(InputError, match=r"machine 'b' at 600\.0 s has value None"):
-        analyse(spark, trace_files(tmp_path), Unit.USED_PERCENT)
+        analyse(spark, trace_files(tmp_path), TraceUnit.USED_PERCENT)
     (tmp_path / "wide.csv").write_text("t_s,a,b\n0,10,40\n300,20,40\n600,10,100\n")
-    (found,) = analyse(spark, trace_files(tmp_path), Unit.USED_PERCENT)
+    (found,) = analyse(spark, trace_files(tmp_path), TraceUnit.USED_PERCENT)
     assert found.machines == 2
     assert found.below_08 == pytest.approx(3 / 6)
     with pytest.raises(InputError, match="not of unit 'share'"):
-        analyse(spark, trace_files(tmp_path), Unit.SHARE)
+        analyse(spark, trace_files(tmp_path), TraceUnit.SHARE)
     (tmp_path / "wide.csv").write_text("time,a\n0,10\n")
     with pytest.raises(InputError, match="no column t_s"):
         analyse(spark, trace_files(tmp_path))

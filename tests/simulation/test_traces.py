@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from headgate.errors import InputError
+from headgate.model.trace_statistics import TraceUnit
 from headgate.service.simulate import pool_named
-from headgate.simulation.traces import Unit, coefficients, pool_of, read_csv_columns, trace_files, traces_of
+from headgate.simulation.traces import coefficients, pool_of, read_csv_columns, trace_files, traces_of
 
 LONG: dict[str, list[Any]] = {
     "vm": ["a"] * 4 + ["b"] * 4,
@@ -52,14 +53,14 @@ def test_measurements_of_other_spacing_become_means_over_slots() -> None:
 @pytest.mark.parametrize(
     ("unit", "values", "wanted"),
     [
-        (Unit.SHARE, [0.5, 1.0], [0.5, 1.0]),
-        (Unit.PERCENT, [50, 100], [0.5, 1.0]),
-        (Unit.USED_PERCENT, [13, 100], [0.87, 0.01]),
-        (Unit.TIME, [28.0, 280.0], [1.0, 0.1]),
-        (Unit.RATE, [30.0, 60.0], [0.5, 1.0]),
+        (TraceUnit.SHARE, [0.5, 1.0], [0.5, 1.0]),
+        (TraceUnit.PERCENT, [50, 100], [0.5, 1.0]),
+        (TraceUnit.USED_PERCENT, [13, 100], [0.87, 0.01]),
+        (TraceUnit.TIME, [28.0, 280.0], [1.0, 0.1]),
+        (TraceUnit.RATE, [30.0, 60.0], [0.5, 1.0]),
     ],
 )
-def test_units_become_shares_of_the_best(unit: Unit, values: list[float], wanted: list[float]) -> None:
+def test_units_become_shares_of_the_best(unit: TraceUnit, values: list[float], wanted: list[float]) -> None:
     (trace,) = coefficients(traces_of({"t_s": [0, 60], "m": values}, "here"), unit, "here")
     assert trace.values == pytest.approx(wanted)
 
@@ -67,15 +68,15 @@ def test_units_become_shares_of_the_best(unit: Unit, values: list[float], wanted
 @pytest.mark.parametrize(
     ("columns", "unit", "told"),
     [
-        ({"t_s": [0, 60], "m": [50.0, 97.0]}, Unit.SHARE, "are they of unit percent"),
-        ({"t_s": [0, 60], "m": [50.0, 970.0]}, Unit.SHARE, "are they of unit rate or time"),
-        ({"t_s": [0, 60], "m": [50.0, 120.0]}, Unit.PERCENT, "at most 100"),
-        ({"t_s": [0, 60], "m": [-1.0, 0.5]}, Unit.SHARE, "at least 0"),
-        ({"t_s": [0, 60], "m": [0.0, 0.5]}, Unit.TIME, "expected above 0"),
-        ({"t_s": [0, 60], "m": [0.001, 0.002]}, Unit.SHARE, "--unit time"),
+        ({"t_s": [0, 60], "m": [50.0, 97.0]}, TraceUnit.SHARE, "are they of unit percent"),
+        ({"t_s": [0, 60], "m": [50.0, 970.0]}, TraceUnit.SHARE, "are they of unit rate or time"),
+        ({"t_s": [0, 60], "m": [50.0, 120.0]}, TraceUnit.PERCENT, "at most 100"),
+        ({"t_s": [0, 60], "m": [-1.0, 0.5]}, TraceUnit.SHARE, "at least 0"),
+        ({"t_s": [0, 60], "m": [0.0, 0.5]}, TraceUnit.TIME, "expected above 0"),
+        ({"t_s": [0, 60], "m": [0.001, 0.002]}, TraceUnit.SHARE, "--unit time"),
     ],
 )
-def test_units_that_were_mixed_up_are_told(columns: dict[str, list[Any]], unit: Unit, told: str) -> None:
+def test_units_that_were_mixed_up_are_told(columns: dict[str, list[Any]], unit: TraceUnit, told: str) -> None:
     with pytest.raises(InputError, match=told) as caught:
         coefficients(traces_of(columns, "here"), unit, "here")
     assert caught.value.condition == "MIXED_UNITS"

@@ -22,7 +22,8 @@ from pathlib import Path
 import numpy as np
 
 from headgate.model.arrays import Floats
-from headgate.simulation.traces import Unit, coefficients, pool_of, read_csv_columns, traces_of
+from headgate.model.trace_statistics import TraceUnit
+from headgate.simulation.traces import coefficients, pool_of, read_csv_columns, traces_of
 from headgate.simulation.variability import TracePool
 from headgate_benchmarks.dynamic import ten_stages
 from headgate_benchmarks.lookahead.workloads import BEGIN, DAY, STEP_S, STEPS, Workload, on_linear_road, with_past
@@ -101,13 +102,13 @@ def _there(path: Path) -> Path:
 def _planetlab(folder: Path) -> TracePool:
     path = _there(folder / "planetlab_cpu" / "planetlab_20110303_200vms.csv.gz")
     traces = traces_of(read_csv_columns(path), path.name)
-    return pool_of(coefficients(traces, Unit.USED_PERCENT, path.name), path.name)
+    return pool_of(coefficients(traces, TraceUnit.USED_PERCENT, path.name), path.name)
 
 
 def _azure(component: str) -> Callable[[Path], TracePool]:
     def read(folder: Path) -> TracePool:
         path = _there(folder / "azure_vm_noise" / "perf_10min_28d.csv.gz")
         traces = traces_of(read_csv_columns(path), path.name, component)
-        return pool_of(coefficients(traces, Unit.SHARE, path.name), path.name)
+        return pool_of(coefficients(traces, TraceUnit.SHARE, path.name), path.name)
 
     return read

@@ -14,7 +14,7 @@ from headgate.cli.span import seconds
 from headgate.errors import InputError, missing_package, printable
 
 if TYPE_CHECKING:
-    from headgate.simulation.trace_statistics import MetricStatistics
+    from headgate.model.trace_statistics import MetricStatistics
 
 __all__ = ["traces"]
 
@@ -48,18 +48,21 @@ def analyse(
         if plots is not None:
             import matplotlib  # noqa: F401 (better missed now than when the picture is drawn)
 
+        from headgate.model.trace_statistics import TraceUnit
         from headgate.runtime.batch.trace_analysis import analyse as analysed
         from headgate.runtime.spark_internals.session import open_session
-        from headgate.simulation.traces import Unit, trace_files
+        from headgate.simulation.traces import trace_files
     except ModuleNotFoundError as error:
         raise missing_package("NO_SPARK", "analysing traces", error, "simulation,spark") from None
-    if unit not in list(Unit):
-        raise InputError("UNKNOWN_UNIT", f"unknown unit {unit[:60]!r}; there is {', '.join(Unit)}")
+    if unit not in list(TraceUnit):
+        raise InputError("UNKNOWN_UNIT", f"unknown unit {unit[:60]!r}; there is {', '.join(TraceUnit)}")
     slot_s = seconds("--slot", slot)
     files = trace_files(path)
     with tempfile.TemporaryDirectory(prefix="headgate-") as folder:
         spark = open_session(master, log=Path(folder) / "spark.log")
-        found = analysed(spark, files, Unit(unit), metric or (), slot_s, lambda step: typer.echo(f"  {step}", err=True))
+        found = analysed(
+            spark, files, TraceUnit(unit), metric or (), slot_s, lambda step: typer.echo(f"  {step}", err=True)
+        )
     if plots is not None:
         _draw(found, plots)
     if as_json:

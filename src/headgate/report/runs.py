@@ -3,21 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from headgate.model.arrays import Floats
 from headgate.report.figures import SHADES, figure_bytes
-from headgate.simulation.run import Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw_runs"]
+__all__ = ["SimulatedRun", "draw_runs"]
 
 
-def draw_runs(runs: Sequence[Run], ending: str) -> bytes:
+class SimulatedRun(Protocol):
+    """What is drawn of a run: arrays of intervals × replications; :class:`headgate.simulation.run.Run` has them."""
+
+    @property
+    def policy(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def currency(self) -> str: ...
+    @property
+    def throughput_band(self) -> tuple[float, float]: ...
+    @property
+    def hours(self) -> Floats: ...
+    @property
+    def omega(self) -> Floats: ...
+    @property
+    def mu(self) -> Floats: ...
+    @property
+    def theta(self) -> Floats | None: ...
+    @property
+    def input_per_s(self) -> Floats: ...
+    @property
+    def output_per_s(self) -> Floats: ...
+    @property
+    def cores(self) -> Floats: ...
+    @property
+    def queues(self) -> Floats: ...
+
+
+def draw_runs(runs: Sequence[SimulatedRun], ending: str) -> bytes:
     """Runs of one setting, one colour for each policy; where there are replications, their median and 90 % of them."""
 
     def draw(figure: Any) -> None:
@@ -30,7 +58,7 @@ def draw_runs(runs: Sequence[Run], ending: str) -> bytes:
         panels["backlog"].set_ylim(bottom=0)
         _each(panels["cores"], runs, lambda run: run.cores, "cores\nat work")
         panels["cores"].set_ylim(bottom=0)
-        _each(panels["cost"], runs, lambda run: run.mu, f"cost\n({runs[0].setting.cloud.currency})")
+        _each(panels["cost"], runs, lambda run: run.mu, f"cost\n({runs[0].currency})")
         panels["cost"].set_ylim(bottom=0)
         if "theta" in panels:
             _each(panels["theta"], runs, lambda run: run.theta, "profit Θ\nso far")
@@ -43,18 +71,12 @@ def draw_runs(runs: Sequence[Run], ending: str) -> bytes:
         last = panels[rows[-1]]
         last.set_xlabel("hours")
         last.set_xlim(0, runs[0].hours[-1])
-        panels["rates"].set_title(_title(runs[0]), loc="left", fontsize=10)
+        panels["rates"].set_title(runs[0].title, loc="left", fontsize=10)
         for axes in panels.values():
             axes.grid(True, alpha=0.25)
         figure.align_ylabels()
 
     return figure_bytes(draw, ending, (8.5, 9.5))
-
-
-def _title(run: Run) -> str:
-    setting = run.setting
-    many = f", {setting.replications} replications" if setting.replications > 1 else ""
-    return f"{setting.dataflow.name} on {setting.cloud.name}, machines: {setting.pool.source}{many}"
 
 
 def _spread(axes: Axes, hours: Floats, values: Floats, colour: str, label: str | None, style: str = "-") -> None:
@@ -65,13 +87,13 @@ def _spread(axes: Axes, hours: Floats, values: Floats, colour: str, label: str |
         axes.fill_between(hours, low, high, color=colour, alpha=0.15, linewidth=0)
 
 
-def _each(axes: Axes, runs: Sequence[Run], values: Any, label: str) -> None:
+def _each(axes: Axes, runs: Sequence[SimulatedRun], values: Any, label: str) -> None:
     for place, run in enumerate(runs):
         _spread(axes, run.hours, values(run), SHADES[place % len(SHADES)], None)
     axes.set_ylabel(label)
 
 
-def _rates(axes: Axes, runs: Sequence[Run]) -> None:
+def _rates(axes: Axes, runs: Sequence[SimulatedRun]) -> None:
     _spread(axes, runs[0].hours, runs[0].input_per_s, "#475569", "in", ":")
     for place, run in enumerate(runs):
         _spread(axes, run.hours, run.output_per_s, SHADES[place % len(SHADES)], f"out, {run.policy}")
@@ -80,8 +102,8 @@ def _rates(axes: Axes, runs: Sequence[Run]) -> None:
     axes.legend(frameon=False, fontsize=8, ncols=4, loc="lower right", bbox_to_anchor=(1.0, 0.98))
 
 
-def _omega(axes: Axes, runs: Sequence[Run]) -> None:
-    low, high = runs[0].setting.dataflow.service_level.throughput_band
+def _omega(axes: Axes, runs: Sequence[SimulatedRun]) -> None:
+    low, high = runs[0].throughput_band
     axes.axhspan(low, min(high, 1.0), color="#4d7c0f", alpha=0.15, linewidth=0)
     _each(axes, runs, lambda run: run.omega, "relative\nthroughput Ω")
     axes.set_ylim(0, 1.05)

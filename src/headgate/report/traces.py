@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from headgate.model.trace_statistics import LEVELS, MetricStatistics
 from headgate.report.figures import SHADES, figure_bytes
-from headgate.simulation.trace_statistics import LEVELS, MetricStatistics
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

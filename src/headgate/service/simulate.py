@@ -11,6 +11,7 @@ from headgate.errors import BadValue, InputError
 from headgate.model.cluster.catalogues import CATALOGUES, catalogue
 from headgate.model.cluster.vm_class import Cloud
 from headgate.model.graph import Graph
+from headgate.model.trace_statistics import TraceUnit
 from headgate.service.ahead import Ahead
 from headgate.service.load import load
 from headgate.service.policies import make_policy
@@ -20,7 +21,7 @@ from headgate.simulation.rates import Rate
 from headgate.simulation.run import Run
 from headgate.simulation.setting import Setting
 from headgate.simulation.simulator import simulate
-from headgate.simulation.traces import Unit, coefficients, pool_of, trace_files, traces_of
+from headgate.simulation.traces import coefficients, pool_of, trace_files, traces_of
 from headgate.simulation.variability import GENERATORS, STEADY, TracePool
 from headgate.tasks.registry import Registry
 
@@ -108,14 +109,14 @@ def pool_named(name: str, seed: int, metric: str | None = None, unit: str = "sha
         return STEADY
     if name in GENERATORS:
         return GENERATORS[name].pool(seed)
-    if unit not in list(Unit):
-        raise InputError("UNKNOWN_UNIT", f"unknown unit {unit[:60]!r}; there is {', '.join(Unit)}")
+    if unit not in list(TraceUnit):
+        raise InputError("UNKNOWN_UNIT", f"unknown unit {unit[:60]!r}; there is {', '.join(TraceUnit)}")
     path = Path(name)
     if not path.exists():
         there = f"none, {', '.join(GENERATORS)}, or a file or folder of traces"
         raise InputError("UNKNOWN_VARIABILITY", f"unknown variability {name[:60]!r}; there is {there}")
     traces = [each for file in trace_files(path) for each in traces_of(table_columns(file), str(file), metric)]
-    return pool_of(coefficients(traces, Unit(unit), str(path)), str(path))
+    return pool_of(coefficients(traces, TraceUnit(unit), str(path)), str(path))
 
 
 def run_policies(

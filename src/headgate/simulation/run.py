@@ -108,6 +108,20 @@ class Run:
 
     reasons: tuple[Reason, ...] = field(default=(), repr=False)
 
+    @property
+    def title(self) -> str:
+        setting = self.setting
+        many = f", {setting.replications} replications" if setting.replications > 1 else ""
+        return f"{setting.dataflow.name} on {setting.cloud.name}, machines: {setting.pool.source}{many}"
+
+    @property
+    def currency(self) -> str:
+        return self.setting.cloud.currency
+
+    @property
+    def throughput_band(self) -> tuple[float, float]:
+        return self.setting.dataflow.service_level.throughput_band
+
     @cached_property
     def hours(self) -> Floats:
         """Hours since the start, at the end of each interval."""
@@ -135,7 +149,7 @@ class Run:
         return sum((each.cost for each in self.machines if each.replication == replication), Decimal())
 
     def summary(self, replication: int = 0) -> Summary:
-        low, high = self.setting.dataflow.service_level.throughput_band
+        low, high = self.throughput_band
         omega = self.omega[:, replication]
         theta = self.theta
         return Summary(

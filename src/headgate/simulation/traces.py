@@ -10,41 +10,22 @@ import csv
 import gzip
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from headgate.errors import BadValue, InputError, nearest, os_reason, unknown
+from headgate.model.trace_statistics import TraceUnit
 from headgate.simulation.variability import TracePool
 
-__all__ = ["Trace", "Unit", "coefficients", "pool_of", "read_csv_columns", "trace_files", "traces_of"]
+__all__ = ["Trace", "coefficients", "pool_of", "read_csv_columns", "trace_files", "traces_of"]
 
 Floats = npt.NDArray[np.float64]
 Columns = Mapping[str, Sequence[object]]
 SLOT_S = 300.0
 GAP = 5.0
 """Times the usual time between two rows: what is longer is a gap."""
-
-
-class Unit(StrEnum):
-    """What a metric's numbers mean."""
-
-    SHARE = "share"
-    """Of the rated performance, in (0, 1]."""
-
-    PERCENT = "percent"
-    """Of the rated performance, up to 100."""
-
-    USED_PERCENT = "used-percent"
-    """Taken by others: what is left is the performance."""
-
-    TIME = "time"
-    """Of a fixed piece of work; the least ever seen is the rated performance."""
-
-    RATE = "rate"
-    """Of work; the most ever seen is the rated performance."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -139,35 +120,35 @@ def _trace(vm: str, t_s: Floats, values: Floats, where: str) -> Trace:
     return Trace(vm, t_s, values)
 
 
-def coefficients(traces: Sequence[Trace], unit: Unit, where: str) -> tuple[Trace, ...]:
+def coefficients(traces: Sequence[Trace], unit: TraceUnit, where: str) -> tuple[Trace, ...]:
     """The same as shares of the rated performance; values that cannot be of the unit are told."""
     most = max(float(trace.values.max()) for trace in traces)
     least = min(float(trace.values.min()) for trace in traces)
-    limit = {Unit.SHARE: 1.0, Unit.PERCENT: 100.0, Unit.USED_PERCENT: 100.0}.get(unit, np.inf)
+    limit = {TraceUnit.SHARE: 1.0, TraceUnit.PERCENT: 100.0, TraceUnit.USED_PERCENT: 100.0}.get(unit, np.inf)
     if most > limit * (1 + 1e-9) or least < 0:
         told = f"{where}: values from {least:g} to {most:g} are not of unit '{unit}'"
-        if unit is Unit.SHARE and least >= 0:
+        if unit is TraceUnit.SHARE and least >= 0:
             hint = "percent" if most <= 100 else "rate or time"
             raise InputError("MIXED_UNITS", f"{told}; are they of unit {hint}? say so with --unit")
         raise InputError("MIXED_UNITS", f"{told}; expected {'at least 0' if least < 0 else f'at most {limit:g}'}")
-    if unit in (Unit.TIME, Unit.RATE) and least <= 0:
+    if unit in (TraceUnit.TIME, TraceUnit.RATE) and least <= 0:
         raise InputError("MIXED_UNITS", f"{where}: a value of {least:g} is not of unit '{unit}'; expected above 0")
-    if unit is Unit.SHARE and 0 < most < 0.02:
+    if unit is TraceUnit.SHARE and 0 < most < 0.02:
         told = f"{where}: no value is above {most:g}, which would be a fiftieth of the rated performance"
         raise InputError("MIXED_UNITS", f"{told}; if they are seconds, say --unit time")
     # Nothing left at all would make a machine that never answers: a hundredth stays.
     return tuple(Trace(each.vm, each.t_s, np.maximum(_share(each.values, unit, least, most), 0.01)) for each in traces)
 
 
-def _share(values: Floats, unit: Unit, least: float, most: float) -> Floats:
+def _share(values: Floats, unit: TraceUnit, least: float, most: float) -> Floats:
     match unit:
-        case Unit.PERCENT:
+        case TraceUnit.PERCENT:
             return values / 100
-        case Unit.USED_PERCENT:
+        case TraceUnit.USED_PERCENT:
             return 1 - values / 100
-        case Unit.TIME:
+        case TraceUnit.TIME:
             return least / values
-        case Unit.RATE:
+        case TraceUnit.RATE:
             return values / most
     return values
 

@@ -18,25 +18,49 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from headgate.errors import InputError
-from headgate.model.arrays import Floats, Ints
+from headgate.model.arrays import Floats, Ints, Shape
+from headgate.model.cluster.vm_class import Cloud
+from headgate.model.dataflow import Dataflow
 from headgate.planning.objective import BreakEven
 from headgate.planning.programs.leases import Holdings
 from headgate.planning.programs.linear import LinearProgram, outcome_of
 from headgate.planning.programs.serving import Fluid, Future
-from headgate.simulation.setting import Setting
 
-__all__ = ["Held", "Hindsight", "hindsight", "optimum"]
+__all__ = ["Hindsight", "Lease", "World", "future_of", "hindsight"]
 
 MOST_MACHINES = 4_000
 
 
+class World(Protocol):
+    """A simulated world as the bound must know it; :class:`headgate.simulation.setting.Setting` is one."""
+
+    @property
+    def dataflow(self) -> Dataflow: ...
+    @property
+    def cloud(self) -> Cloud: ...
+    @property
+    def intervals(self) -> int: ...
+    @property
+    def interval_s(self) -> float: ...
+    @property
+    def hours(self) -> float: ...
+    @property
+    def warm(self) -> bool: ...
+    def shape(self) -> Shape: ...
+    def external(self, shape: Shape) -> Floats:
+        """Rates from outside: replications × intervals × sources."""
+
+    def machine_speeds(self, replication: int, count: int) -> Floats:
+        """The speed of the first machines that are acquired: machines × intervals."""
+
+
 @dataclass(frozen=True, slots=True)
-class Held:
+class Lease:
     """A machine of the plan: which, of what class, and from which interval to which."""
 
     number: int
@@ -60,7 +84,7 @@ class Hindsight:
     omega: Floats
     """Relative throughput by interval."""
 
-    held: tuple[tuple[Held, float], ...]
+    held: tuple[tuple[Lease, float], ...]
     """Machines with the share that the plan has of them."""
 
     rounds: int
@@ -74,7 +98,7 @@ class Hindsight:
 
 
 def hindsight(
-    setting: Setting,
+    setting: World,
     row: int = 0,
     time_limit_s: float = 120.0,
     gap: float = 1e-3,
@@ -91,7 +115,7 @@ def hindsight(
 
 
 class _Search:
-    def __init__(self, setting: Setting, row: int, even: BreakEven, time_limit_s: float, gap: float) -> None:
+    def __init__(self, setting: World, row: int, even: BreakEven, time_limit_s: float, gap: float) -> None:
         self.even, self.gap = even, gap
         self.began = time.perf_counter()
         self.deadline = self.began + time_limit_s
@@ -100,7 +124,7 @@ class _Search:
         self.most = int(min(even.value_max / even.sigma / self.holdings.least_cost(), MOST_MACHINES)) + 1
         self.speed = setting.machine_speeds(row, self.most)
         self.program = LinearProgram()
-        self.future = _future(setting, row, self.speed)
+        self.future = future_of(setting, row, self.speed)
         self.serving = Fluid(self.program, self.future)
         self.columns: list[tuple[int, int, int]] = []
         """(machine, class, way) of every column of machines."""
@@ -115,7 +139,7 @@ class _Search:
         peak = float(self.serving.peak_work().max())
         self._more_machines(min(self.most, int(peak / (0.8 * setting.cloud.largest.power)) + 2))
 
-    def _emergency(self, setting: Setting) -> None:
+    def _emergency(self, setting: World) -> None:
         """Power and cores at a price that no machine has, so that there is a solution before there are machines."""
         hours = max(self.holdings.billing.period_s, setting.interval_s) / 3_600
         for rows, of in ((self.serving.power, "power"), (self.serving.cores, "cores")):
@@ -230,7 +254,7 @@ class _Search:
         for (machine, kind, way), share in zip(self.columns, shares.tolist(), strict=False):
             if share > 1e-7:
                 ends = (int(self.holdings.begin[way]), int(self.holdings.end[way]))
-                held.append((Held(machine, kind, *ends), share))
+                held.append((Lease(machine, kind, *ends), share))
                 cost += share * float(self.holdings.cost(kind)[way])
         return Hindsight(
             bound,
@@ -245,7 +269,7 @@ class _Search:
         )
 
 
-def _future(setting: Setting, row: int, speed: Floats) -> Future:
+def future_of(setting: World, row: int, speed: Floats) -> Future:
     shape = setting.shape()
     external = np.zeros((shape.tasks, setting.intervals))
     external[list(shape.sources)] = setting.external(shape)[row].T[: len(shape.sources)]
@@ -254,32 +278,3 @@ def _future(setting: Setting, row: int, speed: Floats) -> Future:
     # Up to some thousand unknowns nothing need be left open.
     block = 1 if shape.tasks * setting.intervals <= 500 else max(1, round(3_600 / setting.interval_s))
     return Future(shape, external, asked, fastest, block)
-
-
-def optimum(setting: Setting, machines: int, row: int = 0) -> float:
-    r"""The same program with whole machines and alternates, every way to hold one written out: for small worlds.
-
-    With one task it is what the best of all schedules of at most so many machines reaches, :math:`\Gamma - \sigma\mu`;
-    minus infinity where none of them reaches the throughput.
-    """
-    even = BreakEven.of(setting.dataflow)
-    assert even is not None
-    sigma = even.times(setting.hours).sigma
-    holdings = Holdings.of(setting.cloud, setting.interval_s, setting.intervals, setting.warm)
-    speed = setting.machine_speeds(row, machines)
-    program = LinearProgram()
-    future = _future(setting, row, speed)
-    fluid = Fluid(program, future, whole=True)
-    used = program.rows(machines, upper=np.where(np.arange(machines) == 0, 1.0, 0.0))
-    for machine in range(machines):
-        for kind, vm in enumerate(setting.cloud.classes):
-            for way, cost in enumerate(holdings.cost(kind)):
-                works = holdings.works(kind, way)
-                column = program.columns(1, -sigma * cost, upper=1.0, whole=True)
-                gives = vm.cores * vm.core_power * works * speed[machine]
-                program.put(fluid.power, column, -np.add.reduceat(gives, fluid.starts))
-                program.put(fluid.cores, column, -np.add.reduceat(vm.cores * (works > 0.0), fluid.starts))
-                program.put(used[machine : machine + 1], column, 1.0)
-                program.put(used[machine + 1 : machine + 2], column, -1.0)
-    found = program.solved(60.0, 1e-9)
-    return -np.inf if found.objective is None else found.objective

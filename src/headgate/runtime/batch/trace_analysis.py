@@ -12,8 +12,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from headgate.errors import InputError, nearest, os_reason, unknown
-from headgate.simulation.trace_statistics import LEVELS, Box, MetricStatistics
-from headgate.simulation.traces import Unit
+from headgate.model.trace_statistics import LEVELS, MetricStatistics, Quartiles, TraceUnit
 
 __all__ = ["analyse"]
 
@@ -24,7 +23,7 @@ BOXES = 40
 def analyse(
     spark: SparkSession,
     files: Sequence[Path],
-    unit: Unit = Unit.RATE,
+    unit: TraceUnit = TraceUnit.RATE,
     metrics: Sequence[str] = (),
     slot_s: float = 300.0,
     progress: Callable[[str], None] = lambda _: None,
@@ -120,34 +119,34 @@ def _numeric(table: DataFrame, names: Sequence[str]) -> list[str]:
     return [name for name in names if row is not None and row[name] is not None]
 
 
-def _check(measured: DataFrame, unit: Unit) -> None:
+def _check(measured: DataFrame, unit: TraceUnit) -> None:
     bad = measured.where("value is null or isnan(value) or value < 0 or t_s is null").limit(1).collect()
     if bad:
         row = bad[0]
         told = f"machine '{row['vm']}' at {row['t_s']} s has {row['metric']} {row['value']}"
         raise InputError("BAD_TRACE", f"{told}; expected numbers of at least 0, and no row where nothing was measured")
-    limit = {Unit.SHARE: 1.0, Unit.PERCENT: 100.0, Unit.USED_PERCENT: 100.0}.get(unit)
+    limit = {TraceUnit.SHARE: 1.0, TraceUnit.PERCENT: 100.0, TraceUnit.USED_PERCENT: 100.0}.get(unit)
     if limit is not None:
         beyond = measured.where(F.col("value") > limit * (1 + 1e-9)).limit(1).collect()
         if beyond:
             row = beyond[0]
             told = f"{row['metric']} of machine '{row['vm']}' is {row['value']:g} at {row['t_s']:g} s"
             raise InputError("MIXED_UNITS", f"{told}, which is not of unit '{unit}' (at most {limit:g}); see --unit")
-    if unit is Unit.TIME:
+    if unit is TraceUnit.TIME:
         nothing = measured.where("value = 0").limit(1).collect()
         if nothing:
             told = f"{nothing[0]['metric']} of machine '{nothing[0]['vm']}' is 0 at {nothing[0]['t_s']:g} s"
             raise InputError("MIXED_UNITS", f"{told}, which is not of unit '{unit}'; see --unit and --metric")
 
 
-def _normalised(measured: DataFrame, unit: Unit) -> DataFrame:
+def _normalised(measured: DataFrame, unit: TraceUnit) -> DataFrame:
     value = F.col("value")
-    if unit in (Unit.RATE, Unit.TIME):
-        best = measured.groupBy("metric").agg((F.max if unit is Unit.RATE else F.min)("value").alias("best"))
+    if unit in (TraceUnit.RATE, TraceUnit.TIME):
+        best = measured.groupBy("metric").agg((F.max if unit is TraceUnit.RATE else F.min)("value").alias("best"))
         joined = measured.join(F.broadcast(best), "metric")
-        share = value / F.col("best") if unit is Unit.RATE else F.col("best") / value
+        share = value / F.col("best") if unit is TraceUnit.RATE else F.col("best") / value
         return joined.select("vm", "t_s", "metric", share.alias("share"))
-    share = {Unit.SHARE: value, Unit.PERCENT: value / 100, Unit.USED_PERCENT: 1 - value / 100}[unit]
+    share = {TraceUnit.SHARE: value, TraceUnit.PERCENT: value / 100, TraceUnit.USED_PERCENT: 1 - value / 100}[unit]
     return measured.select("vm", "t_s", "metric", share.alias("share"))
 
 
@@ -196,20 +195,20 @@ def _changes(slots: DataFrame) -> dict[str, tuple[tuple[float, ...], float, int]
     return {row["metric"]: (tuple(row["quantiles"] or ()), row["above"] or 0.0, row["gaps"]) for row in rows}
 
 
-def _boxes(slots: DataFrame, machines: Mapping[str, Sequence[str]]) -> dict[str, list[Box]]:
+def _boxes(slots: DataFrame, machines: Mapping[str, Sequence[str]]) -> dict[str, list[Quartiles]]:
     """Those of a few machines of each metric: so few that their slots fit in this process."""
     chosen = [(metric, vm) for metric, names in machines.items() for vm in names]
     wanted = slots.sparkSession.createDataFrame(chosen, "metric string, vm string")
     table = slots.join(F.broadcast(wanted), ["metric", "vm"]).select("metric", "vm", "share").toArrow()
     metrics, names, shares = (table.column(name).to_numpy() for name in ("metric", "vm", "share"))
-    found: dict[str, list[Box]] = {}
+    found: dict[str, list[Quartiles]] = {}
     for metric, vm in chosen:
         found.setdefault(metric, []).append(_box(vm, shares[(metrics == metric) & (names == vm)]))
     return found
 
 
-def _box(vm: str, shares: npt.NDArray[np.float64]) -> Box:
+def _box(vm: str, shares: npt.NDArray[np.float64]) -> Quartiles:
     q1, median, q3 = (float(each) for each in np.quantile(shares, (0.25, 0.5, 0.75)))
     reach = 1.5 * (q3 - q1)
     inside = shares[(shares >= q1 - reach) & (shares <= q3 + reach)]
-    return Box(vm, float(inside.min()), q1, median, q3, float(inside.max()), len(shares) - len(inside))
+    return Quartiles(vm, float(inside.min()), q1, median, q3, float(inside.max()), len(shares) - len(inside))

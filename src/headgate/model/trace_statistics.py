@@ -1,19 +1,39 @@
-"""What traces of machines say: how performance is spread, how it changes, and how machines differ."""
+"""Statistics of machines' traces: how performance is spread, how it changes, and how machines differ."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from enum import StrEnum
 from typing import Any
 
-__all__ = ["LEVELS", "Box", "MetricStatistics"]
+__all__ = ["LEVELS", "MetricStatistics", "Quartiles", "TraceUnit"]
 
 LEVELS = tuple(place / 100 for place in range(101))
-"""The shares at which distributions are told."""
+"""The shares at which distributions are given."""
+
+
+class TraceUnit(StrEnum):
+    """What the numbers of a trace mean."""
+
+    SHARE = "share"
+    """Of the rated performance, in (0, 1]."""
+
+    PERCENT = "percent"
+    """Of the rated performance, up to 100."""
+
+    USED_PERCENT = "used-percent"
+    """Taken by others: what is left is the performance."""
+
+    TIME = "time"
+    """Of a fixed piece of work; the least ever seen is the rated performance."""
+
+    RATE = "rate"
+    """Of work; the most ever seen is the rated performance."""
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class Quartiles:
     """One machine's slots: quartiles, the farthest values within 1.5 lengths of the box, and how many are beyond."""
 
     vm: str
@@ -47,7 +67,7 @@ class MetricStatistics:
     gaps: int
     """Neighbouring slots of a machine with nothing measured between them; no change is counted there."""
 
-    boxes: tuple[Box, ...]
+    boxes: tuple[Quartiles, ...]
     """Machines in order of their names, forty at most (Fig. 1c)."""
 
     def as_dict(self) -> Mapping[str, Any]:
