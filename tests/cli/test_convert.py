@@ -58,7 +58,7 @@ def test_an_existing_file_is_kept_unless_forced(flow: Path, tmp_path: Path) -> N
     output.write_text("precious", encoding="utf-8")
     ran = headgate("convert", flow, output)
     assert ran.status == 2
-    assert "is there already; choose another name or add --force" in ran.err
+    assert "exists; choose another name or add --force" in ran.err
     assert output.read_text(encoding="utf-8") == "precious"
     assert headgate("convert", flow, output, "--force").status == 0
     assert output.read_text(encoding="utf-8") == TEXTS["json"]
@@ -75,7 +75,7 @@ def test_places_that_cannot_be_written(flow: Path, tmp_path: Path) -> None:
         ran = headgate("convert", flow, target)
         assert ran.status == 2
         assert f"headgate: cannot write {target}: " in ran.err
-    assert "is there already" in headgate("convert", flow, tmp_path / "folder.json").err
+    assert "exists" in headgate("convert", flow, tmp_path / "folder.json").err
     assert "cannot write" in headgate("convert", flow, tmp_path / "folder.json", "--force").err
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".headgate")] == []
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -12,7 +13,6 @@ import typer
 from headgate import __version__
 from headgate.cli.bench import bench
 from headgate.cli.bill import bill
-from headgate.cli.capacity import capacity
 from headgate.cli.cluster import cluster
 from headgate.cli.convert import convert
 from headgate.cli.dead_letters import dead_letters
@@ -23,11 +23,11 @@ from headgate.cli.listing import list_dataflows
 from headgate.cli.observations import observations
 from headgate.cli.output import faults_to_stderr, sentence_to_stderr
 from headgate.cli.plan import plan
-from headgate.cli.queue import queue
 from headgate.cli.run import run
 from headgate.cli.schema import schema
 from headgate.cli.show import show
 from headgate.cli.simulate import simulate
+from headgate.cli.size import size
 from headgate.cli.status import status
 from headgate.cli.submit import submit
 from headgate.cli.tasks import tasks
@@ -35,7 +35,7 @@ from headgate.cli.top import top
 from headgate.cli.traces import traces
 from headgate.cli.validate import validate
 from headgate.cli.withdraw import withdraw
-from headgate.errors import HeadgateError, InvalidDataflow
+from headgate.errors import HeadgateError, InputError, InvalidDataflow
 
 __all__ = ["app", "main"]
 
@@ -66,18 +66,34 @@ def _root(
     del version
 
 
-ABOUT_FILES = (validate, show, convert, diff, plan, schema, tasks, queue, capacity, simulate, experiment, forecast)
+RENAMED = {
+    "queue": "headgate size, with the same options",
+    "capacity": "headgate plan: give it --rate, and the other options that capacity had",
+}
+
+
+def _renamed(old: str, new: str) -> Callable[[], None]:
+    def command() -> None:
+        raise InputError("RENAMED_COMMAND", f"headgate {old} is now {new}")
+
+    return command
+
+
+ABOUT_FILES = (validate, show, convert, diff, plan, schema, tasks, size, simulate, experiment, forecast)
 ABOUT_ENGINES = (run, submit, withdraw, status, bill, top, observations)
 for command in (*ABOUT_FILES, *ABOUT_ENGINES, bench):
     app.command()(command)
 app.command(name="list")(list_dataflows)
 app.command(name="dead-letters")(dead_letters)
+for old, new in RENAMED.items():
+    options = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+    app.command(name=old, hidden=True, context_settings=options)(_renamed(old, new))
 app.add_typer(traces)
 app.add_typer(cluster)
 
 
 def main() -> None:
-    """Run the command line; bad input is told in sentences and exits with status 2, never with a traceback."""
+    """Run the command line; bad input ends with a sentence and status 2, never with a traceback."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         # What a terminal's encoding cannot show is escaped, as it is on standard error.
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -90,7 +106,7 @@ def main() -> None:
         sentence_to_stderr(error.message)
         raise SystemExit(BAD_INPUT) from None
     except BrokenPipeError:
-        # Whoever read our output has seen enough; the interpreter must not complain when it flushes.
+        # The reader of our output has closed the pipe; the interpreter must not complain when it flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(0) from None
     except KeyboardInterrupt:
@@ -98,6 +114,6 @@ def main() -> None:
     except Exception as error:
         if os.environ.get("HEADGATE_TRACEBACK"):
             raise
-        told = f"internal error: {type(error).__name__}: {error}"
-        sentence_to_stderr(f"{told}; this is a bug in Headgate, run again with HEADGATE_TRACEBACK=1 to see where")
+        message = f"internal error: {type(error).__name__}: {error}"
+        sentence_to_stderr(f"{message}; this is a bug in Headgate, run again with HEADGATE_TRACEBACK=1 to see where")
         raise SystemExit(INTERNAL) from None

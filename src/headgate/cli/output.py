@@ -4,25 +4,65 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from headgate.errors import Fault, InputError, Notice, os_reason, printable
-from headgate.tasks.registry import Registry, default_registry
+from headgate.errors import Fault, InputError, Notice, missing_package, os_reason, printable
+from headgate.model.table import Table
+from headgate.report.render import render
+from headgate.service.task_types import Registry, task_types
 
-__all__ = ["faults_to_stderr", "known_types", "notices_to_stderr", "print_json", "sentence_to_stderr", "write_file"]
+__all__ = [
+    "AsCsv",
+    "AsJson",
+    "faults_to_stderr",
+    "known_types",
+    "notices_to_stderr",
+    "packages",
+    "print_json",
+    "print_tables",
+    "sentence_to_stderr",
+    "write_file",
+]
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+AsCsv = Annotated[bool, typer.Option("--csv", help="Print CSV.")]
 
 
 def known_types() -> Registry:
     """The registered task types; says so on standard error when a package's types had to be left out."""
-    registry = default_registry()
+    registry = task_types()
     for problem in registry.problems:
         sentence_to_stderr(problem.message)
     return registry
+
+
+@contextmanager
+def packages(purpose: str, extra: str) -> Iterator[None]:
+    """Report a package that is not installed, with the extra that brings it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise missing_package("MISSING_PACKAGE", purpose, error, extra) from None
+
+
+def print_tables(tables: Sequence[Table], as_json: bool = False, as_csv: bool = False) -> None:
+    """Print tables: text that fits the terminal, or whole lines where the output is piped; JSON; or CSV."""
+    if as_json:
+        text = render(tables, "json")
+        typer.echo(text if _writes_unicode() else json.dumps(json.loads(text)) + "\n", nl=False)
+    elif as_csv:
+        typer.echo(render(tables, "csv"), nl=False)
+    else:
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        typer.echo(render(tables, "text", width), nl=False)
 
 
 def print_json(value: object) -> None:
@@ -31,7 +71,7 @@ def print_json(value: object) -> None:
 
 
 def sentence_to_stderr(sentence: str) -> None:
-    """Tell of something that went wrong."""
+    """Print one sentence on standard error."""
     typer.echo(f"{typer.style('headgate:', fg='red', bold=True)} {printable(sentence)}", err=True)
 
 
@@ -54,7 +94,7 @@ def write_file(path: Path, content: str | bytes, force: bool = False) -> None:
         if path.exists() and not (path.is_file() or path.is_dir()):
             path.write_bytes(data)
         elif path.exists() and not force:
-            raise InputError("FILE_EXISTS", f"{path} is there already; choose another name or add --force")
+            raise InputError("FILE_EXISTS", f"{path} exists; choose another name or add --force")
         else:
             _replace(path.resolve(), data)
     except OSError as error:

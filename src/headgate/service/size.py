@@ -13,6 +13,7 @@ from headgate.documents.check.pydantic_faults import complaints
 from headgate.documents.located import Located
 from headgate.documents.sizing_document import MicroBatchDocument, OperatorDocument, SizingDocument
 from headgate.errors import Fault, Infeasible, InputError, InvalidDataflow, nearest, unknown
+from headgate.model.table import Table, TableColumn
 from headgate.queueing.batch_sizing import assign_batches, min_batches
 from headgate.queueing.microbatch import Fragment, MicroBatches, Stage, predict_batches, stage_s
 from headgate.queueing.network import Network, Route
@@ -22,15 +23,26 @@ from headgate.queueing.station import Model
 from headgate.queueing.traffic import solve_traffic
 from headgate.report.latency import LatencyPoint, draw_latency
 
-__all__ = ["Asked", "Row", "Sized", "latency_picture", "load_asked", "size", "what_if"]
+__all__ = [
+    "MODELS",
+    "OperatorSize",
+    "Sized",
+    "SizingRequest",
+    "latency_picture",
+    "load_request",
+    "size",
+    "sizing_tables",
+    "what_if",
+]
 
 MICRO_BATCH = "micro-batch"
+MODELS = ("mmk", "ggk", "ggk-refined", MICRO_BATCH)
 _POINTS = 25
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A network and what is asked of it."""
+class SizingRequest:
+    """A network of operators, and the limit that an allocation must keep."""
 
     name: str
     network: Network
@@ -39,13 +51,13 @@ class Asked:
     latency_max_s: float | None
     percentile: float | None
     now: tuple[int | None, ...]
-    """The processors that each operator has now, where the file tells."""
+    """The processors that each operator has now, where the file has them."""
 
     micro_batch: MicroBatchDocument
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class OperatorSize:
     """One operator of an answer."""
 
     name: str
@@ -59,7 +71,7 @@ class Row:
 class Sized:
     """An allocation and what is predicted of it."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[OperatorSize, ...]
     mean_s: float
     p95_s: float
     p99_s: float
@@ -76,7 +88,7 @@ class Sized:
         return tuple(row.processors for row in self.rows)
 
 
-def load_asked(path: Path) -> Asked:
+def load_request(path: Path) -> SizingRequest:
     """Read a sizing file (YAML or JSON); raises :class:`~headgate.errors.InvalidDataflow` with every fault."""
     located = read_located(path, ("yaml", "json"))
     faults = list(located.faults)
@@ -97,7 +109,7 @@ def load_asked(path: Path) -> Asked:
         raise InvalidDataflow(faults)
     values = tuple(operator.value() for operator in operators)
     routes = tuple(Route(each.name, target, mean) for each in operators for target, mean in each.to.items())
-    return Asked(
+    return SizingRequest(
         document.name or path.stem,
         Network(values, routes),
         document.model,
@@ -110,8 +122,8 @@ def load_asked(path: Path) -> Asked:
 
 
 def _operators_of(value: object) -> Sequence[object]:
-    found = value.get("operators") if isinstance(value, dict) else None
-    return found if isinstance(found, list) else []
+    operators = value.get("operators") if isinstance(value, dict) else None
+    return operators if isinstance(operators, list) else []
 
 
 def _name_of(given: object) -> str | None:
@@ -133,80 +145,86 @@ def _faults_between(located: Located, operators: Sequence[object]) -> list[Fault
         for target in routes if isinstance(routes, dict) else ():
             if target not in known:
                 where = located.place(["operators", place, "to", target])
-                message = f"sends to '{target[:60]}', which is not there"
+                message = f"sends to '{target[:60]}', which is not an operator"
                 wanted = f"one of {', '.join(known[:12])}"
                 faults.append(Fault("UNKNOWN_TASK", message, where, name, wanted, nearest(target, known)))
     return faults
 
 
-def size(asked: Asked) -> Sized:
-    """The allocation that is asked for: the least latency of so many processors, or the fewest for a latency."""
-    if (asked.processors is None) == (asked.latency_max_s is None):
-        message = "nothing is asked for" if asked.processors is None else "both processors and a latency are asked for"
-        raise InputError(
-            "NOTHING_ASKED", f"{message}; give one of processors and latency_max_s, in the file or as an option"
+def size(request: SizingRequest) -> Sized:
+    """The least latency of a number of processors, or the fewest processors for a latency."""
+    if (request.processors is None) == (request.latency_max_s is None):
+        message = (
+            "neither processors nor a latency is given"
+            if request.processors is None
+            else "both processors and a latency are given"
         )
-    if asked.model == MICRO_BATCH:
-        batches = _batches(asked)
-        if asked.processors is not None:
-            found = assign_batches(batches, asked.processors, asked.percentile)
+        raise InputError(
+            "NOTHING_ASKED", f"{message}; give one of them, in the file (processors, latency_max_s) or as an option"
+        )
+    if request.model == MICRO_BATCH:
+        batches = _batches(request)
+        if request.processors is not None:
+            batched = assign_batches(batches, request.processors, request.percentile)
         else:
-            assert asked.latency_max_s is not None
-            found = min_batches(batches, asked.latency_max_s, asked.percentile)
-        return replace(_batched(asked, found.allocation, found.trigger_s), exact=found.exact)
-    model = Model(asked.model)
-    if asked.processors is not None:
-        sizing = assign_processors(asked.network, asked.processors, model, asked.percentile)
+            assert request.latency_max_s is not None
+            batched = min_batches(batches, request.latency_max_s, request.percentile)
+        return replace(_batched(request, batched.allocation, batched.trigger_s), exact=batched.exact)
+    model = Model(request.model)
+    if request.processors is not None:
+        sizing = assign_processors(request.network, request.processors, model, request.percentile)
     else:
-        assert asked.latency_max_s is not None
-        sizing = min_processors(asked.network, asked.latency_max_s, model, asked.percentile)
-    return replace(_predicted(asked, sizing.allocation), exact=sizing.exact)
+        assert request.latency_max_s is not None
+        sizing = min_processors(request.network, request.latency_max_s, model, request.percentile)
+    return replace(_predicted(request, sizing.allocation), exact=sizing.exact)
 
 
-def what_if(asked: Asked, allocation: Sequence[int], processors: Mapping[str, int], rate_factor: float = 1.0) -> Sized:
-    """What is predicted with other numbers of processors for some operators, or with other rates from outside.
+def what_if(
+    request: SizingRequest, allocation: Sequence[int], processors: Mapping[str, int], rate_factor: float = 1.0
+) -> Sized:
+    """Predict latency with other numbers of processors for some operators, or with other rates from outside.
 
     An allocation that cannot keep up has an infinite latency.
     """
     for name in processors:
-        if name not in asked.network.index:
-            raise unknown("UNKNOWN_OPERATOR", f"there is no operator '{name[:60]}'", name, asked.network.names)
+        if name not in request.network.index:
+            raise unknown("UNKNOWN_OPERATOR", f"there is no operator '{name[:60]}'", name, request.network.names)
     operators = tuple(
         replace(operator, arrival_rate_per_s=operator.arrival_rate_per_s * rate_factor)
-        for operator in asked.network.operators
+        for operator in request.network.operators
     )
-    changed = replace(asked, network=Network(operators, asked.network.routes))
-    chosen = [processors.get(name, k) for name, k in zip(asked.network.names, allocation, strict=True)]
+    changed = replace(request, network=Network(operators, request.network.routes))
+    chosen = [processors.get(name, k) for name, k in zip(request.network.names, allocation, strict=True)]
     for operator, k in zip(operators, chosen, strict=True):
         if operator.speeds and k > len(operator.speeds):
-            message = f"'{operator.name}' is asked to have {k} processors and its speeds tell of {len(operator.speeds)}"
+            message = f"operator '{operator.name}' has speeds for {len(operator.speeds)} processors, and {k} are given"
             raise Infeasible("TOO_FEW_PROCESSORS", message, {"operator": operator.name})
-    if asked.model == MICRO_BATCH:
-        return _batched(changed, tuple(chosen), asked.micro_batch.trigger_s)
+    if request.model == MICRO_BATCH:
+        return _batched(changed, tuple(chosen), request.micro_batch.trigger_s)
     return _predicted(changed, tuple(chosen))
 
 
-def latency_picture(asked: Asked, sized: Sized, ending: str) -> bytes:
+def latency_picture(request: SizingRequest, sized: Sized, ending: str) -> bytes:
     """Latency against processors, about the number that was chosen; ``ending`` is .svg or .png."""
-    found: list[Sized] = []
+    curve: list[Sized] = []
     top = max(sized.processors + 4, round(1.5 * sized.processors))
     step = max(1, (top - len(sized.rows)) // _POINTS)
     for processors in sorted({*range(top, len(sized.rows) - 1, -step), sized.processors}):
         try:
-            each = size(replace(asked, processors=processors, latency_max_s=None))
+            each = size(replace(request, processors=processors, latency_max_s=None))
         except Infeasible:
             continue
         # More processors than are of use are left over: the curve ends there.
-        if not found or each.processors > found[-1].processors:
-            found.append(each)
+        if not curve or each.processors > curve[-1].processors:
+            curve.append(each)
     # Just above the least that keeps up latencies may be absurdly long and hide the rest.
-    points = [_point(each) for each in found if each.mean_s < 50 * found[-1].mean_s or each == sized]
+    points = [_point(each) for each in curve if each.mean_s < 50 * curve[-1].mean_s or each == sized]
     split = ":".join(map(str, sized.allocation)) if len(sized.rows) <= 6 else ""
-    title = f"{asked.name}, {asked.network.external_rate_per_s:g} tuples/s"
+    title = f"{request.name}, {request.network.external_rate_per_s:g} tuples/s"
     # Of the three curves the one that was asked about; another percentile has none.
     drawn = {None: sized.mean_s, 0.95: sized.p95_s, 0.99: sized.p99_s}
-    target = asked.latency_max_s if asked.percentile in drawn else None
-    chosen = (sized.processors, drawn.get(asked.percentile, sized.mean_s))
+    target = request.latency_max_s if request.percentile in drawn else None
+    chosen = (sized.processors, drawn.get(request.percentile, sized.mean_s))
     return draw_latency(title, points, chosen, split, target, ending)
 
 
@@ -214,19 +232,20 @@ def _point(sized: Sized) -> LatencyPoint:
     return LatencyPoint(sized.processors, sized.mean_s, sized.p95_s, sized.p99_s)
 
 
-def _predicted(asked: Asked, allocation: tuple[int, ...]) -> Sized:
-    found = predict(asked.network, allocation, Model(asked.model))
+def _predicted(request: SizingRequest, allocation: tuple[int, ...]) -> Sized:
+    prediction = predict(request.network, allocation, Model(request.model))
     rows = tuple(
-        Row(each.name, each.processors, each.arrival_rate_per_s, each.utilisation, each.sojourn_s)
-        for each in found.operators
+        OperatorSize(each.name, each.processors, each.arrival_rate_per_s, each.utilisation, each.sojourn_s)
+        for each in prediction.operators
     )
-    return Sized(rows, found.mean_s, found.percentile_s(0.95), found.percentile_s(0.99), _cost(asked, allocation))
+    p95_s, p99_s = prediction.percentile_s(0.95), prediction.percentile_s(0.99)
+    return Sized(rows, prediction.mean_s, p95_s, p99_s, _cost(request, allocation))
 
 
-def _batches(asked: Asked) -> MicroBatches:
+def _batches(request: SizingRequest) -> MicroBatches:
     """All operators as stages of one fragment; a tuple that comes by often counts as often."""
-    traffic = solve_traffic(asked.network)
-    cost = asked.micro_batch
+    traffic = solve_traffic(request.network)
+    cost = request.micro_batch
     stages = tuple(
         Stage(
             operator.name,
@@ -240,31 +259,105 @@ def _batches(asked: Asked) -> MicroBatches:
             operator.most,
             operator.price,
         )
-        for operator, visits in zip(asked.network.operators, traffic.visits, strict=True)
+        for operator, visits in zip(request.network.operators, traffic.visits, strict=True)
     )
-    return MicroBatches(traffic.external_rate_per_s, (Fragment(asked.name, stages, cost.fixed_s),), cost.trigger_s)
+    return MicroBatches(traffic.external_rate_per_s, (Fragment(request.name, stages, cost.fixed_s),), cost.trigger_s)
 
 
-def _batched(asked: Asked, allocation: tuple[int, ...], trigger_s: float) -> Sized:
-    batches = replace(_batches(asked), trigger_s=trigger_s)
-    found = predict_batches(batches, allocation)
-    rates = solve_traffic(asked.network).rates_per_s
+def _batched(request: SizingRequest, allocation: tuple[int, ...], trigger_s: float) -> Sized:
+    batches = replace(_batches(request), trigger_s=trigger_s)
+    prediction = predict_batches(batches, allocation)
+    rates = solve_traffic(request.network).rates_per_s
     rows = tuple(
-        Row(
+        OperatorSize(
             stage.name,
             k,
             float(rate),
             float(rate) * stage.service_s / k,
-            float(stage_s(stage, k, batches.rate_per_s * found.intervals_s[0]))
-            if found.mean_s < float("inf")
+            float(stage_s(stage, k, batches.rate_per_s * prediction.intervals_s[0]))
+            if prediction.mean_s < float("inf")
             else float("inf"),
         )
         for stage, k, rate in zip(batches.stages, allocation, rates, strict=True)
     )
-    tails = (found.percentile_s(0.95), found.percentile_s(0.99)) if found.mean_s < float("inf") else (float("inf"),) * 2
-    interval = found.intervals_s[0]
-    return Sized(rows, found.mean_s, *tails, _cost(asked, allocation), trigger_s=interval)
+    tails = (
+        (prediction.percentile_s(0.95), prediction.percentile_s(0.99))
+        if prediction.mean_s < float("inf")
+        else (float("inf"),) * 2
+    )
+    interval = prediction.intervals_s[0]
+    return Sized(rows, prediction.mean_s, *tails, _cost(request, allocation), trigger_s=interval)
 
 
-def _cost(asked: Asked, allocation: Sequence[int]) -> float:
-    return float(sum(o.price * k for o, k in zip(asked.network.operators, allocation, strict=True)))
+def _cost(request: SizingRequest, allocation: Sequence[int]) -> float:
+    return float(sum(o.price * k for o, k in zip(request.network.operators, allocation, strict=True)))
+
+
+_SCENARIO = TableColumn("scenario", "scenario")
+_OPERATORS = (
+    _SCENARIO,
+    TableColumn("operator", "operator"),
+    TableColumn("processors", "processors"),
+    TableColumn("arrival_rate_per_s", "rate", "tuples/s", ".4g"),
+    TableColumn("utilisation", "busy", form=".0%"),
+    TableColumn("sojourn_s", "time in operator", "s", ".4g"),
+)
+_LATENCIES = tuple(TableColumn(f"{name}_s", name, "s", ".4g") for name in ("mean", "p95", "p99"))
+
+
+def sizing_tables(request: SizingRequest, answers: Mapping[str, Sized], changes: str = "") -> tuple[Table, Table]:
+    """Allocations beside each other, and the operators of each; a latency that is unknown cannot be kept up with."""
+    goals = {"now": "as it is", "sized": _goal(request), "what if": changes}
+    priced = any(each.cost != each.processors for each in answers.values())
+    batched = any(each.trigger_s is not None for each in answers.values())
+    columns = (
+        _SCENARIO,
+        TableColumn("goal", "goal"),
+        TableColumn("processors", "processors"),
+        *([TableColumn("cost", "price", form="g")] if priced else []),
+        *([TableColumn("trigger_s", "batch every", "s", ".4g")] if batched else []),
+        *_LATENCIES,
+        TableColumn("exact", "proved best"),
+    )
+    rows = tuple(
+        {
+            "scenario": name,
+            "goal": goals[name],
+            "processors": each.processors,
+            "cost": each.cost,
+            "trigger_s": each.trigger_s,
+            "mean_s": _finite(each.mean_s),
+            "p95_s": _finite(each.p95_s),
+            "p99_s": _finite(each.p99_s),
+            "exact": each.exact if name == "sized" else None,
+        }
+        for name, each in answers.items()
+    )
+    operators = tuple(
+        {
+            "scenario": name,
+            "operator": row.name,
+            "processors": row.processors,
+            "arrival_rate_per_s": row.arrival_rate_per_s,
+            "utilisation": row.utilisation,
+            "sojourn_s": _finite(row.sojourn_s),
+        }
+        for name, each in answers.items()
+        for row in each.rows
+    )
+    behind = [name for name, each in answers.items() if each.mean_s == float("inf")]
+    rate = f"{request.name}: {request.network.external_rate_per_s:g} tuples/s from outside, model {request.model}."
+    notes = (rate, *(f"Scenario '{name}' cannot keep up with its input." for name in behind))
+    return Table("Scenarios", columns, rows, notes), Table("Operators", _OPERATORS, operators)
+
+
+def _goal(request: SizingRequest) -> str:
+    what = "mean latency" if request.percentile is None else f"p{100 * request.percentile:g} latency"
+    if request.processors is not None:
+        return f"least {what} of {request.processors} processors"
+    prices = {operator.price for operator in request.network.operators}
+    return f"{'fewest' if len(prices) == 1 else 'cheapest'} processors for a {what} of {request.latency_max_s:g} s"
+
+
+def _finite(value: float) -> float | None:
+    return value if value < float("inf") else None
