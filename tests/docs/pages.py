@@ -32,7 +32,7 @@ from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
 
 from headgate import InvalidDataflow, default_registry, parse
 from headgate.documents.cloud_document import load_cloud
-from headgate.service.size import load_asked
+from headgate.service.size import load_request
 from headgate.tasks.registry import ENTRY_POINT_GROUP
 from tests.docs.shell import Shell, needs_spark
 
@@ -106,7 +106,7 @@ def _commands(text: str) -> Iterator[tuple[str, str]]:
 def _check_yaml(example: Example) -> str | None:
     text = str(example.parsed)
     if re.search(r"^operators:", text, re.MULTILINE):
-        return _file_faults(text, "sizing.yaml", load_asked)
+        return _file_faults(text, "sizing.yaml", load_request)
     if re.search(r"^classes:", text, re.MULTILINE):
         return _file_faults(text, "cloud.yaml", load_cloud)
     if re.search(r"^tasks:", text, re.MULTILINE):

@@ -13,7 +13,7 @@ import pytest
 from headgate import default_registry, parse, read
 from headgate.model.schema import Schema
 from headgate.service.load import load
-from headgate.service.size import load_asked, size
+from headgate.service.size import load_request, size
 from headgate.sharing.merge import merge
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -48,7 +48,7 @@ def test_valid_and_without_notices(path: Path) -> None:
 
 @pytest.mark.parametrize("path", SIZING, ids=lambda path: path.name)
 def test_sizing_files_are_valid_and_can_be_had(path: Path) -> None:
-    assert size(load_asked(path)).processors > 0
+    assert size(load_request(path)).processors > 0
 
 
 def test_the_experiment_is_valid() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -72,11 +72,10 @@ RENAMED = {
 }
 
 
-def _renamed(old: str, new: str) -> Callable[[], None]:
-    def command() -> None:
-        raise InputError("RENAMED_COMMAND", f"headgate {old} is now {new}")
-
-    return command
+def _refuse_old_name(arguments: Sequence[str]) -> None:
+    for name in arguments[:1]:
+        if name in RENAMED:
+            raise InputError("RENAMED_COMMAND", f"headgate {name} is now {RENAMED[name]}")
 
 
 ABOUT_FILES = (validate, show, convert, diff, plan, schema, tasks, size, simulate, experiment, forecast)
@@ -85,9 +84,6 @@ for command in (*ABOUT_FILES, *ABOUT_ENGINES, bench):
     app.command()(command)
 app.command(name="list")(list_dataflows)
 app.command(name="dead-letters")(dead_letters)
-for old, new in RENAMED.items():
-    options = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
-    app.command(name=old, hidden=True, context_settings=options)(_renamed(old, new))
 app.add_typer(traces)
 app.add_typer(cluster)
 
@@ -98,6 +94,7 @@ def main() -> None:
         # What a terminal's encoding cannot show is escaped, as it is on standard error.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
+        _refuse_old_name(sys.argv[1:])
         app()
     except InvalidDataflow as error:
         faults_to_stderr(error.faults)

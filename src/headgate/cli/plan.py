@@ -1,27 +1,39 @@
-"""``headgate plan``: before anything happens, what would be reused and added, whom it touches and who pays what."""
+"""``headgate plan``: what submitting dataflows would share, need and cost, before anything happens."""
 
 from __future__ import annotations
 
-from itertools import islice
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headgate.cli.output import known_types, notices_to_stderr, print_json
-from headgate.errors import printable
-from headgate.model.names import TaskId
-from headgate.model.strategy import StrategyName
-from headgate.report.text_table import text_table
-from headgate.service.facts import submission_facts, task_names
+from headgate.cli.output import (
+    AsCsv,
+    AsJson,
+    known_types,
+    notices_to_stderr,
+    packages,
+    print_tables,
+    write_file,
+)
+from headgate.cli.span import seconds
+from headgate.errors import InputError
+from headgate.model.dataflow import Dataflow
+from headgate.model.table import Table
 from headgate.service.load import load
-from headgate.service.plan import Planned, PlannedSubmission, dataflow_files, read_prices
+from headgate.service.plan import StrategyName, dataflow_files, read_prices
 from headgate.service.plan import plan as plan_submissions
-from headgate.sharing.shared_set import Submission
+from headgate.service.plan_tables import capacity_tables, sharing_tables
+
+if TYPE_CHECKING:
+    from headgate.service.capacity import CapacityRequest, Latency, Plan
 
 __all__ = ["plan"]
 
-MOST_NAMES = 5
+COMPARED = ("exact", "ga", "ce", "sh")
 
 
 def plan(
@@ -33,136 +45,126 @@ def plan(
     strategy: Annotated[
         StrategyName, typer.Option("--strategy", "-s", help="How dataflows are merged where they run.")
     ] = StrategyName.HOT,
-    exact: Annotated[bool, typer.Option("--exact", help="Reuse equal tasks only, no wider streams.")] = False,
+    exact: Annotated[bool, typer.Option("--exact", help="Share equal tasks only, no wider streams.")] = False,
     prices: Annotated[
-        Path | None, typer.Option("--prices", help="What machines cost and hold, as YAML or JSON.")
+        Path | None, typer.Option("--prices", help="What machines cost and hold for the bills, as YAML or JSON.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")] = False,
+    rate: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[SOURCE=]RATE", help="Messages per second from outside, such as 50 or reports=50: plans capacity."
+        ),
+    ] = None,
+    peak: Annotated[bool, typer.Option("--peak", help="Plan for the peak of rates that vary, not the mean.")] = False,
+    catalogue: Annotated[
+        str, typer.Option(help="Machines: ec2-2013, floe-sim, ec2-2024, or a .yaml file.")
+    ] = "ec2-2013",
+    algorithm: Annotated[
+        list[str] | None, typer.Option(help="auto, exact, ce, sh, ga or br; repeat it to compare several.")
+    ] = None,
+    compare: Annotated[bool, typer.Option("--compare", help="Compare exact, ga, ce and sh.")] = False,
+    throughput: Annotated[
+        float | None, typer.Option(help="The least relative throughput, instead of the service level's.")
+    ] = None,
+    budget: Annotated[str | None, typer.Option(help="The most that an hour may cost.")] = None,
+    break_even: Annotated[
+        str | None, typer.Option(metavar="BEST,WORST", help="What an hour may cost at best and at worst value.")
+    ] = None,
+    cores: Annotated[int | None, typer.Option(min=1, help="The most cores.")] = None,
+    message_bytes: Annotated[float, typer.Option(help="The size of a message.")] = 100.0,
+    time_limit: Annotated[str, typer.Option(help="The longest that an algorithm may search.")] = "10s",
+    plot: Annotated[Path | None, typer.Option(help="Draw cost against value into this .svg or .png file.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Write the plan to this .json file, for headgate submit --plan.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write over existing files.")] = False,
+    as_json: AsJson = False,
+    as_csv: AsCsv = False,
 ) -> None:
-    """Show what submitting dataflows would do: what is reused and added, whom it touches, everyone's bill.
+    """Show what submitting dataflows would do; nothing is run.
 
-    Nothing is run. Without --prices, a machine costs 0.10 USD an hour and holds one worker of eight tasks.
+    Always: which tasks are shared, whom it touches, and everyone's bill. Without --prices, a machine costs 0.10 USD an
+    hour and holds one worker of eight tasks. With --rate also: the best alternates, cores and machines, with predicted
+    throughput, latency, cost and profit; tasks need cost_s for that.
 
     Examples: [bold]headgate plan new.yaml --running flows/[/bold],
-    [bold]headgate plan new.yaml -r a.yaml -r b.yaml --prices prices.yaml[/bold]
+    [bold]headgate plan road.yaml --rate reports=50 --rate weather=0.5 --compare --out plan.json[/bold]
     """
     registry = known_types()
     there = [load(path, registry) for path in dataflow_files(running or [])]
-    given = [load(path, registry) for path in dataflow_files(files)]
+    paths = dataflow_files(files)
+    given = [load(path, registry) for path in paths]
     notices_to_stderr(notice for loaded in given for notice in loaded.notices)
+    flows = [loaded.dataflow for loaded in given]
     planned = plan_submissions(
         [loaded.dataflow for loaded in there],
-        [loaded.dataflow for loaded in given],
+        flows,
         registry,
         strategy=strategy,
         semantic=not exact,
         prices=read_prices(prices) if prices else None,
     )
-    if as_json:
-        print_json(_facts(planned, strategy))
-    else:
-        typer.echo(_told(planned), nl=False)
+    tables = list(sharing_tables(planned))
+    capacity = _Capacity([], {})
+    if rate:
+        with packages("planning", "planning"):
+            if plot is not None:
+                import matplotlib  # noqa: F401 (checked before the work starts)
+            import highspy  # noqa: F401
+
+            from headgate.service.capacity import CapacityRequest
+
+        request = CapacityRequest(
+            tuple(rate), catalogue, peak, throughput, budget, break_even, cores, message_bytes
+        )  # fmt: skip
+        names = algorithm or (list(COMPARED) if compare else ["auto"])
+        progress = sys.stderr.isatty() and not as_json and not as_csv
+        limit_s = seconds("--time-limit", time_limit)
+        capacity = _capacity(request, list(zip(flows, paths, strict=True)), names, limit_s, progress, plot, force)
+    elif plot is not None or algorithm or compare:
+        raise InputError("NO_RATE", "planning capacity needs a rate; give one such as --rate 50")
+    print_tables([*tables, *capacity.tables], as_json, as_csv)
+    if out is not None:
+        from headgate.service.plan_document import plan_document
+
+        write_file(out, plan_document(flows, capacity.plans).model_dump_json(indent=2) + "\n", force)
 
 
-def _told(planned: Planned) -> str:
-    lines = [line for submission in planned.submissions for line in [*_submission(submission), ""]]
-    prices = planned.prices
-    lines += [
-        f"per hour, in {prices.currency}: a machine costs {prices.price_per_h} and holds {prices.workers_per_vm} "
-        f"{'worker' if prices.workers_per_vm == 1 else 'workers'} of {prices.tasks_per_worker} tasks",
-        "",
-        *_bills(planned),
-    ]
-    return "\n".join(map(printable, lines)) + "\n"
+@dataclass(frozen=True, slots=True)
+class _Capacity:
+    tables: list[Table]
+    plans: dict[str, tuple[Plan, Latency]]
+    """The best plan of each dataflow, with its predicted latency."""
 
 
-def _submission(planned: PlannedSubmission) -> list[str]:
-    submission, flow = planned.submission, planned.dataflow
-    change, wider = submission.change, {found.task: found for found in submission.wider}
-    users = {shared.id: shared.named_users() for shared in change.shared}
-    exact = set(submission.exact)
-    read = [task for task in (task.id for task in flow.tasks) if task in wider]
-    left = {task for found in wider.values() for task in found.residual}
-    new = [task for task in change.own_ids if task not in left]
-    head = f"{flow.name} (owner {flow.owner}): {len(flow.tasks)} tasks"
-    head += f"; {len(exact)} {'runs' if len(exact) == 1 else 'run'} already"
-    head += f", {len(read)} {'reads a wider stream' if len(read) == 1 else 'read wider streams'}" if read else ""
-    lines = [f"{head}, {len(new)} new"]
-    width = max((len(task.id) for task in flow.tasks), default=0)
-    for task in flow.tasks:
-        if task.id in exact:
-            lines.append(f"  = {task.id:<{width}}  for {users[task.id]}")
-        elif task.id in wider:
-            lines.append(f"  ~ {task.id:<{width}}  {_residual(submission, wider[task.id].residual)}")
-        elif task.id in users:
-            lines.append(f"  ~ {task.id:<{width}}  the same rows are made already, for {users[task.id]}")
-        elif task.id in new:
-            lines.append(f"  + {task.id}")
-        else:
-            lines.append(f"  - {task.id:<{width}}  not needed: nothing reads it any more")
-    names = task_names(change)
-    taps = [f"{names[tap.source]} -> {names[tap.target]}" for tap in change.taps]
-    lines.append(f"taps opened: {_listed(taps) or 'none'}")
-    touched, interrupted = _listed(sorted(change.touched)), _listed(sorted(planned.interrupted))
-    lines.append(f"touches {touched or 'nobody'}; interrupts {interrupted or 'nobody'}")
-    return lines
+def _capacity(
+    request: CapacityRequest,
+    flows: Sequence[tuple[Dataflow, Path]],
+    algorithms: Sequence[str],
+    limit_s: float,
+    progress: bool,
+    plot: Path | None,
+    force: bool,
+) -> _Capacity:
+    """Plan the capacity of each dataflow; a rate of a source counts for the dataflows that have the source."""
+    from headgate.report.figures import check_ending
+    from headgate.service.capacity import answers_of, best_plan, latencies, plans_picture, problem_of, requests_by_flow
+
+    if plot is not None:
+        check_ending(plot.suffix.lower())
+        if len(flows) > 1:
+            raise InputError("ONE_PLOT", "--plot draws the plans of one dataflow; name one file")
+    capacity = _Capacity([], {})
+    for (flow, path), own in zip(flows, requests_by_flow(request, [flow for flow, _ in flows]), strict=True):
+        problem = problem_of(own, flow, path.parent)
+        answers = answers_of(problem, algorithms, limit_s, _progress if progress else None)
+        best, latency = best_plan(answers), latencies(problem, answers)
+        if plot is not None:
+            write_file(plot, plans_picture(problem, answers, plot.suffix.lower()), force)
+        capacity.tables.extend(capacity_tables(problem, answers, best, latency))
+        capacity.plans[flow.name] = (best, latency[best.planner])
+    return capacity
 
 
-def _residual(submission: Submission, tasks: tuple[TaskId, ...]) -> str:
-    if not tasks:
-        return "the same rows are made already, in another way"
-    types = {task.id: task.type for task in submission.dataflow.tasks}
-    return f"from a wider stream, by {', then '.join(types[task] for task in tasks)}"
-
-
-def _bills(planned: Planned) -> list[str]:
-    rows = [("", "owner", "before", "after", "change", "alone")]
-    rows += [
-        (
-            b.dataflow,
-            b.owner,
-            "" if b.before is None else f"{b.before:.4f}",
-            f"{b.after:.4f}",
-            f"{b.change:+.4f}",
-            f"{b.alone:.4f}",
-        )
-        for b in planned.bills
-    ]
-    total = planned.total_after - planned.total_before
-    rows.append(("all", "", f"{planned.total_before:.4f}", f"{planned.total_after:.4f}", f"{total:+.4f}", ""))
-    return text_table(rows, right=range(2, 6)).splitlines()
-
-
-def _listed(names: list[str]) -> str:
-    more = len(names) - MOST_NAMES
-    return ", ".join(islice(names, MOST_NAMES)) + (f" and {more} more" if more > 0 else "")
-
-
-def _facts(planned: Planned, strategy: StrategyName) -> dict[str, Any]:
-    return {
-        "strategy": strategy.value,
-        "submissions": [_submission_facts(submission) for submission in planned.submissions],
-        "currency": planned.prices.currency,
-        "bills": [
-            {
-                "dataflow": bill.dataflow,
-                "owner": bill.owner,
-                "before_per_h": None if bill.before is None else str(bill.before),
-                "after_per_h": str(bill.after),
-                "change_per_h": str(bill.change),
-                "alone_per_h": str(bill.alone),
-            }
-            for bill in planned.bills
-        ],
-        "total_before_per_h": str(planned.total_before),
-        "total_after_per_h": str(planned.total_after),
-    }
-
-
-def _submission_facts(planned: PlannedSubmission) -> dict[str, Any]:
-    return {
-        **submission_facts(planned.submission),
-        "interrupted": sorted(planned.interrupted),
-        "launched": len(planned.steps.launched),
-        "stopped": len(planned.steps.stopped),
-    }
+def _progress(name: str) -> None:
+    typer.echo(f"  {name} ...", err=True)

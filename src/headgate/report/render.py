@@ -11,6 +11,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from html import escape
+from itertools import islice
 from typing import Any, Literal
 
 from headgate.errors import printable
@@ -24,6 +25,9 @@ NARROWEST = 8
 """Columns of text are never wrapped to fewer characters."""
 
 GAP = "  "
+
+MOST_LISTED = 8
+"""People see so many items of a list, and how many more there are; programs get all of them."""
 
 
 def render(tables: Sequence[Table], form: TableForm = "text", width: int | None = None) -> str:
@@ -87,8 +91,11 @@ def cell(value: object, form: str = "") -> str:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        value = [f"{key} {cell(each, form)}" for key, each in value.items()]
     if isinstance(value, list | tuple | set | frozenset):
-        return ", ".join(cell(each, form) for each in value)
+        shown = ", ".join(cell(each, form) for each in islice(value, MOST_LISTED))
+        return f"{shown} and {len(value) - MOST_LISTED} more" if len(value) > MOST_LISTED else shown or "-"
     if isinstance(value, int | float | Decimal):
         return format(value, form)
     return printable(str(value))
@@ -104,10 +111,15 @@ def _text(table: Table, width: int | None) -> str:
 
 
 def _lines(table: Table, width: int | None) -> list[str]:
-    """Head, rule and rows. Headings wrap between words, and long texts wrap where the width asks for it."""
-    cells = [[cell(row.get(column.key), column.form) for column in table.columns] for row in table.rows]
-    right = [_is_number(table, column) for column in table.columns]
-    heads = [column.heading for column in table.columns]
+    """Head, rule and rows; columns without any value are left out.
+
+    Headings wrap between words, and long texts wrap where the width asks for it.
+    """
+    some = tuple(x for x in table.columns if any(row.get(x.key) not in (None, "", (), []) for row in table.rows))
+    columns = some or table.columns
+    cells = [[cell(row.get(column.key), column.form) for column in columns] for row in table.rows]
+    right = [_is_number(table, column) for column in columns]
+    heads = [column.heading for column in columns]
     widths = _widths(heads, cells, right, width)
     rule = GAP.join("-" * each for each in widths).rstrip()
     head = _row(heads, widths, right)

@@ -1,30 +1,44 @@
-"""Plan a dataflow's alternates and machines: what it takes, what it costs, and whether it pays."""
+"""Plan a dataflow's alternates, cores and machines: predicted throughput, latency, cost and profit."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import reduce
+from math import isfinite
 from pathlib import Path
 
-from headgate.errors import BadValue, InputError
+from headgate.errors import BadValue, Infeasible, InputError
 from headgate.model.dataflow import Dataflow
 from headgate.model.graph import Graph
-from headgate.planning.plan import Answer
+from headgate.planning.plan import Answer, NoPlan, Plan, better
 from headgate.planning.planners import make_planner, plan_with
 from headgate.planning.problem import Problem
-from headgate.service.load import load
 from headgate.service.simulate import cloud_of, rates_of
-from headgate.tasks.registry import Registry
 
-__all__ = ["Wanted", "answers_of", "problem_of"]
+__all__ = [
+    "CapacityRequest",
+    "Latency",
+    "Plan",
+    "answers_of",
+    "best_plan",
+    "latencies",
+    "plans_picture",
+    "predicted_latency",
+    "problem_of",
+    "requests_by_flow",
+]
+
+
+NO_WORK_S = 1e-9
+"""Seconds that a task without cost is taken to need for a message."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is to be planned, as it was written."""
+class CapacityRequest:
+    """Rates, machines and limits of a plan, as they were written."""
 
-    dataflow: Path
     rates: tuple[str, ...]
     catalogue: str = "ec2-2013"
     peak: bool = False
@@ -35,16 +49,29 @@ class Wanted:
     message_bytes: float = 100.0
 
 
-def problem_of(wanted: Wanted, registry: Registry) -> Problem:
-    """Everything read and checked; what is wrong is told in one sentence, or with every fault of the dataflow."""
-    dataflow = load(wanted.dataflow, registry).dataflow
+def requests_by_flow(request: CapacityRequest, flows: Sequence[Dataflow]) -> list[CapacityRequest]:
+    """The request for each dataflow: of several, each has the rates of its own sources and those for all sources."""
+    if len(flows) == 1:
+        return [request]
+    requests = []
+    for flow in flows:
+        others = {str(name) for other in flows for name in Graph(other).sources()} - set(
+            map(str, Graph(flow).sources())
+        )
+        own = tuple(text for text in request.rates if text.partition("=")[0].strip() not in others)
+        requests.append(replace(request, rates=own))
+    return requests
+
+
+def problem_of(request: CapacityRequest, dataflow: Dataflow, folder: Path) -> Problem:
+    """Check the request for a dataflow; ``folder`` is where relative paths of rates and catalogues begin."""
     sources = [str(name) for name in Graph(dataflow).sources()]
-    given = rates_of(wanted.rates, sources, wanted.dataflow.parent)
-    rates = {name: rate.peak_per_s if wanted.peak else rate.mean_per_s for name, rate in given.items()}
+    given = rates_of(request.rates, sources, folder)
+    rates = {name: rate.peak_per_s if request.peak else rate.mean_per_s for name, rate in given.items()}
     try:
-        dataflow = _asked(dataflow, wanted)
-        cloud = cloud_of(wanted.catalogue, wanted.dataflow.parent)
-        return Problem.of(dataflow, cloud, rates, wanted.message_bytes)
+        dataflow = _with_limits(dataflow, request)
+        cloud = cloud_of(request.catalogue, folder)
+        return Problem.of(dataflow, cloud, rates, request.message_bytes)
     except BadValue as error:
         expected = f"; expected {error.expected}" if error.expected else ""
         raise InputError("BAD_PLAN", f"{error}{expected}") from None
@@ -52,19 +79,19 @@ def problem_of(wanted: Wanted, registry: Registry) -> Problem:
         raise InputError("BAD_PLAN", str(error)) from None
 
 
-def _asked(dataflow: Dataflow, wanted: Wanted) -> Dataflow:
-    """The dataflow with the options before what its own service level says."""
+def _with_limits(dataflow: Dataflow, request: CapacityRequest) -> Dataflow:
+    """The dataflow with the limits of the request in place of those of its service level."""
     level = dataflow.service_level
-    if wanted.throughput_min is not None:
-        level = replace(level, throughput_min=wanted.throughput_min)
-    if wanted.budget_per_h is not None:
-        level = replace(level, budget_per_h=_money("--budget", wanted.budget_per_h))
-    if wanted.cores_max is not None:
-        level = replace(level, processors_max=wanted.cores_max)
-    if wanted.break_even is not None:
-        best, comma, worst = wanted.break_even.partition(",")
+    if request.throughput_min is not None:
+        level = replace(level, throughput_min=request.throughput_min)
+    if request.budget_per_h is not None:
+        level = replace(level, budget_per_h=_money("--budget", request.budget_per_h))
+    if request.cores_max is not None:
+        level = replace(level, processors_max=request.cores_max)
+    if request.break_even is not None:
+        best, comma, worst = request.break_even.partition(",")
         if not comma:
-            message = f"--break-even is {wanted.break_even[:60]!r}"
+            message = f"--break-even is {request.break_even[:60]!r}"
             raise InputError("BAD_PLAN", f"{message}; expected the cost per hour at best and at worst, such as 800,400")
         level = replace(
             level,
@@ -76,12 +103,12 @@ def _asked(dataflow: Dataflow, wanted: Wanted) -> Dataflow:
 
 def _money(option: str, text: str) -> Decimal:
     try:
-        found = Decimal(text.strip())
+        amount = Decimal(text.strip())
     except ArithmeticError:
-        found = Decimal(-1)
-    if not found.is_finite() or found < 0:
+        amount = Decimal(-1)
+    if not amount.is_finite() or amount < 0:
         raise InputError("BAD_PLAN", f"{option} is {text[:60]!r}; expected an amount per hour, such as 12.50")
-    return found
+    return amount
 
 
 def answers_of(
@@ -93,9 +120,78 @@ def answers_of(
     """The answer of each algorithm, in order."""
     for name in algorithms:
         make_planner(name)
-    found = []
+    answers = []
     for name in algorithms:
         if progress is not None:
             progress(name)
-        found.append(plan_with(name, problem, time_limit_s))
-    return tuple(found)
+        answers.append(plan_with(name, problem, time_limit_s))
+    return tuple(answers)
+
+
+def best_plan(answers: Sequence[Answer]) -> Plan:
+    """The plan of most profit; raises :class:`Infeasible` with what would have to change if there is none."""
+    best = reduce(better, answers, None)
+    if isinstance(best, Plan):
+        return best
+    first = answers[0]
+    assert isinstance(first, NoPlan)
+    remedies = "; or ".join(each.sentence for each in first.relaxations)
+    raise Infeasible(first.condition, first.reason + (f"; {remedies}" if remedies else ""))
+
+
+def plans_picture(problem: Problem, answers: Sequence[Answer], ending: str) -> bytes:
+    """Cost against value of all plans, with the Pareto front; ``ending`` is .svg or .png."""
+    from headgate.planning.pareto import front
+    from headgate.report.plans import draw_plans
+
+    return draw_plans(problem, [each for each in answers if isinstance(each, Plan)], front(problem), ending)
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Predicted seconds that a message spends in queues and tasks, and the share of time that each task is busy."""
+
+    mean_s: float | None
+    p95_s: float | None
+    """Both are none where a task is always busy: then its queue grows, and latency has no bound."""
+
+    busy: Mapping[str, float]
+
+
+def latencies(problem: Problem, answers: Sequence[Answer]) -> dict[str, Latency]:
+    """The predicted latency of each plan, by algorithm."""
+    return {each.planner: predicted_latency(problem, each) for each in answers if isinstance(each, Plan)}
+
+
+def predicted_latency(problem: Problem, plan: Plan) -> Latency:
+    """Predict latency with a network of M/M/k queues, a queue for each task and a server for each of its cores."""
+    from headgate.queueing.network import Network, Operator, Route
+    from headgate.queueing.predict import predict
+
+    shape = problem.shape
+    names = [str(name) for name in shape.names]
+    chosen = plan.deployment.alternates
+    active = [ways.index(chosen.get(name, ways[0])) for name, ways in zip(names, shape.alternates, strict=True)]
+    speeds: dict[str, list[float]] = {name: [] for name in names}
+    for machine in plan.deployment.machines:
+        power = problem.cloud.vm_class(machine.vm_class).core_power
+        for task, count in machine.cores.items():
+            speeds[task] += [power] * count
+    operators = tuple(
+        Operator(
+            name,
+            1 / max(float(shape.cost_s[i, active[i]]), NO_WORK_S),
+            arrival_rate_per_s=float(problem.external[i]),
+            speeds=tuple(speeds[name]) or (1.0,),
+        )
+        for i, name in enumerate(names)
+    )
+    routes = tuple(
+        Route(names[source], names[target], float(shape.selectivity[source, active[source]] * share))
+        for source, target, share in zip(shape.stream_source, shape.stream_target, shape.stream_share, strict=True)
+    )
+    prediction = predict(Network(operators, routes), [len(operator.speeds) for operator in operators])
+    busy = {each.name: each.utilisation for each in prediction.operators}
+    if not isfinite(prediction.mean_s):
+        return Latency(None, None, busy)
+    return Latency(prediction.mean_s, prediction.percentile_s(0.95), busy)

@@ -23,7 +23,7 @@ from headgate.sharing.shared_set import SharedSet, Submission
 from headgate.sharing.strategies import GroupSteps, Units, deploy
 from headgate.tasks.registry import Registry
 
-__all__ = ["BillChange", "Planned", "PlannedSubmission", "dataflow_files", "plan", "read_prices"]
+__all__ = ["BillChange", "Planned", "PlannedSubmission", "StrategyName", "dataflow_files", "plan", "read_prices"]
 
 HOUR_S = 3_600
 
@@ -82,10 +82,10 @@ def plan(
     for dataflow in running:
         shared, deployment, _ = _submitted(shared, deployment, dataflow, strategy)
     before = _bill(shared, deployment, [*running], prices)
-    found = []
+    submissions = []
     for dataflow in given:
         shared, deployment, planned = _submitted(shared, deployment, dataflow, strategy)
-        found.append(planned)
+        submissions.append(planned)
     after = _bill(shared, deployment, [*running, *given], prices)
     paid = {line.dataflow: line.cost for line in before.lines} if before else {}
     bills = tuple(
@@ -93,7 +93,7 @@ def plan(
         for line in (after.lines if after else ())
     )
     totals = [bill.total if bill else Decimal("0.00") for bill in (before, after)]
-    return Planned(tuple(found), bills, totals[0], totals[1], prices)
+    return Planned(tuple(submissions), bills, totals[0], totals[1], prices)
 
 
 def _submitted(
@@ -120,17 +120,17 @@ def _bill(shared: SharedSet, deployment: Units, dataflows: Iterable[Dataflow], p
 def dataflow_files(places: Iterable[Path]) -> list[Path]:
     """Files as they are, and for a folder the dataflow files in it, by name."""
     endings = {ending for many in FORMATS.values() for ending in many}
-    found: list[Path] = []
+    files: list[Path] = []
     for place in places:
         if place.is_dir():
             inside = sorted(path for path in place.iterdir() if path.suffix.lower() in endings and path.is_file())
             if not inside:
                 message = f"{place} holds no dataflow; expected files that end in {', '.join(sorted(endings))}"
                 raise InputError("NO_DATAFLOWS", message, {"folder": str(place)})
-            found += inside
+            files += inside
         else:
-            found.append(place)
-    return found
+            files.append(place)
+    return files
 
 
 class _PricesDocument(BaseModel):
