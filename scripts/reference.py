@@ -20,7 +20,7 @@ from headgate.report.runs import draw_runs
 from headgate.report.svg import to_svg
 from headgate.service.load import load
 from headgate.service.simulate import Asked, run_policies, setting_of
-from headgate.service.size import latency_picture, load_asked, size
+from headgate.service.size import latency_picture, load_request, size
 from headgate.sharing.merge import merge
 from headgate.tasks import BUILT_IN
 from headgate.tasks.reference import to_markdown
@@ -177,7 +177,7 @@ def dataflow_of(example: str):
 
 
 def latency_picture_of(example: str, latency_s: float) -> str:
-    asked = replace(load_asked(ROOT / "examples" / example), processors=None, latency_max_s=latency_s)
+    asked = replace(load_request(ROOT / "examples" / example), processors=None, latency_max_s=latency_s)
     return latency_picture(asked, size(asked), ".svg").decode("utf-8")
 
 

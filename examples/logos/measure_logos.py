@@ -1,4 +1,4 @@
-"""Measure what the ways to find features are worth and what each operator costs, and write a file for `headgate queue`.
+"""Measure what the ways to find features are worth and what each operator costs, and write a file for `headgate size`.
 
     .venv/bin/python examples/logos/measure_logos.py --clips 30 --write examples/sizing/logos_measured.yaml
 
@@ -68,7 +68,7 @@ def found_by(way: str, clips: int, searched: str, seed: int) -> tuple[list[Inter
 
 
 def sizing(times: dict[str, Times], logos: int) -> str:
-    """The operators as `headgate queue` reads them."""
+    """The operators as `headgate size` reads them."""
     routes = {"extract": "to: {match: 1}", "match": f"to: {{aggregate: {logos}}}", "aggregate": ""}
     lines = [
         "# Logos in a video stream as examples/logos finds them: service rates of one processor of the machine that",
@@ -89,7 +89,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Measure value and cost.")
     parser.add_argument("--clips", type=int, default=10, help="how many clips to look at")
     parser.add_argument("--seed", type=int, default=SEED, help="of clips and logos")
-    parser.add_argument("--write", type=Path, help="where to write the file for headgate queue")
+    parser.add_argument("--write", type=Path, help="where to write the file for headgate size")
     given = parser.parse_args()
     scores: dict[str, tuple[Score, Score]] = {}
     measured: dict[str, dict[str, Times]] = {}

@@ -1,4 +1,4 @@
-"""Measure what each operator costs and how many rows go round, and write a file for `headgate queue`.
+"""Measure what each operator costs and how many rows go round, and write a file for `headgate size`.
 
     .venv/bin/python examples/patterns/measure_patterns.py --write examples/sizing/patterns_measured.yaml
 
@@ -87,7 +87,7 @@ def _rounded(rate: float) -> int:
 
 
 def sizing(measured: Measured) -> str:
-    """The operators as `headgate queue` reads them."""
+    """The operators as `headgate size` reads them."""
     rows, made = measured.rows, measured.made
     each, again = made["candidates"] / rows["generator"], made["again"] / rows["detector"]
     told = rows["reporter"] / rows["detector"]
@@ -107,7 +107,7 @@ operators:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure cost, rows and the value of shorter candidates.")
     parser.add_argument("--count", type=int, default=1_000, help="how many transactions enter")
-    parser.add_argument("--write", type=Path, help="where to write the file for headgate queue")
+    parser.add_argument("--write", type=Path, help="where to write the file for headgate size")
     given = parser.parse_args()
     for longest in (None, 3, 2):
         report, measured = stream(given.count, longest)

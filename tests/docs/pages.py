@@ -6,7 +6,7 @@ What a block's language asks for:
   for anything, ``$ echo $?`` shows the exit status of the command before, and ``# Ctrl-C`` stops what still runs;
 - ``python``: run, as a session when it begins with ``>>>``;
 - ``yaml``, ``json``, ``xml``: a dataflow must be valid, and so must a part of one, but for the tasks that it lacks;
-  YAML with operators is a file for ``headgate queue``, YAML with classes a cloud for ``headgate simulate``;
+  YAML with operators is a file for ``headgate size``, YAML with classes a cloud for ``headgate simulate``;
 - ``toml``: the entry points of a package that adds task types are installed until the page ends.
 
 ``sh`` is for what is not run here: set-up and benchmarks. A test checks that their options exist.

@@ -1,4 +1,4 @@
-"""The document that ``headgate queue`` reads: operators, their rates, and what is asked for."""
+"""The document that ``headgate size`` reads: operators, their rates, and what is asked for."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class Problem:
         shape = Shape.of(self.dataflow, self.costs, self.shares)
         if shape.stream_returns.any():
             told = f"dataflow '{self.dataflow.name}' has a loop, and plans are made of dataflows without"
-            raise InputError("LOOP", f"{told}; size its processors with 'headgate queue'")
+            raise InputError("LOOP", f"{told}; size its processors with 'headgate size'")
         object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "external", self._external(shape))
         if self.break_even is None and any(len(ways) > 1 for ways in shape.alternates):

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import reduce
-from math import isfinite
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from headgate.errors import BadValue, Infeasible, InputError
 from headgate.model.dataflow import Dataflow
@@ -16,6 +16,9 @@ from headgate.planning.plan import Answer, NoPlan, Plan, better
 from headgate.planning.planners import make_planner, plan_with
 from headgate.planning.problem import Problem
 from headgate.service.simulate import cloud_of, rates_of
+
+if TYPE_CHECKING:
+    from headgate.queueing.network import Operator, Route
 
 __all__ = [
     "CapacityRequest",
@@ -33,6 +36,8 @@ __all__ = [
 
 NO_WORK_S = 1e-9
 """Seconds that a task without cost is taken to need for a message."""
+
+SLACK = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,9 +173,8 @@ def predicted_latency(problem: Problem, plan: Plan) -> Latency:
     from headgate.queueing.network import Network, Operator, Route
     from headgate.queueing.predict import predict
 
-    shape = problem.shape
+    shape, chosen = problem.shape, plan.deployment.alternates
     names = [str(name) for name in shape.names]
-    chosen = plan.deployment.alternates
     active = [ways.index(chosen.get(name, ways[0])) for name, ways in zip(names, shape.alternates, strict=True)]
     speeds: dict[str, list[float]] = {name: [] for name in names}
     for machine in plan.deployment.machines:
@@ -190,8 +194,21 @@ def predicted_latency(problem: Problem, plan: Plan) -> Latency:
         Route(names[source], names[target], float(shape.selectivity[source, active[source]] * share))
         for source, target, share in zip(shape.stream_source, shape.stream_target, shape.stream_share, strict=True)
     )
-    prediction = predict(Network(operators, routes), [len(operator.speeds) for operator in operators])
-    busy = {each.name: each.utilisation for each in prediction.operators}
-    if not isfinite(prediction.mean_s):
+    busy = _busy(operators, routes)
+    if any(share >= 1 - SLACK for share in busy.values()):
         return Latency(None, None, busy)
+    prediction = predict(Network(operators, routes), [len(operator.speeds) for operator in operators])
     return Latency(prediction.mean_s, prediction.percentile_s(0.95), busy)
+
+
+def _busy(operators: Sequence[Operator], routes: Sequence[Route]) -> dict[str, float]:
+    """The share of time that each operator works, in topological order: one that is always busy passes on less."""
+    arriving = {each.name: each.arrival_rate_per_s for each in operators}
+    busy = {}
+    for each in operators:
+        capacity = each.service_rate_per_s * sum(each.speeds)
+        busy[each.name] = min(arriving[each.name] / capacity, 1.0)
+        for route in routes:
+            if route.source == each.name:
+                arriving[route.target] += min(arriving[each.name], capacity) * route.mean
+    return busy

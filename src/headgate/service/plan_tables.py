@@ -144,8 +144,9 @@ def capacity_tables(
     head = f"{problem.dataflow.name} on {problem.cloud.name}, {rates}, relative throughput at least "
     notes = [f"{head}{problem.throughput_min:g}.", _SYMBOLS.format(currency=problem.cloud.currency)]
     busy = latency[best.planner].busy if best is not None else {}
-    if full := [name for name, share in busy.items() if share >= 1]:
-        notes.append(f"Latency has no bound: {', '.join(full)} cannot process all input. Plan for a higher rate.")
+    if best is not None and latency[best.planner].mean_s is None:
+        full = ", ".join(name for name, share in busy.items() if share > 1 - 1e-9)
+        notes.append(f"Latency has no bound: {full} always busy. Plan for more, with --throughput 1 or a higher rate.")
     plans = Table("Plans", (*_PLANS, _REASON) if failed else _PLANS, tuple(rows), tuple(notes))
     if best is None:
         return (plans,)
