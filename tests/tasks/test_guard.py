@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.runtime.epochs.failures import named_culprit
+from headgate.runtime.spark_internals.failures import named_culprit
 from headgate.tasks.arrow_task import worked
 from headgate.tasks.guard import CARRIED, LETTER, Guard, TaskRaised
 from headgate.tasks.python_function import python_work

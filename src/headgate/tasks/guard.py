@@ -58,7 +58,7 @@ class Guard:
 
 
 class TaskRaised(Exception):
-    """What a task's function raised, with the task, as :mod:`headgate.runtime.epochs.failures` finds it again."""
+    """What a task's function raised, and the task, as the runtime finds it in what Spark raises."""
 
     def __init__(self, task: str, told: str) -> None:
         super().__init__(f"[task {task}] {told}")

@@ -1,19 +1,19 @@
 """Whether a row's id may be in a set: few ids as they are, more by Spark's own Bloom filter, filled from a file.
 
-Spark uses it for its joins and has no SQL function for it, so the expression is made by hand.
+Spark uses it for its joins; the runtime gives it names in SQL (:mod:`headgate.tasks.sql_names`).
 """
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.classic.column import Column as ClassicColumn
 
 from headgate.tasks.rowwise import quoted
+from headgate.tasks.sql_names import BLOOM_FILTER, MIGHT_CONTAIN
 
 __all__ = ["few_ids", "may_be_in"]
 
@@ -27,14 +27,10 @@ def may_be_in(frame: DataFrame, column: str, ids: tuple[str, int, int], false_po
     if known is not None:
         text = F.expr(f"cast({quoted(column)} as string)")
         return F.coalesce(text.isin(*known), F.lit(False)) if known else F.lit(False)
-    session = frame.sparkSession
-    jvm: Any = session._jvm
-    bridge = jvm.org.apache.spark.sql.classic.ExpressionUtils
-    expressions = jvm.org.apache.spark.sql.catalyst.expressions
-    value = f"cast({quoted(column)} as string)"
-    filled, hashed = F.lit(_filled(session, ids, false_positives)), F.expr(f"xxhash64({value})")
-    asked = expressions.BloomFilterMightContain(bridge.expression(filled._jc), bridge.expression(hashed._jc))
-    return F.coalesce(F.col(quoted(column)).isNotNull() & ClassicColumn(bridge.column(asked)), F.lit(False))
+    filled = F.lit(_filled(frame.sparkSession, ids, false_positives))
+    hashed = F.expr(f"xxhash64(cast({quoted(column)} as string))")
+    might = F.call_function(MIGHT_CONTAIN, filled, hashed)
+    return F.coalesce(F.col(quoted(column)).isNotNull() & might, F.lit(False))
 
 
 @lru_cache(maxsize=32)
@@ -52,14 +48,13 @@ def few_ids(ids: tuple[str, int, int]) -> tuple[str, ...] | None:
 
 @lru_cache(maxsize=32)
 def _filled(session: SparkSession, ids: tuple[str, int, int], false_positives: float) -> bytes:
-    """A filter that holds the ids, in the form in which Spark stores it."""
+    """A Bloom filter of the ids, as Spark stores it: -n ln p / (ln 2)^2 bits for n ids and false positives p."""
     path, _, _ = ids
     hashed = session.read.text(path).where("value <> ''").selectExpr("xxhash64(value) as id").persist()
-    jvm: Any = session._jvm
     try:
-        made = hashed._jdf.stat().bloomFilter("id", max(hashed.count(), 1), false_positives)
+        items = max(hashed.count(), 1)
+        bits = max(64, math.ceil(-items * math.log(false_positives) / math.log(2) ** 2))
+        (row,) = hashed.selectExpr(f"{BLOOM_FILTER}(id, {items}L, {bits}L)").collect()
     finally:
         hashed.unpersist()
-    out = jvm.java.io.ByteArrayOutputStream()
-    made.writeTo(out)
-    return bytes(out.toByteArray())
+    return bytes(row[0])

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import orjson
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from headgate.errors import InputError
@@ -26,6 +25,7 @@ from headgate.runtime.compile.plan import CompiledPlan, CompiledTask, Fragment, 
 from headgate.runtime.io.sinks import form_of
 from headgate.runtime.keyed.host import ERRORS, RESULTS, TEXTS
 from headgate.runtime.keyed.packing import opened
+from headgate.runtime.spark_internals.frames import arrow_schema
 from headgate.tasks.arrow_forms import FORMS, has_form, has_result_form, result_form
 from headgate.tasks.arrow_task import Work, done
 from headgate.tasks.frames import check_work, names_bad_rows, work_of
@@ -145,7 +145,7 @@ def _form(options: TaskConfig) -> Work:
 
 def step_of(task: CompiledTask, guard: Guard, schema: StructType, counted: int, letters: int | None, slot: int) -> Step:
     """A task as a step; ``slot`` is its place among the tasks of a keyed host, if it is one of them."""
-    options, columns = task.options, to_arrow_schema(schema, timezone="UTC")
+    options, columns = task.options, arrow_schema(schema)
     make: Callable[[], Work]
     if isinstance(options, KeyedConfig):
         make = partial(result_form, options, slot, (RESULTS, TEXTS, ERRORS))

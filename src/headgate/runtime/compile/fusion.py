@@ -17,7 +17,6 @@ from functools import reduce
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from headgate.errors import InputError
@@ -33,6 +32,7 @@ from headgate.runtime.isolation.sql_guard import GuardSettings
 from headgate.runtime.keyed.host import ERRORS, RESULTS, TEXTS
 from headgate.runtime.keyed.packing import PACK
 from headgate.runtime.observing.counting import RowCounts, Side, values
+from headgate.runtime.spark_internals.frames import arrow_schema
 from headgate.tasks.frames import names_bad_rows, run_frames
 from headgate.tasks.guard import LETTER, Guard, TaskRaised
 from headgate.tasks.keyed import row_with_result
@@ -132,7 +132,7 @@ class Fusion:
         number = self._leave(root.frame, "r0", Output(self.fragment.id, "tail"))
         letters = self._reserve(Output(self.fragment.id, "arrow"))
         steps: list[Step | End] = [self._step(task, slot) for slot, task in enumerate(tasks)]
-        self.tails[number] = Tail(steps, to_arrow_schema(columns, timezone="UTC"), letters)
+        self.tails[number] = Tail(steps, arrow_schema(columns), letters)
 
     def _step(self, task: CompiledTask, slot: int = 0) -> Step:
         """A task of the tail, to be joined to what reads it as that comes by."""

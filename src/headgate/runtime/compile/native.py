@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
@@ -14,6 +13,7 @@ from pyspark.sql.types import TimestampType
 from headgate.errors import InputError
 from headgate.model.task_type import TaskConfig
 from headgate.runtime.compile.plan import CompiledTask
+from headgate.runtime.spark_internals.internals import internals
 from headgate.tasks.rowwise import quoted
 from headgate.tasks.stateful import Join, Window
 
@@ -42,10 +42,7 @@ def native_stream(task: CompiledTask, sides: Sequence[DataFrame]) -> DataFrame:
     """
     try:
         stream = native(task.options, sides)
-        jvm: Any = stream.sparkSession._jvm
-        checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
-        append = jvm.org.apache.spark.sql.streaming.OutputMode.Append()
-        checker.checkForStreaming(stream._jdf.queryExecution().analyzed(), append)
+        internals(stream.sparkSession).check_streaming(stream)
     except PySparkException as error:
         reason = " ".join(str(error).split("\n")[0].split())[:300]
         raise InputError("TASK_REFUSED", f"task '{task.name}': Spark does not accept it: {reason}") from None

@@ -58,6 +58,7 @@ from headgate.runtime.observing.records import Records
 from headgate.runtime.observing.workers import Workers
 from headgate.runtime.spark_internals.executor_checks import check_executors, check_paths, paths_read
 from headgate.runtime.spark_internals.executors import Executors
+from headgate.runtime.spark_internals.internals import internals
 from headgate.runtime.spark_internals.process import SparkProcess
 from headgate.runtime.spark_internals.session import open_session
 from headgate.sharing.alternates import binding_level
@@ -448,7 +449,7 @@ class Engine:
         """One who observes from now on."""
         return Observer(
             ObservedEngine(
-                self.spark,
+                internals(self.spark),
                 self.records,
                 lambda: self.plan,
                 lambda: list(self.fragments.values()),

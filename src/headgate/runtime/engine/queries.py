@@ -20,10 +20,10 @@ from headgate.runtime.engine.draining import is_drained
 from headgate.runtime.engine.plans import Plans
 from headgate.runtime.engine.snapshot import Snapshot
 from headgate.runtime.epochs.context import FragmentContext
-from headgate.runtime.epochs.failures import workers_were_late
 from headgate.runtime.epochs.fragment import RunningFragment
 from headgate.runtime.epochs.limits import set_limit
 from headgate.runtime.isolation.quarantine import Quarantine
+from headgate.runtime.spark_internals.failures import workers_were_late
 from headgate.store.files import read_json
 
 __all__ = ["Queries"]

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pyspark import InheritableThread
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.runtime.isolation.pools import make_pool
+from headgate.runtime.spark_internals.internals import internals
 
 __all__ = ["POOL", "BackgroundJobs"]
 
@@ -66,7 +66,7 @@ class BackgroundJobs:
             self._thread.join(timeout=30)
 
     def _run(self) -> None:
-        make_pool(self._spark.sparkContext, POOL, minimum=0)
+        internals(self._spark).scheduler_pool(POOL, minimum=0)
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", POOL)
         while True:
             with self._changed:

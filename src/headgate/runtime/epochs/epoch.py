@@ -27,7 +27,6 @@ from headgate.runtime.compile.arrow_stage import tails_of
 from headgate.runtime.compile.fusion import Fusion, Output, union
 from headgate.runtime.compile.plan import CompiledPlan, Feed, Fragment, Kind
 from headgate.runtime.epochs.context import FragmentContext
-from headgate.runtime.epochs.failures import JOB_FAILURES, named_culprit, reason_of, workers_were_late
 from headgate.runtime.epochs.staging import pack, stage
 from headgate.runtime.exchange.files import SNAPSHOT, topic_columns
 from headgate.runtime.io.sinks import form_of
@@ -39,6 +38,7 @@ from headgate.runtime.isolation.watchdog import Allowance, TimeLimitExceeded, Wa
 from headgate.runtime.keyed.host import hosted_schema, unpacked
 from headgate.runtime.observing.counting import RowCounts
 from headgate.runtime.observing.records import Arrivals
+from headgate.runtime.spark_internals.failures import JOB_FAILURES, named_culprit, reason_of, workers_were_late
 
 __all__ = ["EpochResult", "Epochs"]
 

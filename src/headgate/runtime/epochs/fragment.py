@@ -31,7 +31,6 @@ from headgate.runtime.compile.native import native_stream
 from headgate.runtime.compile.plan import FED, CompiledPlan, Feed, Fragment, Kind
 from headgate.runtime.epochs.context import FragmentContext
 from headgate.runtime.epochs.epoch import EpochResult, Epochs
-from headgate.runtime.epochs.failures import JOB_FAILURES, reason_of
 from headgate.runtime.epochs.limits import admit, due_in
 from headgate.runtime.epochs.plan_log import PlanLog
 from headgate.runtime.exchange.files import INGEST, ORDER, SNAPSHOT, topic_columns
@@ -40,11 +39,12 @@ from headgate.runtime.io.sinks import Delivery
 from headgate.runtime.io.sources import read_source
 from headgate.runtime.isolation.admission import Admission
 from headgate.runtime.isolation.dead_letters import Letters
-from headgate.runtime.isolation.pools import make_pool
 from headgate.runtime.keyed.host import groups_for, host, places_of
 from headgate.runtime.observing.counting import RowCounts
-from headgate.runtime.observing.jobs import tagged
+from headgate.runtime.observing.job_tags import tagged
 from headgate.runtime.observing.records import EpochRecord
+from headgate.runtime.spark_internals.failures import JOB_FAILURES, reason_of
+from headgate.runtime.spark_internals.internals import internals
 from headgate.store.files import read_json, write_json
 
 __all__ = ["RunningFragment"]
@@ -193,7 +193,7 @@ class RunningFragment:
     def start(self, stream: DataFrame) -> None:
         """Start the query."""
         context = self.context.spark.sparkContext
-        make_pool(context, self.fragment.id)
+        internals(self.context.spark).scheduler_pool(self.fragment.id)
         context.setLocalProperty("spark.scheduler.pool", self.fragment.id)
         writer = stream.writeStream.queryName(self.fragment.id).foreachBatch(self._epoch)
         writer = writer.option("checkpointLocation", str(self.folder / "checkpoint"))

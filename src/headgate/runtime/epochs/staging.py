@@ -17,6 +17,7 @@ from pyspark.sql.types import StructType
 
 from headgate.runtime.compile.arrow_stage import Descent, Tail, Times
 from headgate.runtime.exchange.files import INGEST
+from headgate.runtime.spark_internals.frames import set_schema
 from headgate.runtime.spark_internals.worker import settle
 from headgate.tasks.metering import metered
 
@@ -75,7 +76,7 @@ def stage(
         return _write(batches, wanted, target, ingested, further)
 
     # Only the column's name is asked for. With many outputs, PySpark takes as long to fetch their types as all else.
-    frame.__dict__["schema"] = StructType().add(OUTPUTS, StructType())
+    set_schema(frame, StructType().add(OUTPUTS, StructType()))
     found = frame.mapInArrow(metered(write), STAGED).collect()
     counts: Counter[int] = Counter()
     for row in found:

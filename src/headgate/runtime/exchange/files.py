@@ -316,9 +316,10 @@ def topic_batches(path: str, schema: StructType, snapshot: int, first: int) -> I
     """
     import numpy as np
     import pyarrow as pa
-    from pyspark.sql.pandas.types import to_arrow_schema
 
-    target = to_arrow_schema(schema, timezone="UTC")
+    from headgate.runtime.spark_internals.frames import arrow_schema
+
+    target = arrow_schema(schema)
     with pa.OSFile(path) as file:
         reader = pa.ipc.open_file(file)
         for index in range(reader.num_record_batches):

@@ -20,9 +20,9 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from headgate.runtime.spark_internals.frames import arrow_schema
 from headgate.tasks.sources import Replay
 
 __all__ = ["recorded"]
@@ -34,7 +34,7 @@ def recorded(task: str, columns: str) -> pa.Table:
     options = Replay.model_validate_json(task)
     if options.format == "text":
         return pa.table({"value": pa.array(_lines(options.path), pa.string())})
-    schema = to_arrow_schema(StructType.fromJson(json.loads(columns)), timezone="UTC")
+    schema = arrow_schema(StructType.fromJson(json.loads(columns)))
     if options.format == "parquet":
         return pyarrow.parquet.read_table(options.path).select(schema.names).cast(schema)
     try:

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from headgate.runtime.compile.plan import CompiledPlan
-from headgate.runtime.epochs.failures import named_culprit
 from headgate.runtime.isolation.quarantine import find_culprits
 from headgate.runtime.isolation.watchdog import TimeLimitExceeded
+from headgate.runtime.spark_internals.failures import named_culprit
 
 __all__ = ["Attempt", "before", "blame", "blame_for_time"]
 

@@ -15,9 +15,9 @@ from headgate.model.on_error import OnError
 from headgate.runtime.compile.plan import CompiledPlan, CompiledTask, Fragment
 from headgate.runtime.compile.schemas import ddl
 from headgate.runtime.epochs.context import FragmentContext
-from headgate.runtime.epochs.failures import JOB_FAILURES, reason_of
 from headgate.runtime.isolation.dead_letters import Reasons
 from headgate.runtime.isolation.quarantine import Quarantine
+from headgate.runtime.spark_internals.failures import JOB_FAILURES, reason_of
 from headgate.tasks.guard import LETTER_TYPE
 from headgate.tasks.rowwise import ROW_WISE, quoted
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import Any
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
-from pyspark.sql.classic.column import Column as ClassicColumn
+
+from headgate.tasks.sql_names import TRY
 
 __all__ = ["DEFAULT_BUDGET_S", "ActiveGuards", "GuardSettings", "guard_column"]
 
@@ -43,19 +43,9 @@ def guard_column(value: str, whole: str, parent: str) -> Column:
 
     Null where ``parent`` is; a parent ``r0`` is every row.
     """
-    tried = F.expr(f"named_struct('v', case when {OPAQUE} then {value} end)")
-    column = F.struct(_try_eval(tried).alias("ok"), F.expr(whole).alias("whole"))
+    tried = F.expr(f"{TRY}(named_struct('v', case when {OPAQUE} then {value} end))")
+    column = F.struct(tried.alias("ok"), F.expr(whole).alias("whole"))
     return column if parent == "r0" else F.when(F.expr(f"{parent} is not null"), column)
-
-
-def _try_eval(column: Column) -> Column:
-    from pyspark.sql import SparkSession
-
-    session = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
-    jvm: Any = session._jvm
-    bridge = jvm.org.apache.spark.sql.classic.ExpressionUtils
-    tried = jvm.org.apache.spark.sql.catalyst.expressions.TryEval(bridge.expression(column._jc))
-    return ClassicColumn(bridge.column(tried))
 
 
 @dataclass(slots=True)

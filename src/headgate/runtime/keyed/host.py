@@ -22,13 +22,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import ArrayType, BinaryType, DoubleType, IntegerType, StringType, StructType
 
 from headgate.runtime.exchange.files import ORDER, SNAPSHOT
-from headgate.runtime.keyed.batched_state import PipelinedMap
 from headgate.runtime.keyed.packing import GROUP, PACK, key_codes, opened, packs
+from headgate.runtime.spark_internals.frames import arrow_schema
+from headgate.runtime.spark_internals.state_protocol import PipelinedMap
 from headgate.runtime.spark_internals.worker import settle
 from headgate.store.files import read_json
 from headgate.tasks.guard import told_of
@@ -79,7 +79,7 @@ def groups_for(partitions: int) -> int:
 
 def host(rows: DataFrame, columns: StructType, key: tuple[str, ...], host_id: str, plans: Path) -> DataFrame:
     """Run a keyed host over packs of rows with these columns; ``plans`` is the folder of its numbered plans."""
-    processor = _Host(host_id, str(plans), to_arrow_schema(columns, timezone="UTC"), key)
+    processor = _Host(host_id, str(plans), arrow_schema(columns), key)
     return rows.groupBy(GROUP).transformWithState(processor, PACKED, "append", "none")
 
 
@@ -111,7 +111,7 @@ def hosted_schema(columns: StructType) -> StructType:
 def unpacked(rows: DataFrame, columns: StructType) -> DataFrame:
     """The rows of a host's packs; ``columns`` are those that came in."""
     schema = hosted_schema(columns)
-    target = to_arrow_schema(schema, timezone="UTC")
+    target = arrow_schema(schema)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

@@ -7,15 +7,16 @@ counted by whoever writes it, and so are all rows of a frame whose outputs are a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Literal
 
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
 from headgate.model.names import Signature
+from headgate.runtime.spark_internals.frames import observed_reader
 
 __all__ = ["Count", "JobCount", "OutputCount", "RowCounts", "Side", "observed", "values"]
 
@@ -57,18 +58,16 @@ def _expression(text: str, name: str) -> Column:
 
 
 def values(counts: Iterable[Count], staged: Mapping[int, int]) -> dict[Count, int]:
-    """What counts have come to, those aside that the job had no need to make."""
-    rows: dict[int, Any] = {}
-    found: dict[Count, int] = {}
+    """The values of counts, except those that the job did not need to compute."""
+    readers: dict[int, Callable[[int], int] | None] = {}
+    counted: dict[Count, int] = {}
     for count in counts:
         if isinstance(count, OutputCount):
-            found[count] = staged.get(count.output, 0)
+            counted[count] = staged.get(count.output, 0)
             continue
         key = id(count.observation)
-        if key not in rows:
-            # Asked for before the job has come to it, an observation would wait for ever.
-            java = count.observation._jo
-            rows[key] = java.getRow() if java is not None and java.future().isCompleted() else None
-        if rows[key] is not None:
-            found[count] = rows[key].getLong(count.place)
-    return found
+        if key not in readers:
+            readers[key] = observed_reader(count.observation)
+        if (read := readers[key]) is not None:
+            counted[count] = read(count.place)
+    return counted

@@ -14,7 +14,8 @@ import pyarrow as pa
 from pyspark.accumulators import AccumulatorParam
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.runtime.observing.jobs import finished_jobs, tagged
+from headgate.runtime.observing.job_tags import tagged
+from headgate.runtime.spark_internals.internals import internals
 from headgate.tasks.metering import METER, Run
 
 __all__ = ["Trial", "Trials", "drain"]
@@ -72,7 +73,7 @@ class Trials:
         tag = f"trial-{uuid.uuid4().hex}"
         with tagged(self._spark, tag):
             work()
-        jobs = finished_jobs(self._spark, tag)
+        jobs = internals(self._spark).jobs(tag)
         in_python = self._cpu.value - cpu_before
         memory = max((job.memory_bytes for job in jobs), default=0) + int(self._memory.value)
         return Trial(sum(job.cpu_s for job in jobs) + in_python, sum(job.run_s for job in jobs), memory)

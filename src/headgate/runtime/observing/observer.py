@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from pyspark.sql import SparkSession
 
 from headgate.model.cluster.observation import (
     FragmentObservation,
@@ -25,8 +24,8 @@ from headgate.model.task_type import Role
 from headgate.runtime.compile.plan import CompiledPlan, CompiledTask
 from headgate.runtime.epochs.fragment import RunningFragment
 from headgate.runtime.observing.counting import RowCounts
-from headgate.runtime.observing.jobs import finished_jobs
 from headgate.runtime.observing.records import Arrivals, EpochRecord, Records
+from headgate.runtime.spark_internals.protocol import SparkInternals
 
 __all__ = ["ObservedEngine", "Observer", "sojourn_of"]
 
@@ -35,7 +34,7 @@ __all__ = ["ObservedEngine", "Observer", "sojourn_of"]
 class ObservedEngine:
     """What an observer looks at: the engine's parts, as they are when it looks."""
 
-    spark: SparkSession
+    inside: SparkInternals
     records: Records
     plan: Callable[[], CompiledPlan]
     fragments: Callable[[], Sequence[RunningFragment]]
@@ -112,7 +111,7 @@ class Observer:
         To ask Spark of every job would cost a busy engine more than the rest of an observation.
         """
         latest = records[-LOOKED_AT:]
-        jobs = [job for record in latest for job in finished_jobs(self.engine.spark, record.tag)]
+        jobs = [job for record in latest for job in self.engine.inside.jobs(record.tag)]
         looked_s = sum(record.committed - record.began for record in latest)
         run_s = sum(record.committed - record.began for record in records)
         scale = run_s / looked_s if looked_s > 0 else 0.0
@@ -148,17 +147,10 @@ class Observer:
         """What Spark itself took before and after the epochs since the last look: planning, and making durable."""
         if fragment.query is None:
             return 0.0, 0.0
-        told: Any = fragment.query._jsq.recentProgress()
         last = self._progress.get(fragment.fragment.id, -1)
-        planning_ms = commit_ms = 0
-        for at in range(len(told) - 1, -1, -1):
-            number, spent = told[at].batchId(), told[at].durationMs()
-            if number <= last:
-                break
-            self._progress[fragment.fragment.id] = max(number, self._progress.get(fragment.fragment.id, -1))
-            planning_ms += sum(spent.get(part) or 0 for part in ("getBatch", "queryPlanning"))
-            commit_ms += sum(spent.get(part) or 0 for part in ("walCommit", "commitOffsets"))
-        return planning_ms / 1e3, commit_ms / 1e3
+        batches = self.engine.inside.progress(fragment.query, last)
+        self._progress[fragment.fragment.id] = max([last, *(batch.batch for batch in batches)])
+        return sum(batch.planning_s for batch in batches), sum(batch.commit_s for batch in batches)
 
 
 def _task(

@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 
 from headgate.machines.provider import Machine
 from headgate.model.cluster.observation import WorkerObservation
-from headgate.runtime.epochs.failures import JOB_FAILURES
 from headgate.runtime.observing.speed import calibrated, probe
 from headgate.runtime.spark_internals.executors import Executors
+from headgate.runtime.spark_internals.failures import JOB_FAILURES
 
 __all__ = ["Workers"]
 

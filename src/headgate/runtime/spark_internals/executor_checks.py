@@ -18,8 +18,9 @@ from headgate import __version__
 from headgate.errors import InputError
 from headgate.model.task_type import TaskConfig
 from headgate.runtime.compile.plan import CompiledPlan
-from headgate.runtime.epochs.failures import JOB_FAILURES, reason_of
-from headgate.runtime.spark_internals.executors import Executor, Executors
+from headgate.runtime.spark_internals.executors import Executors
+from headgate.runtime.spark_internals.failures import JOB_FAILURES, reason_of
+from headgate.runtime.spark_internals.protocol import ExecutorInfo
 from headgate.tasks.sources import ReadFiles, Replay
 
 __all__ = ["check_executors", "check_paths", "paths_read"]
@@ -78,7 +79,7 @@ def _path_of(options: TaskConfig) -> str | None:
     return options.path if isinstance(options, (ReadFiles, Replay)) else None
 
 
-def _first_ones(executors: Executors, patience_s: float) -> Sequence[Executor]:
+def _first_ones(executors: Executors, patience_s: float) -> Sequence[ExecutorInfo]:
     until = time.monotonic() + patience_s
     while not (there := executors.list()):
         if time.monotonic() > until:

@@ -10,6 +10,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from headgate.errors import HeadgateError
+from headgate.runtime.spark_internals.internals import internals
 
 __all__ = ["SparkProcess"]
 
@@ -29,11 +30,11 @@ class SparkProcess:
     def check(self) -> None:
         """Raise when it has ended by itself, or its master has ended it, if the engine has started it."""
         context = self.session.sparkContext
-        process = getattr(context._gateway, "proc", None)
+        process = internals(self.session).jvm_process()
         if self.started and process is not None and process.poll() is not None:
             told = f"Spark's process has ended; its last words are in {self.log}; start again to go on"
             raise HeadgateError("SPARK_GONE", told)
-        if self.started and not (context.master or "").startswith("local") and context._jsc.sc().isStopped():
+        if self.started and not (context.master or "").startswith("local") and internals(self.session).is_stopped():
             told = f"Spark's master has let go of this engine; what Spark said is in {self.log}; start again to go on"
             raise HeadgateError("SPARK_GONE", told)
 

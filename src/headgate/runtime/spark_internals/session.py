@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from headgate.errors import HeadgateError
 from headgate.runtime.engine.masters import check_master, is_local, settings_for
 from headgate.runtime.exchange.files import ExchangeSource
+from headgate.runtime.spark_internals.internals import internals
 
 __all__ = ["DEFAULTS", "open_session"]
 
@@ -38,6 +39,9 @@ DEFAULTS: Mapping[str, str] = {
     "spark.sql.streaming.stateStore.providerClass": f"{_STATE}.RocksDBStateStoreProvider",
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.stopTimeout": "60000",
+    # How large the filters of member_of may become; Spark's own limits suit a few million ids.
+    "spark.sql.optimizer.runtime.bloomFilter.maxNumItems": "1000000000",
+    "spark.sql.optimizer.runtime.bloomFilter.maxNumBits": "8000000000",
 }
 """Spark settings that the engine starts from; a user's own override them."""
 
@@ -51,7 +55,7 @@ one map that all readers share; a name that is new there spoils a task of anothe
 def open_session(
     master: str = "local[*]", settings: Mapping[str, str] | None = None, log: Path | None = None
 ) -> SparkSession:
-    """Start Spark, or join the session that this process has, and register the exchange with it.
+    """Start Spark, or join the session that this process has, and register with it what the engine needs.
 
     What Spark's process and its workers print goes to the file ``log``, or where this process prints if there is none.
     """
@@ -77,6 +81,7 @@ def open_session(
     spark.sparkContext.setLogLevel("ERROR")
     for name in READER_SETS:
         spark.sparkContext.environment.setdefault(name, "")
+    internals(spark).register_functions()
     spark.dataSource.register(ExchangeSource)
     return spark
 

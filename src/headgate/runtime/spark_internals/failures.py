@@ -1,0 +1,52 @@
+"""What Spark raises when a job fails, and which line of it helps a user."""
+
+from __future__ import annotations
+
+import re
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+
+from headgate.tasks.guard import TaskRaised
+
+__all__ = ["JOB_FAILURES", "named_culprit", "reason_of", "workers_were_late"]
+
+JOB_FAILURES = (PySparkException, Py4JJavaError, TaskRaised)
+"""What a failing job raises, and what a task raises that cannot even be put into one."""
+
+_WORKERS_LATE = ("Python worker failed to connect back", "CANNOT_OPEN_SOCKET")
+
+_NOISE = re.compile(r"(An error occurred while calling |py4j\.|at |\.\.\. \d+ more|File \"|Traceback )")
+"""How lines begin that only a developer of Spark can use."""
+
+
+def workers_were_late(failure: str) -> bool:
+    """Whether a Python worker was not up within Spark's ten seconds, on an overloaded machine."""
+    return any(sign in failure for sign in _WORKERS_LATE)
+
+
+def named_culprit(failure: str) -> tuple[str, str] | None:
+    """The task that a failure names, by its signature, and what it raised; ``None`` if it names none.
+
+    >>> named_culprit("... headgate.tasks.guard.TaskRaised: [task 0af3] ValueError: no\\n\\tat org.apache.spark")
+    ('0af3', 'ValueError: no')
+    """
+    match = re.search(r"\[task ([0-9a-f]+)\] ([^\n]*)", failure)
+    return None if match is None else (match[1], match[2].strip()[:400])
+
+
+def reason_of(failure: str) -> str:
+    """The line of a failure that helps: the last error that Python raised, else the JVM's innermost cause.
+
+    >>> java = "An error occurred while calling o9.save.\\n: org.apache.spark.SparkException: aborted\\n\\tat a.b(C)"
+    >>> reason_of(f"{java}\\nCaused by: java.io.IOException: disk is full\\n\\t... 9 more")
+    'IOException: disk is full'
+    >>> reason_of("Traceback (most recent call last):\\n  File \\"f.py\\", line 1\\nValueError: no such city")
+    'ValueError: no such city'
+    """
+    lines = [line.strip().removeprefix(": ") for line in failure.splitlines() if line.strip()]
+    lines = [line for line in lines if not _NOISE.match(line)]
+    raised = [line for line in lines if re.match(r"(?!java\.|javax\.|scala\.|org\.)[\w.]*(Error|Exception)\b", line)]
+    caused = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    best = (raised[-1:] or caused[-1:] or lines or ["Spark gave no reason"])[0]
+    return re.sub(r"^(?:[a-z]\w*\.)+(?=[A-Z]\w*(?:Error|Exception)\b)", "", best)[:400]

@@ -1,0 +1,52 @@
+"""A Spark whose private parts are not known is refused, and what Spark raises is made readable."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from headgate.errors import InputError
+from headgate.runtime.spark_internals.failures import reason_of, workers_were_late
+from headgate.runtime.spark_internals.internals import internals
+
+
+class OtherSpark:
+    """As much of a session as is looked at before it is refused."""
+
+    version = "4.2.1"
+
+
+def test_another_minor_version_of_spark_is_refused() -> None:
+    with pytest.raises(InputError) as raised:
+        internals(cast(Any, OtherSpark()))
+    assert raised.value.condition == "SPARK_VERSION"
+    assert "4.2.1" in raised.value.message
+    assert "pyspark==4.3.*" in raised.value.message
+
+
+PY4J = "An error occurred while calling o996.save.\n: "
+SQL = "[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012"
+PYTHON = (
+    'org.apache.spark.api.python.PythonException: Traceback (most recent call last):\n  File "/w.py", line 3, in f\n'
+)
+CAUSES = "Caused by: java.io.IOException: b\n\tat a.B(C)\nCaused by: java.net.SocketException: closed\n\t... 3 more"
+
+
+@pytest.mark.parametrize(
+    ("failure", "reason"),
+    [
+        (f"{PY4J}java.lang.AssertionError: no\n\tat a.B(C)", "AssertionError: no"),
+        (f"{PY4J}org.apache.spark.SparkException: a\n{CAUSES}", "SocketException: closed"),
+        (f"{SQL}\n== SQL ==\n1 / 0", SQL),
+        (f"{PYTHON}tests.functions.CityError: unknown\n\n\tat org.apache.spark.Runner(B)", "CityError: unknown"),
+        ("", "Spark gave no reason"),
+    ],
+)
+def test_users_read_the_cause_and_nothing_of_py4j(failure: str, reason: str) -> None:
+    assert reason_of(failure) == reason
+
+
+def test_a_slow_start_of_workers_is_told_from_a_fault() -> None:
+    assert workers_were_late("SparkException: Python worker failed to connect back.")
+    assert not workers_were_late("ValueError: Python worker")
