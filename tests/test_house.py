@@ -18,19 +18,7 @@ LONGEST_FILE = 400
 DOUBLE_CLASSES: frozenset[str] = frozenset(
     {
         "Asked",
-        "Change",
-        "Estimate",
-        "Fragment",
         "Kalman",
-        "Machine",
-        "Model",
-        "Prices",
-        "Problem",
-        "Rate",
-        "Recent",
-        "Steps",
-        "Watch",
-        "Window",
     }
 )
 LONG_FILES: frozenset[str] = frozenset(
@@ -42,20 +30,11 @@ LONG_FILES: frozenset[str] = frozenset(
     }
 )
 VAGUE_NAMES: dict[str, int] = {
-    "adaptation": 132,
-    "billing": 7,
     "cli": 191,
     "control": 28,
-    "forecasting": 118,
-    "machines": 69,
-    "model": 43,
-    "planning": 227,
-    "queueing": 89,
     "runtime": 442,
     "service": 82,
     "sharing": 70,
-    "simulation": 125,
-    "store": 16,
     "tasks": 158,
 }
 

@@ -10,7 +10,7 @@ from importlib.resources import files
 from headgate.documents import parse
 from headgate.model.cluster.catalogues import catalogue
 from headgate.model.dataflow import Dataflow
-from headgate.simulation.rates import Rate
+from headgate.simulation.rates import ArrivalRate
 from headgate.simulation.setting import Setting
 from headgate.simulation.variability import EC2
 
@@ -45,7 +45,7 @@ def ten_stages() -> Dataflow:
 
 def varying_setting(
     dataflow: Dataflow,
-    rates: Mapping[str, Rate],
+    rates: Mapping[str, ArrivalRate],
     hours: float,
     interval_s: float,
     seed: int = 1,

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from headgate.simulation.rates import Bursts, RandomWalk, Rate, Sinusoid
+from headgate.simulation.rates import ArrivalRate, Bursts, RandomWalk, Sinusoid
 from headgate.simulation.traces import read_csv_columns, traces_of
 from headgate.simulation.variability import EC2
 from headgate_benchmarks.sharing import shared_data
@@ -37,7 +37,7 @@ class Workload:
 def generated(seed: int) -> list[Workload]:
     """PLAN-AHEAD's wave, DYN's random walk, bursts, and machines that vary as EC2's did; steps of five minutes."""
 
-    def drawn(number: int, rate: Rate, series: int, steps: int) -> Floats:
+    def drawn(number: int, rate: ArrivalRate, series: int, steps: int) -> Floats:
         return rate.series(np.random.default_rng([seed, number]), series, steps, 300.0)
 
     return [

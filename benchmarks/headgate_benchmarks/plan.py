@@ -69,11 +69,11 @@ def _problem(rate: float) -> Problem:
 
 
 def _setting(rate: float, seed: int, machines: bool = True, rates: bool = True) -> Setting:
-    from headgate.simulation.rates import Constant, RandomWalk, Rate
+    from headgate.simulation.rates import ArrivalRate, Constant, RandomWalk
     from headgate.simulation.variability import STEADY
     from headgate_benchmarks.dynamic import linear_road, varying_setting
 
-    coming: dict[str, Rate] = {
+    coming: dict[str, ArrivalRate] = {
         "reports": RandomWalk(rate) if rates else Constant(rate),
         "weather": Constant(rate / 100),
     }

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from headgate_benchmarks.measured import Measured
 
 if TYPE_CHECKING:
-    from headgate.queueing.station import Model
+    from headgate.queueing.station import StationModel
     from headgate_benchmarks.event_simulator.queueing_network import Simulated
     from headgate_benchmarks.random_networks import Workload
 
@@ -43,16 +43,16 @@ def run(seed: int, progress: Progress) -> Measured:
 def _fidelity(seed: int, progress: Progress) -> tuple[dict[str, Any], dict[str, Any]]:
     import numpy as np
 
-    from headgate.queueing.station import Model
+    from headgate.queueing.station import StationModel
     from headgate_benchmarks.random_networks import general_network, jackson_network
 
     rng = np.random.default_rng(seed)
     figures: dict[str, Any] = {}
     samples: dict[str, Any] = {}
-    sets: list[tuple[str, int, Callable[[], Workload], list[Model]]] = [
-        ("mmk", NETWORKS, lambda: jackson_network(rng), [Model.MMK]),
-        ("meeting", MEETING, lambda: jackson_network(rng, meet_again=True), [Model.MMK]),
-        ("ggk", GENERAL, lambda: general_network(rng), list(Model)),
+    sets: list[tuple[str, int, Callable[[], Workload], list[StationModel]]] = [
+        ("mmk", NETWORKS, lambda: jackson_network(rng), [StationModel.MMK]),
+        ("meeting", MEETING, lambda: jackson_network(rng, meet_again=True), [StationModel.MMK]),
+        ("ggk", GENERAL, lambda: general_network(rng), list(StationModel)),
     ]
     for name, count, make, models in sets:
         rows = []
@@ -65,7 +65,7 @@ def _fidelity(seed: int, progress: Progress) -> tuple[dict[str, Any], dict[str, 
         samples[name] = errors
         for model in models:
             told = {"mmk": "mmk", "meeting": "meeting_mmk"}.get(name, model.value.replace("-", "_"))
-            told = "ggk_by_mmk" if name == "ggk" and model is Model.MMK else told
+            told = "ggk_by_mmk" if name == "ggk" and model is StationModel.MMK else told
             for p in (50, 95):
                 figures[f"{told}_error_p{p}"] = float(np.quantile(np.abs(errors[model.value]), p / 100))
             figures[f"{told}_tail_error_p50"] = float(np.median(np.abs(errors[f"{model.value}_p95"])))
@@ -74,7 +74,7 @@ def _fidelity(seed: int, progress: Progress) -> tuple[dict[str, Any], dict[str, 
     return figures, samples
 
 
-def _errors(workload: Workload, models: list[Model], seed: int) -> dict[str, float]:
+def _errors(workload: Workload, models: list[StationModel], seed: int) -> dict[str, float]:
     from headgate.queueing.predict import predict
 
     seen = _simulated(workload, seed)
@@ -105,7 +105,7 @@ def _the_case(seed: int, progress: Progress) -> tuple[dict[str, Any], dict[str, 
     """Seven processors for logo detection: bulks of features make the matcher's queue longer than M/M/k believes."""
     from headgate.queueing.network import Network, Operator, Route
     from headgate.queueing.sizing import assign_processors
-    from headgate.queueing.station import Model
+    from headgate.queueing.station import StationModel
     from headgate_benchmarks.event_simulator.distribution import Distribution
     from headgate_benchmarks.event_simulator.queueing_network import simulate
 
@@ -130,10 +130,10 @@ def _the_case(seed: int, progress: Progress) -> tuple[dict[str, Any], dict[str, 
         )
         for split in ((2, 4, 1), (3, 3, 1))
     }
-    choice = {model: ":".join(map(str, assign_processors(network, 7, model).allocation)) for model in Model}
+    choice = {model: ":".join(map(str, assign_processors(network, 7, model).allocation)) for model in StationModel}
     figures = {
-        "case_mmk_choice": choice[Model.MMK],
-        "case_ggk_choice": choice[Model.GGK],
+        "case_mmk_choice": choice[StationModel.MMK],
+        "case_ggk_choice": choice[StationModel.GGK],
         "case_right_choice": min(seen, key=lambda split: seen[split].mean_s),
         "case_241_s": seen["2:4:1"].mean_s,
         "case_331_s": seen["3:3:1"].mean_s,
@@ -146,14 +146,14 @@ def _speed_of_optimisers(seed: int, progress: Progress) -> tuple[dict[str, Any],
 
     import numpy as np
 
-    from headgate.queueing.sizing import Problem, assign_to
-    from headgate.queueing.station import Model, Station
+    from headgate.queueing.sizing import SizingProblem, assign_to
+    from headgate.queueing.station import Station, StationModel
 
     progress("optimisers")
 
-    def problem(loads: list[float]) -> Problem:
+    def problem(loads: list[float]) -> SizingProblem:
         stations = tuple(Station(f"o{place}", load, 1.0) for place, load in enumerate(loads))
-        return Problem(stations, (1.0,) * len(loads), np.zeros((1, 1)), Model.MMK)
+        return SizingProblem(stations, (1.0,) * len(loads), np.zeros((1, 1)), StationModel.MMK)
 
     rng = random.Random(seed)
     small = problem([30.0, 45.0, 20.0])

@@ -79,7 +79,10 @@ def general_network(rng: np.random.Generator, utilisation: tuple[float, float] =
             routes.append(Route(names[place], names[place + 1], float(rng.choice([1.0, 1.0, 0.6, 2.0, 3.0]))))
         else:
             share = float(rng.uniform(0.3, 0.7))
-            routes += [Route(names[place], names[place + 1], share), Route(names[place], names[place + 2], 1 - share)]
+            routes += [
+                Route(names[place], names[place + 1], share),
+                Route(names[place], names[place + 2], 1 - share),
+            ]
     if rng.random() < 0.4:
         routes.append(Route(names[-1], names[-1], float(rng.uniform(0.1, 0.3))))
     bulks = {

@@ -21,7 +21,7 @@ from headgate_benchmarks import simulate_spark
 from headgate_benchmarks.measured import Measured
 
 if TYPE_CHECKING:
-    from headgate.simulation.rates import Rate
+    from headgate.simulation.rates import ArrivalRate
     from headgate.simulation.run import Run
     from headgate.simulation.setting import Setting
 
@@ -55,7 +55,7 @@ def _linear_road(seed: int, progress: Progress) -> tuple[dict[str, Any], dict[st
     from headgate.simulation.simulator import simulate
     from headgate_benchmarks.dynamic import linear_road, varying_setting
 
-    rates: dict[str, Rate] = {"reports": RandomWalk(8_000.0), "weather": Constant(80.0)}
+    rates: dict[str, ArrivalRate] = {"reports": RandomWalk(8_000.0), "weather": Constant(80.0)}
 
     def once(policy: str, hours: float = 12.0) -> Run:
         setting = varying_setting(linear_road(8_000.0), rates, hours, 120.0, seed)

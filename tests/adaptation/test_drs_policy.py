@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from headgate.adaptation.cluster import Action, Cluster, SetPartitions
-from headgate.adaptation.policies.drs import Change, DrsSettings
+from headgate.adaptation.policies.drs import DrsSettings, Resize
 from headgate.adaptation.policies.drs_policy import DrsPolicy, Managed, act
 from headgate.documents import parse
 from headgate.errors import BadValue
@@ -27,7 +27,7 @@ from headgate.queueing.fitting.smoothing import MovingMean
 from headgate.queueing.network import Network, Operator, Route
 from headgate.queueing.predict import predict
 from headgate.queueing.spark_flow import BatchCosts, SparkFlow, assign_flow, min_flow, predict_flow
-from headgate.queueing.station import Model
+from headgate.queueing.station import StationModel
 from headgate.queueing.traffic import solve_traffic
 from headgate_benchmarks.drs.flows import SERVICE, chain, loop
 from headgate_benchmarks.event_simulator.queueing_network import simulate
@@ -64,7 +64,7 @@ class FakeCluster:
         chosen = tuple(k or 1 for k in self.allocation.values())
         if self.costs is not None:
             return min(float(predict_flow(self.flow(), chosen).mean_s[0]), 60.0)
-        if predict(true_network(self.rate, self.back), chosen, Model.MMK).mean_s == float("inf"):
+        if predict(true_network(self.rate, self.back), chosen, StationModel.MMK).mean_s == float("inf"):
             return 60.0
         return simulate(true_network(self.rate, self.back), chosen, 4_000, seed=1).mean_s
 
@@ -106,13 +106,13 @@ def policy_of(fake: FakeCluster, settings: DrsSettings, back: bool = False) -> D
 def settled(fake: FakeCluster, policy: DrsPolicy, rounds: int = 6, begin_s: float = 0.0) -> list[str]:
     """Go round the loop; what was said each time."""
     cluster: Cluster = fake
-    return [act(cluster, policy, begin_s + 100.0 * number).because for number in range(rounds)]
+    return [act(cluster, policy, begin_s + 100.0 * number).reason for number in range(rounds)]
 
 
 @pytest.mark.parametrize("costs", [None, COSTS])
 def test_operators_without_processors_get_the_best_split_and_keep_it(costs: BatchCosts | None) -> None:
     fake = FakeCluster(8.0, costs=costs)
-    said = settled(fake, policy_of(fake, DrsSettings(processors_max=22, model=Model.MMK)))
+    said = settled(fake, policy_of(fake, DrsSettings(processors_max=22, model=StationModel.MMK)))
     assert "no processors of their own" in said[0]
     chosen = tuple(fake.allocation.values())
     if costs is not None:
@@ -121,13 +121,13 @@ def test_operators_without_processors_get_the_best_split_and_keep_it(costs: Batc
     assert "is the best split of 22" in said[-1]
 
 
-@pytest.mark.parametrize("model", [Model.MMK, Model.GGK, None])
-def test_steps_of_the_rate_are_followed_within_one_window(model: Model | None) -> None:
+@pytest.mark.parametrize("model", [StationModel.MMK, StationModel.GGK, None])
+def test_steps_of_the_rate_are_followed_within_one_window(model: StationModel | None) -> None:
     """Rates step 6, 12, 6, 18; a window later processors have changed, and the latency holds again."""
     fake = FakeCluster(6.0, costs=COSTS if model is None else None)
     at_twelve = FakeCluster(12.0, costs=COSTS).flow()
     target = 1.1 * float(predict_flow(at_twelve, assign_flow(at_twelve, 16)).mean_s[0]) if model is None else 0.37
-    settings = DrsSettings(latency_max_s=target, latency_min_s=0.95 * target, model=model or Model.GGK)
+    settings = DrsSettings(latency_max_s=target, latency_min_s=0.95 * target, model=model or StationModel.GGK)
     policy = policy_of(fake, settings)
     settled(fake, policy)
     totals = [fake.processors]
@@ -195,7 +195,7 @@ def test_nothing_is_done_soon_after_a_change() -> None:
     fake.rate = 18.0
     answer = act(fake, policy, 30.0)
     assert (answer.actions, fake.processors) == ((), before)
-    assert "30 s ago and 60 s must lie between" in answer.because
+    assert "30 s ago and 60 s must lie between" in answer.reason
     assert act(fake, policy, 61.0).decision is not None
     assert fake.processors > before
 
@@ -204,13 +204,13 @@ def test_what_cannot_be_had_is_said() -> None:
     fake = FakeCluster(60.0, costs=COSTS)
     answer = act(fake, policy_of(fake, DrsSettings(processors_max=5)), 0.0)
     assert answer.actions == ()
-    assert "processors to finish batches at all, 5 given" in answer.because
+    assert "processors to finish batches at all, 5 given" in answer.reason
 
 
 def test_a_dataflow_that_does_not_run_is_left_alone() -> None:
     fake = FakeCluster(6.0)
     policy = policy_of(FakeCluster(6.0, name="other"), DrsSettings(processors_max=5))
-    assert act(fake, policy, 0.0).because == "dataflow 'other' is not running"
+    assert act(fake, policy, 0.0).reason == "dataflow 'other' is not running"
     assert fake.applied == []
 
 
@@ -223,7 +223,7 @@ def test_without_profiles_nothing_is_decided() -> None:
             return replace(seen, tasks=tuple(replace(task, profile=None) for task in seen.tasks))
 
     fake = Unprofiled(6.0)
-    assert "no service time was sampled" in act(fake, policy_of(fake, DrsSettings(processors_max=9)), 0.0).because
+    assert "no service time was sampled" in act(fake, policy_of(fake, DrsSettings(processors_max=9)), 0.0).reason
     assert fake.applied == []
 
 
@@ -249,7 +249,7 @@ def test_a_keep_is_told_as_one() -> None:
     act(fake, policy, 0.0)
     answer = act(fake, policy, 100.0)
     assert answer.decision is not None
-    assert answer.decision.change is Change.KEEP
+    assert answer.decision.change is Resize.KEEP
 
 
 def test_tasks_between_operators_are_seen_through() -> None:

@@ -1,4 +1,4 @@
-"""Looking ahead: one step of it is the reactive policy, more of it plans ahead, and without sight it says so."""
+"""Looking ahead: one step of it is the reactive policy, more of it plans ahead, and without predictor it says so."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.adaptation.cluster_view import Situation
+from headgate.adaptation.cluster_view import ClusterView
 from headgate.adaptation.core_moves import throughput
 from headgate.adaptation.foresight import Foresight, Machines
-from headgate.adaptation.outlook import Outlook, Present, Sight
+from headgate.adaptation.outlook import Outlook, Predictor, PresentOnly
 from headgate.adaptation.placing import Placing
-from headgate.adaptation.policies.averages import Averaged, Recent
-from headgate.adaptation.policies.increments import Prices
+from headgate.adaptation.policies.averages import Averaged, RecentMean
+from headgate.adaptation.policies.increments import IncrementPrices
 from headgate.adaptation.policies.lookahead import LookAhead, crossover, plan
 from headgate.adaptation.policies.reactive import Core, Reactive
 from headgate.adaptation.policies.renewal import renew, use_spare
-from headgate.adaptation.trajectory import Course
+from headgate.adaptation.trajectory import Trajectory
 from headgate.errors import BadValue, InputError
 from headgate.forecasting.autoregressive import Autoregressive
 from headgate.forecasting.forecast import LEVELS, Forecast
@@ -35,7 +35,7 @@ from headgate.model.cluster.vm_class import Cloud, VmClass
 from headgate.service.ahead import Ahead
 from headgate.service.policies import make_policy, sized_for
 from headgate.simulation.policies import EachReplication
-from headgate.simulation.rates import Constant, RandomWalk, Rate
+from headgate.simulation.rates import ArrivalRate, Constant, RandomWalk
 from headgate.simulation.reshaped import Reshaped
 from headgate.simulation.setting import Setting
 from headgate.simulation.simulator import simulate
@@ -56,7 +56,7 @@ def _cloud(boot_s: float = 0.0) -> Cloud:
     return Cloud("small", classes)
 
 
-def _situation(cores: dict[str, int], rate: float = 5.0, left_s: float = 3000.0, boot_s: float = 0.0) -> Situation:
+def _situation(cores: dict[str, int], rate: float = 5.0, left_s: float = 3000.0, boot_s: float = 0.0) -> ClusterView:
     """Each task with cores of its own: machines of two cores with as many of one task as fit."""
     rows = []
     for task, count in cores.items():
@@ -66,7 +66,7 @@ def _situation(cores: dict[str, int], rate: float = 5.0, left_s: float = 3000.0,
             rows.append(row)
     external = np.zeros(SHAPE.tasks)
     external[SHAPE.place("reports")], external[SHAPE.place("weather")] = rate, rate / 100
-    return Situation(
+    return ClusterView(
         SHAPE,
         _cloud(boot_s),
         ROAD.service_level,
@@ -99,7 +99,7 @@ class Seer:
     shares: list[float]
     trouble: str = ""
 
-    def look(self, now: Situation) -> Outlook:
+    def predict(self, now: ClusterView) -> Outlook:
         external = np.array([now.external * share for share in self.shares])
         return Outlook(external, np.tile(now.speed, (len(self.shares), 1)), 1.0, self.trouble)
 
@@ -108,7 +108,7 @@ class Seer:
 
 
 @st.composite
-def situations(draw: st.DrawFn) -> tuple[Situation, int]:
+def situations(draw: st.DrawFn) -> tuple[ClusterView, int]:
     """Any number of machines of two classes, filled and paid in any way, and a turn."""
     machines = draw(st.integers(1, 14))
     seed = draw(st.integers(0, 2**16))
@@ -122,7 +122,7 @@ def situations(draw: st.DrawFn) -> tuple[Situation, int]:
     now = _situation(_all(1), draw(st.floats(0.0, 40.0)))
     active = np.array([rng.integers(0, len(ways)) for ways in SHAPE.alternates])
     waiting = rng.uniform(0, 3, SHAPE.tasks) * draw(st.booleans())
-    found = Situation(
+    found = ClusterView(
         SHAPE,
         _cloud(97.0),
         ROAD.service_level,
@@ -141,45 +141,45 @@ def situations(draw: st.DrawFn) -> tuple[Situation, int]:
     return found, draw(st.integers(1, 20))
 
 
-def _same(one: Situation, other: Situation) -> bool:
+def _same(one: ClusterView, other: ClusterView) -> bool:
     names = ("placed", "active", "kind")
     return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in names)
 
 
-def _copy(now: Situation) -> Situation:
+def _copy(now: ClusterView) -> ClusterView:
     arrays = {name: getattr(now, name).copy() for name in ("external", "waiting", "active", "kind", "speed", "placed")}
-    return replace(now, **arrays, left_s=now.left_s.copy(), because=[])
+    return replace(now, **arrays, left_s=now.left_s.copy(), reasons=[])
 
 
 @given(situations(), st.sampled_from(["forecaster", "present", "seer"]))
 @settings(max_examples=60, deadline=None)
-def test_one_step_ahead_is_the_reactive_policy(given_: tuple[Situation, int], eyes: str) -> None:
+def test_one_step_ahead_is_the_reactive_policy(given_: tuple[ClusterView, int], kind: str) -> None:
     now, turn = given_
-    all_eyes: dict[str, Sight] = {
+    predictors: dict[str, Predictor] = {
         "forecaster": Foresight.of(1, SOURCES, Holt()),
-        "present": Present(),
+        "present": PresentOnly(),
         "seer": Seer([1.0]),
     }
-    sight = all_eyes[eyes]
+    predictor = predictors[kind]
     ahead, reactive = _copy(now), _copy(now)
-    LookAhead(sight).decide(ahead, turn)
+    LookAhead(predictor).decide(ahead, turn)
     Reactive().decide(reactive, turn)
     assert _same(ahead, reactive)
-    assert ahead.because == reactive.because
+    assert ahead.reasons == reactive.reasons
 
 
 @given(situations())
 @settings(max_examples=30, deadline=None)
-def test_caf_is_the_reactive_policy(given_: tuple[Situation, int]) -> None:
+def test_caf_is_the_reactive_policy(given_: tuple[ClusterView, int]) -> None:
     now, turn = given_
     model, reactive = _copy(now), _copy(now)
-    Averaged("caf", Present()).decide(model, turn)
+    Averaged("caf", PresentOnly()).decide(model, turn)
     Reactive().decide(reactive, turn)
     assert _same(model, reactive)
 
 
 def _setting(hours: float = 3.0, seed: int = 1, counts_queues: bool = False) -> Setting:
-    rates: dict[str, Rate] = {"reports": RandomWalk(50.0), "weather": Constant(0.5)}
+    rates: dict[str, ArrivalRate] = {"reports": RandomWalk(50.0), "weather": Constant(0.5)}
     return replace(varying_setting(ROAD, rates, hours, STEP_S, seed), counts_queues=counts_queues)
 
 
@@ -213,20 +213,20 @@ def test_the_crossover_is_behind_the_farthest_step_that_holds(omegas: list[float
 # Plans.
 
 
-def _course(now: Situation, shares: list[float]) -> tuple[Course, Prices]:
-    course = Course(now, Seer(shares).look(now))
-    return course, Prices.of(course)
+def _course(now: ClusterView, shares: list[float]) -> tuple[Trajectory, IncrementPrices]:
+    trajectory = Trajectory(now, Seer(shares).predict(now))
+    return trajectory, IncrementPrices.of(trajectory)
 
 
 def test_what_is_needed_later_is_planned_and_not_done() -> None:
     now = _situation(_enough(20.0, 0.82), 20.0)
     before = now.placed.copy()
-    course, prices = _course(now, [1.0, 1.0, 1.0, 3.0, 3.0, 3.0, 3.0, 3.0])
-    plan(course, prices, 0.8, 0.9)
-    assert course.changes
-    assert min(change.step for change in course.changes) > 0
-    assert course.mean(3) >= 0.8 - 1e-9
-    course.enact()
+    trajectory, prices = _course(now, [1.0, 1.0, 1.0, 3.0, 3.0, 3.0, 3.0, 3.0])
+    plan(trajectory, prices, 0.8, 0.9)
+    assert trajectory.changes
+    assert min(change.step for change in trajectory.changes) > 0
+    assert trajectory.mean(3) >= 0.8 - 1e-9
+    trajectory.enact()
     assert np.array_equal(now.placed, before), "nothing of it is for now"
     assert len(now.kind) == now.held
 
@@ -235,21 +235,21 @@ def test_what_is_needed_later_is_planned_and_not_done() -> None:
 def test_machines_start_as_long_before_they_are_needed_as_they_take_to_start(boot_s: float, starts: bool) -> None:
     """Twice as much comes two steps from now: a machine that takes more than a step must be asked for now."""
     now = _situation(_enough(20.0, 0.82), 20.0, boot_s=boot_s)
-    course, prices = _course(now, [1.0, 1.0, 3.0, 3.0, 3.0, 3.0])
-    plan(course, prices, 0.8, 0.9)
-    opened = [change for change in course.changes if change.machine >= now.held]
+    trajectory, prices = _course(now, [1.0, 1.0, 3.0, 3.0, 3.0, 3.0])
+    plan(trajectory, prices, 0.8, 0.9)
+    opened = [change for change in trajectory.changes if change.machine >= now.held]
     assert opened, "more than the free cores are needed"
     lead = int(np.ceil(boot_s / STEP_S))
     first = min(change.step for change in opened)
-    assert course.started == [max(0, step - lead) for step in _steps_of_machines(course)]
-    course.enact()
+    assert trajectory.started == [max(0, step - lead) for step in _steps_of_machines(trajectory)]
+    trajectory.enact()
     assert (len(now.kind) > now.held) == (starts and first - lead <= 0)
 
 
-def _steps_of_machines(course: Course) -> list[int]:
+def _steps_of_machines(trajectory: Trajectory) -> list[int]:
     first: dict[int, int] = {}
-    for change in course.changes:
-        if change.machine >= course.now.held:
+    for change in trajectory.changes:
+        if change.machine >= trajectory.now.held:
             first.setdefault(change.machine, change.step)
     return [first[row] for row in sorted(first)]
 
@@ -259,8 +259,8 @@ def test_plans_that_were_not_enacted_cost_nothing_when_they_are_replaced() -> No
     before = now.placed.copy()
     policy = LookAhead(Seer([1.0, 1.0, 1.0, 3.0, 3.0, 3.0, 3.0, 3.0]), plain=True)
     policy.decide(now, 1)
-    assert "planned for later" in now.because[0]
-    policy.sight = Seer([1.0] * 8)
+    assert "planned for later" in now.reasons[0]
+    policy.predictor = Seer([1.0] * 8)
     policy.decide(now, 2)
     assert np.array_equal(now.placed, before)
 
@@ -273,9 +273,9 @@ def test_a_dear_machine_loses_against_a_cheaper_alternate_and_a_cheap_one_does_n
             now.cloud = Cloud("one", tuple(replace(each, price_per_h=Decimal(price)) for each in now.cloud.classes))
         used = now.placed.sum(axis=1)
         now.placed[used == 1] *= 2  # no free cores
-        course, prices = _course(now, [3.0] * 4)
-        plan(course, prices, 0.8, 0.9)
-        assert any(change.way >= 0 for change in course.changes) == switched
+        trajectory, prices = _course(now, [3.0] * 4)
+        plan(trajectory, prices, 0.8, 0.9)
+        assert any(change.way >= 0 for change in trajectory.changes) == switched
 
 
 def test_cores_are_never_given_twice() -> None:
@@ -294,36 +294,36 @@ def test_cores_are_never_given_twice() -> None:
 
 def test_a_machine_is_paid_anew_only_if_it_is_worth_it() -> None:
     idle = _situation(_enough(20.0, 0.9), 5.0, left_s=100.0)
-    course, prices = _course(idle, [1.0] * 6)
-    renew(course, prices, 0.8)
-    course.enact()
+    trajectory, prices = _course(idle, [1.0] * 6)
+    renew(trajectory, prices, 0.8)
+    trajectory.enact()
     assert len(idle.to_release()) > len(idle.kind) / 3, "four times as much as is needed"
     busy = _situation(_enough(20.0, 0.8), 20.0, left_s=100.0)
-    course, prices = _course(busy, [1.0] * 6)
-    renew(course, prices, 0.8)
-    course.enact()
+    trajectory, prices = _course(busy, [1.0] * 6)
+    renew(trajectory, prices, 0.8)
+    trajectory.enact()
     assert len(busy.to_release()) < len(idle.to_release())
     assert throughput(busy) >= 0.8, "cores of half empty machines are put together, and no throughput is lost"
     rising = _situation(_enough(20.0, 0.9), 5.0, left_s=100.0)
-    course, prices = _course(rising, [1.0, 4.0, 4.0, 4.0, 4.0, 4.0])
-    renew(course, prices, 0.8)
-    course.enact()
+    trajectory, prices = _course(rising, [1.0, 4.0, 4.0, 4.0, 4.0, 4.0])
+    renew(trajectory, prices, 0.8)
+    trajectory.enact()
     assert len(rising.to_release()) < len(idle.to_release()), "what will be needed in five minutes stays"
 
 
 def test_spare_cores_go_to_better_alternates() -> None:
     now = _situation(_enough(20.0, 0.9), 5.0)
     now.active[SHAPE.place("congestion")] = 1
-    course, _ = _course(now, [1.0] * 4)
-    use_spare(course, 0.8)
-    course.enact()
+    trajectory, _ = _course(now, [1.0] * 4)
+    use_spare(trajectory, 0.8)
+    trajectory.enact()
     assert now.active[SHAPE.place("congestion")] == 0
     tight = _situation(_enough(5.0, 0.5), 5.0)
     tight.active[SHAPE.place("congestion")] = 1
     tight.placed[tight.placed.sum(axis=1) == 1] *= 2
-    course, _ = _course(tight, [1.0] * 4)
-    use_spare(course, 0.8)
-    assert not course.changes
+    trajectory, _ = _course(tight, [1.0] * 4)
+    use_spare(trajectory, 0.8)
+    assert not trajectory.changes
 
 
 # Averages.
@@ -335,7 +335,7 @@ def test_averaging_models_feed_the_reactive_policy() -> None:
         seen: list[tuple[float, float]] = field(default_factory=list)
         name: str = "noted"
 
-        def decide(self, now: Situation, turn: int) -> None:
+        def decide(self, now: ClusterView, turn: int) -> None:
             self.seen.append((float(now.external[SHAPE.place("reports")]), float(now.speed[0])))
 
     for model, rate, speed in (("wpa", 10.0, 1.5), ("wpo", 5.0, 2.0), ("wpp", 15.0, 1.0)):
@@ -344,7 +344,7 @@ def test_averaging_models_feed_the_reactive_policy() -> None:
         told = Outlook(np.array([now.external * 0.5, now.external * 1.5]), np.array([now.speed, now.speed / 2]))
 
         class Told:
-            def look(self, now: Situation, told: Outlook = told) -> Outlook:
+            def predict(self, now: ClusterView, told: Outlook = told) -> Outlook:
                 return told
 
         Averaged(model, Told(), core).decide(now, 1)
@@ -352,15 +352,15 @@ def test_averaging_models_feed_the_reactive_policy() -> None:
 
 
 def test_waaf_is_the_mean_of_what_was_seen_lately() -> None:
-    eyes = Recent(3)
+    predictor = RecentMean(3)
     for rate in (4.0, 8.0, 12.0, 16.0):
         now = _situation(_all(1), rate)
         now.speed[:] = rate
-        found = eyes.look(now)
+        found = predictor.predict(now)
     assert found.external[:, SHAPE.place("reports")].mean() == pytest.approx(12.0)
     assert found.speed[0, 0] == pytest.approx(12.0)
     with pytest.raises(BadValue):
-        Recent(0)
+        RecentMean(0)
 
 
 # Sight that fails.
@@ -414,15 +414,15 @@ def test_a_forecaster_that_fails_is_noticed_and_the_reactive_policy_decides_unti
     fault: str, policy: str
 ) -> None:
     fails = False
-    eyes = Foresight(
+    predictor = Foresight(
         4,
         SOURCES,
         lambda series: Faulty(series, lambda: fault if fails else ""),
         Machines(Naive(), Settings(horizon=4)),
     )
-    core: Core = LookAhead(eyes) if policy == "lookahead" else Averaged(policy, eyes)
+    core: Core = LookAhead(predictor) if policy == "lookahead" else Averaged(policy, predictor)
 
-    def decided(turn: int) -> tuple[Situation, Situation]:
+    def decided(turn: int) -> tuple[ClusterView, ClusterView]:
         now = _situation(_enough(6.0, 0.9), 5.0 + turn % 3)
         now.omega = 0.5
         other = _copy(now)
@@ -432,12 +432,12 @@ def test_a_forecaster_that_fails_is_noticed_and_the_reactive_policy_decides_unti
 
     for turn in range(1, 4):
         sound, _ = decided(turn)
-        assert not any("observed instead" in told for told in sound.because)
+        assert not any("observed instead" in told for told in sound.reasons)
     fails = True
     told: list[str] = []
     for turn in range(4, 6 + 2 * FROZEN):
         now, reactive = decided(turn)
-        told += [each for each in now.because if "observed instead" in each]
+        told += [each for each in now.reasons if "observed instead" in each]
     assert len(told) == 1, "told once, not at every turn"
     assert SENTENCES[fault] in told[0]
     assert _same(now, reactive)
@@ -445,7 +445,7 @@ def test_a_forecaster_that_fails_is_noticed_and_the_reactive_policy_decides_unti
     again: list[str] = []
     for turn in range(40, 46):
         now, _ = decided(turn)
-        again += [each for each in now.because if "sound again" in each]
+        again += [each for each in now.reasons if "sound again" in each]
     assert len(again) == 1
 
 
@@ -477,9 +477,9 @@ def test_looking_ahead_runs_through_the_protocol_too() -> None:
     made: list[Placing] = []
 
     def make() -> Placing:
-        eyes = Foresight.of(4, SOURCES, Holt())
+        predictor = Foresight.of(4, SOURCES, Holt())
         deployment = sized_for(setting, setting.mean_rates())
-        made.append(Placing(LookAhead(eyes), ROAD, setting.cloud, deployment, STEP_S, False))
+        made.append(Placing(LookAhead(predictor), ROAD, setting.cloud, deployment, STEP_S, False))
         return made[-1]
 
     run = simulate(setting, EachReplication(make))
@@ -493,9 +493,9 @@ def test_what_waits_is_planned_for_where_it_counts() -> None:
     assert seen.omega > 0.79
     now = _situation(_enough(20.0, 1.2), 20.0)
     now.counts_queues = True
-    before = Course(now, Seer([1.0] * 4).look(now)).omegas().copy()
+    before = Trajectory(now, Seer([1.0] * 4).predict(now)).omegas().copy()
     now.waiting[SHAPE.place("congestion")] = 60.0
-    behind = Course(now, Seer([1.0] * 4).look(now)).omegas()
+    behind = Trajectory(now, Seer([1.0] * 4).predict(now)).omegas()
     assert behind[0] < before[0]
     assert (np.diff(behind) > 0).all(), "with more power than comes in, what waits is worked off"
 
@@ -514,7 +514,7 @@ def test_what_is_decided_is_told() -> None:
     for name in ("ce", "lookahead"):
         run = simulate(setting, make_policy(name, setting, Ahead("oracle", 4 * STEP_S)))
         assert run.reasons
-        assert all(each.because.startswith(("relative throughput", "no looking")) for each in run.reasons)
+        assert all(each.reason.startswith(("relative throughput", "no looking")) for each in run.reasons)
         when = {each.at_s for each in run.reasons}
         changed = {each.at_s for each in run.decisions if each.replication is not None}
         assert changed - when <= {each for each in changed if each not in when}

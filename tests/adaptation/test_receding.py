@@ -62,7 +62,7 @@ def knowing(rates: list[float]) -> Forecaster:
 def test_it_reaches_the_throughput_and_says_why() -> None:
     seen = run_with(world(STEP), knowing(STEP))
     assert seen.summary().omega >= 0.8
-    told = [each.because for each in seen.reasons]
+    told = [each.reason for each in seen.reasons]
     assert told
     assert not any(each.startswith("reactive") for each in told)
     assert any("buys" in each for each in told)
@@ -86,7 +86,7 @@ def test_where_the_forecaster_fails_the_reactive_policy_decides_and_a_sentence_s
     seen = run_with(setting, Guarded(Broken))
     other = simulate(setting, Reshaped(Reactive(), START))
     assert [each.what for each in seen.decisions] == [each.what for each in other.decisions]
-    told = [each.because for each in seen.reasons if each.because.startswith("reactive")]
+    told = [each.reason for each in seen.reasons if each.reason.startswith("reactive")]
     assert len(told) == setting.intervals - 1
     assert "is not a finite number" in told[0]
 
@@ -94,8 +94,8 @@ def test_where_the_forecaster_fails_the_reactive_policy_decides_and_a_sentence_s
 def test_where_the_solver_finds_nothing_the_reactive_policy_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headgate.adaptation.policies.receding.Horizon.solved", lambda *_: None)
     seen = run_with(world(STEP[:12]), knowing(STEP[:12]))
-    assert all("no plan was found within" in each.because for each in seen.reasons if "reactive" in each.because)
-    assert any("reactive" in each.because for each in seen.reasons)
+    assert all("no plan was found within" in each.reason for each in seen.reasons if "reactive" in each.reason)
+    assert any("reactive" in each.reason for each in seen.reasons)
 
 
 def test_where_what_waits_counts_it_does_not_shed() -> None:

@@ -8,8 +8,8 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from headgate.adaptation.cluster_view import Situation
-from headgate.adaptation.core_moves import emptied, fewer, more, towards
+from headgate.adaptation.cluster_view import ClusterView
+from headgate.adaptation.core_moves import add_cores, drain_due, fit_power, remove_cores
 from headgate.adaptation.placing import Placing
 from headgate.adaptation.policies.baselines import CpuThresholds, Ds2, UtilisationTarget
 from headgate.adaptation.policies.exact import Optimal
@@ -19,14 +19,14 @@ from headgate.model.arrays import Shape
 from headgate.model.cluster.vm_class import Cloud, VmClass
 from headgate.service.policies import POLICIES, make_policy
 from headgate.simulation.policies import EachReplication
-from headgate.simulation.rates import Constant, RandomWalk, Rate
+from headgate.simulation.rates import ArrivalRate, Constant, RandomWalk
 from headgate.simulation.reshaped import Reshaped
 from headgate.simulation.setting import Setting
 from headgate.simulation.simulator import Simulator, simulate
 from headgate_benchmarks.dynamic import linear_road, varying_setting
 
 ROAD = linear_road(50.0)
-RATES: dict[str, Rate] = {"reports": RandomWalk(50.0), "weather": Constant(0.5)}
+RATES: dict[str, ArrivalRate] = {"reports": RandomWalk(50.0), "weather": Constant(0.5)}
 ADAPTIVE = [name for name in POLICIES if name not in ("static", "static-peak", "threshold", "ga")]
 ADAPTIVE += ["lookahead", "waaf", "wpp"]
 
@@ -35,7 +35,7 @@ def _setting(hours: float = 3.0, counts_queues: bool = False) -> Setting:
     return replace(varying_setting(ROAD, RATES, hours, 120.0), counts_queues=counts_queues)
 
 
-def _situation(cores: list[list[int]], left_s: list[float], omega: float = 0.9, rate: float = 50.0) -> Situation:
+def _situation(cores: list[list[int]], left_s: list[float], omega: float = 0.9, rate: float = 50.0) -> ClusterView:
     """Machines of two cores on which reports (1) and congestion (2) of Linear Road have so many."""
     shape = Shape.of(ROAD)
     placed = np.zeros((len(cores), shape.tasks), dtype=np.int64)
@@ -44,7 +44,7 @@ def _situation(cores: list[list[int]], left_s: list[float], omega: float = 0.9, 
     external = np.zeros(shape.tasks)
     external[shape.place("reports")] = rate
     external[shape.place("weather")] = rate / 100
-    return Situation(
+    return ClusterView(
         shape,
         Cloud("two", (VmClass("two", 2, 2.0, 1000, Decimal("0.24")),)),
         ROAD.service_level,
@@ -117,7 +117,7 @@ def test_replications_do_not_know_of_each_other() -> None:
 def test_the_instance_on_the_machine_that_is_paid_least_long_goes_first() -> None:
     rows = [[1, 1], [0, 0, 2], [0, 0, 2], [0, 0, 2], [0, 0, 0, 1, 1], [0, 0, 0, 0, 0, 1, 1], [0, 0, 0, 0, 0, 0, 0, 1]]
     now = _situation(rows, [3000.0, 3000.0, 100.0, 3000.0, 3000.0, 3000.0, 3000.0], rate=3.0)
-    fewer(now, 0.8)
+    remove_cores(now, 0.8)
     assert now.placed[2].sum() == 0, "the machine whose hour is nearly over"
     assert now.to_release().tolist() == [2]
     congestion = now.shape.place("congestion")
@@ -128,7 +128,7 @@ def test_more_uses_free_cores_before_it_buys() -> None:
     now = _situation([[1, 1], [0, 1], [0, 0]], [3000, 3000, 3000], rate=2.0)
     now.placed[2] = 0
     machines = len(now.kind)
-    more(now, 0.8)
+    add_cores(now, 0.8)
     assert (now.placed[:3].sum(axis=1) == 2).all()
     assert len(now.kind) > machines
     assert (now.placed.sum(axis=1) <= 2).all()
@@ -136,7 +136,7 @@ def test_more_uses_free_cores_before_it_buys() -> None:
 
 def test_machines_are_emptied_into_free_cores() -> None:
     now = _situation([[1], [0, 1], [0, 0, 1]], [60, 3000, 60])
-    emptied(now)
+    drain_due(now)
     assert now.placed[:, :3].tolist() == [[0, 0, 0], [1, 1, 0], [0, 0, 1]]
     assert now.to_release().tolist() == [0]
 
@@ -144,7 +144,7 @@ def test_machines_are_emptied_into_free_cores() -> None:
 def test_towards_stays_between_its_bounds() -> None:
     now = _situation([[2], [2], [2]], [3000, 3000, 100])
     low = np.array([4.0, 3.0, 0.5, 0, 0, 0, 0, 0])
-    towards(now, low, low + 2.0)
+    fit_power(now, low, low + 2.0)
     assert (now.power >= low).all()
     assert (now.power <= low + 2.0).all()
 

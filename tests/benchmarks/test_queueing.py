@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from headgate.queueing.network import Network, Operator, Route
-from headgate.queueing.sizing import Problem, assign_to
-from headgate.queueing.station import Model, Station
+from headgate.queueing.sizing import SizingProblem, assign_to
+from headgate.queueing.station import Station, StationModel
 from headgate.queueing.traffic import solve_traffic
 from headgate_benchmarks import queueing
 from headgate_benchmarks.event_simulator.queueing_network import simulate
@@ -55,8 +55,11 @@ def test_three_simulators_see_the_same_line() -> None:
 
 
 def test_the_optimiser_and_the_simulator_are_as_quick_as_is_claimed() -> None:
-    small = Problem(
-        tuple(Station(f"o{i}", a, 1.0) for i, a in enumerate((30.0, 45.0, 20.0))), (1.0,) * 3, np.eye(3), Model.MMK
+    small = SizingProblem(
+        tuple(Station(f"o{i}", a, 1.0) for i, a in enumerate((30.0, 45.0, 20.0))),
+        (1.0,) * 3,
+        np.eye(3),
+        StationModel.MMK,
     )
     took = []
     for _ in range(200):

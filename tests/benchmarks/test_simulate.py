@@ -8,7 +8,7 @@ import tracemalloc
 import pytest
 
 from headgate.service.policies import make_policy
-from headgate.simulation.rates import Constant, RandomWalk, Rate
+from headgate.simulation.rates import ArrivalRate, Constant, RandomWalk
 from headgate.simulation.simulator import simulate
 from headgate_benchmarks import simulate_spark
 from headgate_benchmarks.dynamic import linear_road, varying_setting
@@ -26,7 +26,7 @@ def test_many_replications() -> None:
 
 
 def test_ten_thousand_cores() -> None:
-    rates: dict[str, Rate] = {"reports": RandomWalk(8_000.0), "weather": Constant(80.0)}
+    rates: dict[str, ArrivalRate] = {"reports": RandomWalk(8_000.0), "weather": Constant(80.0)}
     setting = varying_setting(linear_road(8_000.0), rates, 12.0, 120.0)
     took = []
     for _ in range(3):

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.billing.bill import draw_up
-from headgate.billing.journal import Machine, Usage, UsageJournal, read_usage
+from headgate.billing.journal import BilledMachine, Usage, UsageJournal, read_usage
 from headgate.billing.usage import Customer, Prices
 from headgate.errors import InputError
 from headgate.report.bill import draw_bill
@@ -25,7 +25,7 @@ def usage(**tasks: int) -> Usage:
     shared = {tuple(name.split("_")): count for name, count in tasks.items()}
     names = sorted({name for users in shared for name in users})
     customers = tuple(Customer(name, f"owner of {name}", 3) for name in names)  # type: ignore[arg-type]
-    return Usage((Machine("local", PRICE, shared),), customers)  # type: ignore[arg-type]
+    return Usage((BilledMachine("local", PRICE, shared),), customers)  # type: ignore[arg-type]
 
 
 def test_what_is_used_is_paid_for_by_the_second(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_a_name_that_two_owners_have_had(tmp_path: Path) -> None:
     journal = UsageJournal(tmp_path / "usage")
     for at_s, owner in ((0, "ana"), (10, "ben"), (20, "ana")):
         customer = Customer("etl", owner, 2)  # type: ignore[arg-type]
-        journal.changed(at_s, Usage((Machine("local", PRICE, {("etl",): 2}),), (customer,)))  # type: ignore[dict-item]
+        journal.changed(at_s, Usage((BilledMachine("local", PRICE, {("etl",): 2}),), (customer,)))  # type: ignore[dict-item]
     journal.ended(30)
     record = read_usage(tmp_path / "usage")
     told = draw_up(record.intervals, record.customers, Prices(PRICE))

@@ -166,7 +166,7 @@ def test_policies_look_ahead_and_say_why() -> None:
     facts = headgate(*asked, "--policy", "caf", "--forecaster", "holt", "--json").json
     assert set(facts["policies"]) == {"lookahead", "caf"}
     assert facts["policies"]["lookahead"]["in_band"] <= 1
-    assert all(each["because"] for each in facts["reasons"]["lookahead"])
+    assert all(each["reason"] for each in facts["reasons"]["lookahead"])
 
 
 def test_sight_that_cannot_be_is_told() -> None:

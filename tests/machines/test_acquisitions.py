@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from headgate.machines.acquisitions import Acquisitions, as_dict, vm_class_of
 from headgate.machines.processes import Process
-from headgate.machines.provider import Machine, MachineState, machine_class
+from headgate.machines.provider import AcquiredMachine, MachineState, machine_class
 from headgate.model.cluster.vm_class import VmClass
 
 SMALL = machine_class("small", 1, 2**30, Decimal("0.36"), core_power=0.5, boot_s=3.0)
@@ -45,7 +45,7 @@ def test_half_a_line_of_one_that_was_killed_as_it_wrote_hides_nothing_that_follo
 
 @given(st.floats(0, 1e6), st.floats(0, 1e6), st.sampled_from([1, 60, 3_600]))
 def test_costs_are_the_begun_increments(acquired_at: float, lasted_s: float, increment_s: int) -> None:
-    machine = Machine("m", SMALL, "h", MachineState.LOST, acquired_at, None, acquired_at + lasted_s)
+    machine = AcquiredMachine("m", SMALL, "h", MachineState.LOST, acquired_at, None, acquired_at + lasted_s)
     cost = machine.cost(2e6, increment_s)
     exact = Decimal(machine.billed_s(2e6)) * SMALL.price_per_h / 3_600
     assert exact - Decimal("1e-9") <= cost < exact + SMALL.price_per_h * increment_s / 3_600 + Decimal("1e-9")

@@ -15,7 +15,7 @@ from headgate.errors import HeadgateError, InputError
 from headgate.model.cluster.vm_class import BillingPeriod, Cloud, VmClass
 from headgate.planning.objective import BreakEven
 from headgate.planning.programs.hindsight import future_of, hindsight
-from headgate.planning.programs.leases import Holdings
+from headgate.planning.programs.leases import Leases
 from headgate.planning.programs.linear import LinearProgram
 from headgate.planning.programs.serving import Fluid
 from headgate.service.policies import make_policy, names
@@ -166,7 +166,7 @@ def optimum(setting: Setting, machines: int, row: int = 0) -> float:
     even = BreakEven.of(setting.dataflow)
     assert even is not None
     sigma = even.times(setting.hours).sigma
-    holdings = Holdings.of(setting.cloud, setting.interval_s, setting.intervals, setting.warm)
+    leases = Leases.of(setting.cloud, setting.interval_s, setting.intervals, setting.warm)
     speed = setting.machine_speeds(row, machines)
     program = LinearProgram()
     future = future_of(setting, row, speed)
@@ -174,8 +174,8 @@ def optimum(setting: Setting, machines: int, row: int = 0) -> float:
     used = program.rows(machines, upper=np.where(np.arange(machines) == 0, 1.0, 0.0))
     for machine in range(machines):
         for kind, vm in enumerate(setting.cloud.classes):
-            for way, cost in enumerate(holdings.cost(kind)):
-                works = holdings.works(kind, way)
+            for way, cost in enumerate(leases.cost(kind)):
+                works = leases.works(kind, way)
                 column = program.columns(1, -sigma * cost, upper=1.0, whole=True)
                 gives = vm.cores * vm.core_power * works * speed[machine]
                 program.put(fluid.power, column, -np.add.reduceat(gives, fluid.starts))

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from headgate.queueing.network import Network, Operator, Route
 from headgate.queueing.percentile import gamma_percentile
-from headgate.queueing.sizing import Problem
+from headgate.queueing.sizing import SizingProblem
 from headgate.queueing.station import sojourn_curve
 from headgate.queueing.traffic import solve_traffic
 
@@ -66,7 +66,7 @@ def small_network(seed: int) -> Network:
     return Network(tuple(operators), draft.routes)
 
 
-def all_choices(problem: Problem, spare: int, percentile: float | None) -> tuple[Floats, Floats, Floats]:
+def all_choices(problem: SizingProblem, spare: int, percentile: float | None) -> tuple[Floats, Floats, Floats]:
     """Every allocation with up to ``spare`` processors more per operator than the least, its sum, and its latency."""
     ranges, means, variances = [], [], []
     for station in problem.stations:
@@ -87,7 +87,7 @@ def all_choices(problem: Problem, spare: int, percentile: float | None) -> tuple
     return grid, grid.sum(axis=1), total
 
 
-def latency_of(problem: Problem, allocation: Sequence[int], percentile: float | None) -> float:
+def latency_of(problem: SizingProblem, allocation: Sequence[int], percentile: float | None) -> float:
     both = [sojourn_curve(s, problem.model, k) for s, k in zip(problem.stations, allocation, strict=True)]
     m = np.array([float(mean[0]) for mean, _ in both])
     s = np.array([float(variance[0]) for _, variance in both])

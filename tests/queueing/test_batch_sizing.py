@@ -10,7 +10,7 @@ import pytest
 
 from headgate.errors import BadValue, Infeasible
 from headgate.queueing.batch_sizing import assign_batches, min_batches
-from headgate.queueing.microbatch import Fragment, MicroBatches, Stage, predict_batches
+from headgate.queueing.microbatch import BatchFragment, MicroBatches, Stage, predict_batches
 
 SPARE = 6
 
@@ -39,7 +39,7 @@ def small_batches(seed: int) -> MicroBatches:
                 )
             )
         passes = float(rng.choice([1.0, 1.0, 1.3, 0.6]))
-        fragments.append(Fragment(name, tuple(stages), 0.05, passes, 0.02, float(rng.choice([0.01, 0.1]))))
+        fragments.append(BatchFragment(name, tuple(stages), 0.05, passes, 0.02, float(rng.choice([0.01, 0.1]))))
     return MicroBatches(rate, tuple(fragments), float(rng.choice([0.5, 1.0, 2.0])))
 
 
@@ -97,7 +97,7 @@ def test_both_problems_equal_trying_everything(percentile: float | None) -> None
     assert sum(compared(seed, percentile) for seed in range(60)) > 30
 
 
-FLOW = MicroBatches(10.0, (Fragment("main", (Stage("slow", 0.2), Stage("quick", 0.05)), fixed_s=0.1),), 1.0)
+FLOW = MicroBatches(10.0, (BatchFragment("main", (Stage("slow", 0.2), Stage("quick", 0.05)), fixed_s=0.1),), 1.0)
 
 
 def test_more_processors_than_help_are_left_over() -> None:

@@ -14,7 +14,7 @@ from headgate.queueing.heterogeneous import mixed_speeds
 from headgate.queueing.network import Network, Operator, Route
 from headgate.queueing.percentile import gamma_percentile, gamma_percentile_floor
 from headgate.queueing.predict import predict
-from headgate.queueing.station import Model
+from headgate.queueing.station import StationModel
 from headgate_benchmarks.event_simulator.queueing_network import simulate
 
 LOADS = st.tuples(st.integers(1, 60), st.floats(0.05, 0.99))
@@ -70,7 +70,7 @@ def test_constant_service_is_close_to_the_approximation_of_cosmetatos(k: int, rh
 def test_the_refinement_comes_closer_to_simulation_in_light_traffic(ca2: float, cs2: float) -> None:
     network = Network((Operator("only", 1.0, cs2, 0.6 * 4, ca2),))
     seen = simulate(network, [4], 150_000, seed=3).operator_waits_s[0]
-    plain, refined = (predict(network, [4], model).mean_s - 1 for model in (Model.GGK, Model.GGK_REFINED))
+    plain, refined = (predict(network, [4], model).mean_s - 1 for model in (StationModel.GGK, StationModel.GGK_REFINED))
     assert abs(refined - seen) <= abs(plain - seen) + 0.003
     assert refined == pytest.approx(seen, rel=0.35, abs=0.015)
 
@@ -81,7 +81,7 @@ def test_bulks_of_poisson_arrivals_at_one_processor_are_exact(size: float, scv: 
     # M[X]/M/1: Wq = rho/(1-rho) + (E[B^2]/E[B] - 1) / (2 (1-rho))
     exact = rho / (1 - rho) + (size * (1 + scv) - 1) / (2 * (1 - rho))
     network = Network((Operator("only", 1.0, 1.0, rho, 1.0, size, scv),))
-    assert predict(network, [1], Model.GGK).mean_s - 1 == pytest.approx(exact, rel=1e-9)
+    assert predict(network, [1], StationModel.GGK).mean_s - 1 == pytest.approx(exact, rel=1e-9)
 
 
 @given(st.integers(1, 12), st.floats(0.01, 0.95), st.floats(1, 9), st.floats(0, 2))
@@ -98,15 +98,15 @@ def test_the_wait_for_ones_own_bulk_falls_with_processors_and_rises_with_load(
 def test_bulks_at_several_processors_wait_as_the_simulator_sees(k: int, rho: float, size: int) -> None:
     network = Network((Operator("only", 1.0, arrival_rate_per_s=rho * k, bulk_mean=size),))
     seen = simulate(network, [k], 200_000, seed=6)
-    assert predict(network, [k], Model.GGK).mean_s == pytest.approx(seen.mean_s, rel=0.13)
-    assert predict(network, [k], Model.MMK).mean_s < 0.8 * seen.mean_s
+    assert predict(network, [k], StationModel.GGK).mean_s == pytest.approx(seen.mean_s, rel=0.13)
+    assert predict(network, [k], StationModel.MMK).mean_s < 0.8 * seen.mean_s
 
 
 def test_a_busy_operator_behind_a_quiet_one_sees_how_the_arrivals_vary() -> None:
     # The quiet one in front cannot take the burstiness out of hyperexponential arrivals.
     network = Network((Operator("quiet", 3.0, 0.3, 1.0, 6.0), Operator("busy", 1.1, 0.3)), (Route("quiet", "busy"),))
     seen = simulate(network, [1, 1], 400_000, seed=7)
-    assert predict(network, [1, 1], Model.GGK).mean_s == pytest.approx(seen.mean_s, rel=0.25)
+    assert predict(network, [1, 1], StationModel.GGK).mean_s == pytest.approx(seen.mean_s, rel=0.25)
 
 
 @given(LOADS)
@@ -154,7 +154,8 @@ def test_percentiles_of_a_line_and_of_a_loop_are_those_of_the_simulator(p: float
         tuple(Route(f"s{i}", f"s{i + 1}") for i in range(2)),
     )
     loop = Network(
-        (Operator("a", 1.0, arrival_rate_per_s=1.2), Operator("b", 2.0)), (Route("a", "b", 0.5), Route("b", "a", 0.6))
+        (Operator("a", 1.0, arrival_rate_per_s=1.2), Operator("b", 2.0)),
+        (Route("a", "b", 0.5), Route("b", "a", 0.6)),
     )
     for network, allocation in ((line, [2, 2, 2]), (loop, [3, 1])):
         seen = simulate(network, allocation, 300_000, seed=2)

@@ -7,7 +7,7 @@ import pytest
 
 from headgate.errors import BadValue, Infeasible
 from headgate.queueing.microbatch import (
-    Fragment,
+    BatchFragment,
     MicroBatches,
     Stage,
     best_trigger_s,
@@ -19,7 +19,7 @@ from headgate.queueing.microbatch import (
 from tests.queueing.batch_simulation import simulate_batches
 
 MATCH = Stage("match", 0.08, 0.7, 1.0, 0.02, 0.001)
-FLOW = MicroBatches(20.0, (Fragment("main", (MATCH, Stage("write", 0.01, 0.0)), fixed_s=0.15, hop_s=0.05),), 1.0)
+FLOW = MicroBatches(20.0, (BatchFragment("main", (MATCH, Stage("write", 0.01, 0.0)), fixed_s=0.15, hop_s=0.05),), 1.0)
 
 
 def _random(seed: int) -> tuple[MicroBatches, list[int]]:
@@ -32,7 +32,7 @@ def _random(seed: int) -> tuple[MicroBatches, list[int]]:
         scv, uneven = float(rng.choice([0, 0.3, 1, 2])), float(rng.choice([0, 0, 1]))
         stages.append(Stage(f"s{number}", service, scv, copies, 0.02, 0.001, uneven))
         allocation.append(k)
-    fragment = Fragment("f", tuple(stages), float(rng.uniform(0.05, 0.2)), hop_s=0.05)
+    fragment = BatchFragment("f", tuple(stages), float(rng.uniform(0.05, 0.2)), hop_s=0.05)
     return MicroBatches(rate, (fragment,), float(rng.choice([0, 0.5, 1, 2]))), allocation
 
 
@@ -52,7 +52,9 @@ def test_predicted_sojourns_are_those_of_simulated_batches() -> None:
 def test_a_loop_makes_some_rows_go_round_again() -> None:
     once = predict_batches(FLOW, [6, 1])
     fragment = FLOW.fragments[0]
-    again = predict_batches(MicroBatches(16.0, (Fragment("main", fragment.stages, 0.15, 1.25, 0.05),), 1.0), [6, 1])
+    again = predict_batches(
+        MicroBatches(16.0, (BatchFragment("main", fragment.stages, 0.15, 1.25, 0.05),), 1.0), [6, 1]
+    )
     assert again.mean_s == pytest.approx(1.25 * once.mean_s, rel=1e-6)
     assert again.variance_s2 > 1.25 * once.variance_s2
 

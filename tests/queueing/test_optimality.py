@@ -12,16 +12,16 @@ import pytest
 
 from headgate.errors import Infeasible
 from headgate.queueing.shortage import least_allocation
-from headgate.queueing.sizing import Problem, assign_to, fewest_of, make_problem
-from headgate.queueing.station import Model
+from headgate.queueing.sizing import SizingProblem, assign_to, fewest_of, make_problem
+from headgate.queueing.station import StationModel
 from tests.queueing.small_networks import all_choices, latency_of, small_network
 
 NETWORKS = 2_000
 SPARE = 5
-CASES = [(model, percentile) for model in Model for percentile in (None, 0.95, 0.99)]
+CASES = [(model, percentile) for model in StationModel for percentile in (None, 0.95, 0.99)]
 
 
-def problems(seed: int, model: Model) -> Problem | None:
+def problems(seed: int, model: StationModel) -> SizingProblem | None:
     try:
         problem = make_problem(small_network(seed), model)
         least_allocation(problem.stations)
@@ -32,17 +32,19 @@ def problems(seed: int, model: Model) -> Problem | None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("model", "percentile"), CASES)
-def test_both_problems_equal_trying_everything_on_two_thousand_networks(model: Model, percentile: float | None) -> None:
+def test_both_problems_equal_trying_everything_on_two_thousand_networks(
+    model: StationModel, percentile: float | None
+) -> None:
     assert sum(solved(seed, model, percentile) for seed in range(NETWORKS)) > NETWORKS
 
 
 @pytest.mark.parametrize(("model", "percentile"), CASES)
-def test_both_problems_equal_trying_everything(model: Model, percentile: float | None) -> None:
+def test_both_problems_equal_trying_everything(model: StationModel, percentile: float | None) -> None:
     first = CASES.index((model, percentile))
     assert sum(solved(seed, model, percentile) for seed in range(first, 300, len(CASES))) > 30
 
 
-def solved(seed: int, model: Model, percentile: float | None) -> int:
+def solved(seed: int, model: StationModel, percentile: float | None) -> int:
     """How many of the minimum problems were compared; the network is passed over if its limits are too tight."""
     solved = 0
     problem = problems(seed, model)

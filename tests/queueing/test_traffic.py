@@ -26,7 +26,12 @@ def test_rates_are_the_sum_over_generations(seed: int) -> None:
 def test_visits_and_their_covariance_are_those_of_tuples_followed_one_by_one() -> None:
     network = Network(
         (Operator("a", 1, arrival_rate_per_s=3), Operator("b", 1, arrival_rate_per_s=1), Operator("c", 1)),
-        (Route("a", "b", 0.5), Route("a", "c", 0.3), Route("b", "b", 0.25), Route("b", "c", 1.6)),
+        (
+            Route("a", "b", 0.5),
+            Route("a", "c", 0.3),
+            Route("b", "b", 0.25),
+            Route("b", "c", 1.6),
+        ),
     )
     traffic = solve_traffic(network)
     rng = np.random.default_rng(1)
@@ -56,7 +61,12 @@ def test_a_chain_is_visited_once_without_chance() -> None:
 def test_an_unstable_loop_is_named_by_its_operators_and_no_others() -> None:
     network = Network(
         tuple(Operator(name, 1, arrival_rate_per_s=float(name == "read")) for name in ("read", "grow", "back", "calm")),
-        (Route("read", "grow"), Route("grow", "back", 2), Route("back", "grow", 0.5), Route("calm", "calm", 0.9)),
+        (
+            Route("read", "grow"),
+            Route("grow", "back", 2),
+            Route("back", "grow", 0.5),
+            Route("calm", "calm", 0.9),
+        ),
     )
     with pytest.raises(Infeasible, match="grow -> back -> grow") as caught:
         solve_traffic(network)
@@ -90,7 +100,10 @@ def test_no_arrivals_are_told() -> None:
         (lambda: Network(()), "without operators"),
         (lambda: Network((Operator("a", 1), Operator("a", 1))), "two operators are called 'a'"),
         (lambda: Network((Operator("a", 1),), (Route("a", "b"),)), "'b', which is not there"),
-        (lambda: Network((Operator("a", 1),), (Route("a", "a", 0.1), Route("a", "a", 0.2))), "two routes"),
+        (
+            lambda: Network((Operator("a", 1),), (Route("a", "a", 0.1), Route("a", "a", 0.2))),
+            "two routes",
+        ),
     ],
 )
 def test_nonsense_is_refused_with_its_place(make: object, told: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from headgate.adaptation.cluster import AcquireMachine, Action, Cluster, ReleaseMachine, SetPartitions, SwitchAlternate
 from headgate.errors import HeadgateError, InputError
-from headgate.machines.provider import Machine, MachineState, machine_class
+from headgate.machines.provider import AcquiredMachine, MachineState, machine_class
 from headgate.model.cluster.vm_class import VmClass
 from headgate.model.names import Signature, TaskId
 from headgate.runtime.engine.cluster import SparkCluster
@@ -29,22 +29,22 @@ class InMemoryProvider:
 
     def __init__(self, most: int = 100) -> None:
         self.most = most
-        self.made: list[Machine] = []
+        self.made: list[AcquiredMachine] = []
 
     def classes(self) -> tuple[VmClass, ...]:
         return (SMALL,)
 
-    def acquire(self, vm_class: str) -> Machine:
+    def acquire(self, vm_class: str) -> AcquiredMachine:
         if len(self.made) == self.most:
             raise HeadgateError("SOLD_OUT", "no machine is left")
-        self.made.append(Machine(f"{vm_class}-{len(self.made) + 1}", SMALL, "h", MachineState.READY, 0.0))
+        self.made.append(AcquiredMachine(f"{vm_class}-{len(self.made) + 1}", SMALL, "h", MachineState.READY, 0.0))
         return self.made[-1]
 
     def release(self, machine: str) -> None:
         states = {found.name: MachineState.RELEASED for found in self.made if found.name == machine}
         self.made = [replace(found, state=states.get(found.name, found.state)) for found in self.made]
 
-    def list(self, *, gone: bool = False) -> tuple[Machine, ...]:
+    def list(self, *, gone: bool = False) -> tuple[AcquiredMachine, ...]:
         return tuple(machine for machine in self.made if gone or not machine.is_gone)
 
 

@@ -13,7 +13,7 @@ import pytest
 from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
-from headgate.machines.provider import Machine, MachineState, machine_class
+from headgate.machines.provider import AcquiredMachine, MachineState, machine_class
 from headgate.runtime.observing.speed import calibrated
 from headgate.runtime.observing.workers import Workers
 from headgate.runtime.spark_internals.executors import Executors
@@ -62,7 +62,7 @@ def test_tasks_under_way_count_as_they_go_and_not_when_they_end(spark: SparkSess
 def test_machines_are_those_of_the_provider(spark: SparkSession, tmp_path: Path) -> None:
     (executor,) = Executors(spark).list()
     small = machine_class("small", 1, 2**30, Decimal("0.1"))
-    machine = Machine("small-7", small, executor.host, MachineState.READY, 0.0)
+    machine = AcquiredMachine("small-7", small, executor.host, MachineState.READY, 0.0)
     known = Workers(spark, tmp_path / "r.json", lambda: {executor.host: machine}, probe_every_s=math.inf)
     unknown = Workers(spark, tmp_path / "r.json", probe_every_s=math.inf)
     assert [(seen.machine, seen.vm_class) for seen in known.observe(1.0)] == [("small-7", "small")]

@@ -216,7 +216,7 @@ def _compare(
 ) -> tuple[dict[str, Any], BatchCosts]:
     from headgate.queueing.predict import predict
     from headgate.queueing.spark_flow import BatchCosts, SparkFlow, predict_flow
-    from headgate.queueing.station import Model
+    from headgate.queueing.station import StationModel
     from headgate.runtime.engine.cluster import SparkCluster
     from headgate.runtime.engine.engine import Engine
     from headgate_benchmarks.drs.live import hold
@@ -239,7 +239,7 @@ def _compare(
             told = f"{held.then.mean_s:.2f} s in {held.then.batches} batches, predicted {predicted:.2f} s"
             progress(f"{name}: {_split(allocation)} took {told}")
     rows = [
-        _row(helds, float(predict_flow(flow, k).mean_s[0]), predict(network, k, Model.MMK).mean_s)
+        _row(helds, float(predict_flow(flow, k).mean_s[0]), predict(network, k, StationModel.MMK).mean_s)
         for k, helds in turns.items()
     ]
     told_costs = {"fixed_s": costs.fixed_s, "stage_s": costs.stage_s, "task_s": costs.task_s, "hop_s": costs.hop_s}
@@ -353,7 +353,7 @@ def _steps(
             number += 1
             answer = act(look, policy, time.monotonic())
             windows.append(_window(look, answer, time.monotonic() - began - STEP_S, policy))
-            progress(f"steps: {windows[-1]['rate_per_s']:.0f} rows/s: {answer.because}")
+            progress(f"steps: {windows[-1]['rate_per_s']:.0f} rows/s: {answer.reason}")
     return {"windows": windows, "latency_max_s": target, "figures": _reactions(windows, target)}
 
 
@@ -386,7 +386,7 @@ def _window(look: _Keeping, answer: Any, at_s: float, policy: Any) -> dict[str, 
         "changed": bool(answer.actions),
         "measured_s": None if sink.sojourn is None else sink.sojourn.mean_s,
         "rows": sink.rows,
-        "because": answer.because,
+        "because": answer.reason,
     }
 
 

@@ -99,14 +99,14 @@ def _steps(seed: int) -> list[float]:
     from headgate.model.cluster.deployment import Deployment, Machine
     from headgate.service.ahead import Ahead
     from headgate.service.receding import receding_core
-    from headgate.simulation.rates import RandomWalk, Rate
+    from headgate.simulation.rates import ArrivalRate, RandomWalk
     from headgate.simulation.reshaped import Reshaped
     from headgate.simulation.simulator import Simulator
     from headgate_benchmarks.dynamic import ten_stages, varying_setting
 
     flow = ten_stages()
     # About what so many of the largest machines are there for.
-    rates: dict[str, Rate] = {f"s1{each}": RandomWalk(800.0) for each in "abc"}
+    rates: dict[str, ArrivalRate] = {f"s1{each}": RandomWalk(800.0) for each in "abc"}
     setting = varying_setting(flow, rates, 12.0, 300.0, seed)
     names = [str(task.id) for task in flow.tasks]
     machines = [Machine("m1.xlarge", {names[place % 30]: 4}) for place in range(MACHINES)]

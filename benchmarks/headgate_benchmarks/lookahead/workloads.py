@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from headgate.model.cluster.catalogues import catalogue
 from headgate.model.dataflow import Dataflow
-from headgate.simulation.rates import Rate, Recorded, Sinusoid
+from headgate.simulation.rates import ArrivalRate, Recorded, Sinusoid
 from headgate.simulation.setting import Setting
 from headgate.simulation.variability import EC2, TracePool
 from headgate_benchmarks.dynamic import linear_road, ten_stages
@@ -57,7 +57,7 @@ class Workload:
         return found
 
 
-def _setting(flow: Dataflow, rates: dict[str, Rate], pool: TracePool, seed: int) -> Setting:
+def _setting(flow: Dataflow, rates: dict[str, ArrivalRate], pool: TracePool, seed: int) -> Setting:
     made = Setting(flow, catalogue("ec2-2013"), rates, STEPS, STEP_S, pool, seed=seed)
     return replace(made, counts_queues=False)
 
@@ -69,7 +69,7 @@ def paper(seed: int) -> Workload:
     >>> world.setting.shape().tasks, world.setting.hours, world.truth().shape
     (30, 12.0, (3, 144))
     """
-    rates: dict[str, Rate] = {f"s1{each}": Sinusoid(75.0, 2.0) for each in "abc"}
+    rates: dict[str, ArrivalRate] = {f"s1{each}": Sinusoid(75.0, 2.0) for each in "abc"}
     setting = _setting(ten_stages(), rates, EC2.pool(seed), seed)
     rng = np.random.default_rng([seed, 0x6265666F])
     # The wave begins at its trough: the day before ends there.
@@ -111,7 +111,7 @@ def with_past(
 ) -> Workload:
     """A workload of which everything up to the last twelve hours is history."""
     passed = values.shape[1] - STEPS
-    rates: dict[str, Rate] = {
+    rates: dict[str, ArrivalRate] = {
         source: Recorded(tuple(np.round(row[passed:], 6).tolist()), STEP_S)
         for source, row in zip(sources, values, strict=True)
     }

@@ -10,11 +10,11 @@ from headgate.model.arrays import Floats, Ints, Shape
 from headgate.model.cluster.vm_class import Cloud
 from headgate.model.service_level import ServiceLevel
 
-__all__ = ["Situation"]
+__all__ = ["ClusterView"]
 
 
 @dataclass(slots=True)
-class Situation:
+class ClusterView:
     """The state of one deployment. Policies change it in place; what differs afterwards is to be done.
 
     Machines are rows: first those that are there, then those that a decision adds (``held`` tells how many are there).
@@ -53,7 +53,7 @@ class Situation:
     counts_queues: bool = False
     """Whether what waits counts as output that could be achieved."""
 
-    because: list[str] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
     """Why what is done is done, in sentences."""
 
     held: int = field(init=False)
@@ -73,25 +73,25 @@ class Situation:
     @property
     def cores(self) -> Ints:
         """Cores of each machine."""
-        found: Ints = np.array([each.cores for each in self.cloud.classes], dtype=np.int64)[self.kind]
-        return found
+        cores: Ints = np.array([each.cores for each in self.cloud.classes], dtype=np.int64)[self.kind]
+        return cores
 
     @property
     def cost(self) -> Floats:
         """Core-seconds of a message, by task."""
-        found: Floats = self.shape.cost_s[np.arange(self.shape.tasks), self.active]
-        return found
+        cost: Floats = self.shape.cost_s[np.arange(self.shape.tasks), self.active]
+        return cost
 
     @property
     def out(self) -> Floats:
-        found: Floats = self.shape.selectivity[np.arange(self.shape.tasks), self.active]
-        return found
+        selectivity: Floats = self.shape.selectivity[np.arange(self.shape.tasks), self.active]
+        return selectivity
 
     @property
     def power(self) -> Floats:
         """Reference cores by task."""
-        found: Floats = self.speed @ self.placed
-        return found
+        power: Floats = self.speed @ self.placed
+        return power
 
     def aim(self, margin: float) -> float:
         """The throughput to aim at: ``margin`` above what is asked, at the end of the band where something waits.

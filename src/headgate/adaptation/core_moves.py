@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from headgate.adaptation.cluster_view import Situation
+from headgate.adaptation.cluster_view import ClusterView
 from headgate.model.arrays import Floats
 from headgate.model.cluster.vm_class import VmClass
 from headgate.queueing.compiled import compiled
 
-__all__ = ["emptied", "fewer", "more", "propagate", "throughput", "towards", "weakest"]
+__all__ = ["add_cores", "drain_due", "fit_power", "least_weight", "propagate", "remove_cores", "throughput"]
 
 
 @compiled
@@ -49,7 +49,7 @@ def propagate(
 
 
 @compiled
-def _more(
+def _add_cores(
     aim: float,
     placed: Any,
     free: Any,
@@ -96,7 +96,7 @@ def _more(
 
 
 @compiled
-def weakest(placed: Any, free: Any, cores: Any, left: Any, worth: Any, task: int, rows: int) -> int:
+def least_weight(placed: Any, free: Any, cores: Any, left: Any, worth: Any, task: int, rows: int) -> int:
     """The machine of least weight (Eq. 10) on which a task has a core."""
     total = 0
     for v in range(rows):
@@ -114,7 +114,7 @@ def weakest(placed: Any, free: Any, cores: Any, left: Any, worth: Any, task: int
 
 
 @compiled
-def _fewer(
+def _remove_cores(
     aim: float,
     placed: Any,
     free: Any,
@@ -157,7 +157,7 @@ def _fewer(
                     chosen = p
         if chosen < 0:
             return
-        v = weakest(placed, free, cores, left, worth, chosen, rows)
+        v = least_weight(placed, free, cores, left, worth, chosen, rows)
         power[chosen] -= speed[v]
         omega = propagate(cost, out, first, target, share, external, waiting, is_output, power, offered, could)
         if omega < aim:
@@ -171,7 +171,7 @@ def _fewer(
 
 
 @compiled
-def _towards(
+def _fit_power(
     low: Any, high: Any, placed: Any, free: Any, cores: Any, left: Any, worth: Any, speed: Any, used: int, power: Any
 ) -> int:
     """Give and take until each task's power is between two bounds; where the lower is above 0, a core stays."""
@@ -181,7 +181,7 @@ def _towards(
         for v in range(used):
             count += placed[v, p]
         while power[p] > high[p] and count > (1 if low[p] > 0.0 else 0):
-            v = weakest(placed, free, cores, left, worth, p, used)
+            v = least_weight(placed, free, cores, left, worth, p, used)
             if power[p] - speed[v] < low[p] - 1e-9:
                 break
             placed[v, p] -= 1
@@ -204,7 +204,7 @@ def _towards(
 
 
 @compiled
-def _emptied(order: Any, placed: Any, free: Any, speed: Any, leaving: Any, spare: Any, power: Any) -> None:
+def _drain_due(order: Any, placed: Any, free: Any, speed: Any, leaving: Any, spare: Any, power: Any) -> None:
     """Move everything off machines that are about to be paid anew, where others have free cores as fast."""
     rows, tasks = placed.shape
     for i in range(len(order)):
@@ -230,20 +230,20 @@ def _emptied(order: Any, placed: Any, free: Any, speed: Any, leaving: Any, spare
                 power[p] += speed[w] - speed[v]
 
 
-def _flow(now: Situation) -> tuple[Any, ...]:
+def _flow(now: ClusterView) -> tuple[Any, ...]:
     shape = now.shape
     streams = (now.first, shape.stream_target, shape.stream_share)
     return (now.cost, now.out, *streams, now.external, now.waiting, now.is_output)
 
 
-def _worth(now: Situation) -> Floats:
+def _worth(now: ClusterView) -> Floats:
     """Power for money of each machine: the last factor of Eq. 10."""
     price = np.array([float(each.price_per_h) for each in now.cloud.classes])
-    found: Floats = now.cores * now.speed / price[now.kind]
-    return found
+    worth: Floats = now.cores * now.speed / price[now.kind]
+    return worth
 
 
-def _with_room(now: Situation, missing: float, vm_class: VmClass | None) -> int:
+def _with_room(now: ClusterView, missing: float, vm_class: VmClass | None) -> int:
     """Rows for machines that may be needed for so much power; returns how many rows there were."""
     kind = vm_class or now.cloud.largest
     count = int((missing / kind.core_power + now.shape.tasks) // kind.cores) + 2
@@ -252,41 +252,41 @@ def _with_room(now: Situation, missing: float, vm_class: VmClass | None) -> int:
     return used
 
 
-def throughput(now: Situation) -> float:
+def throughput(now: ClusterView) -> float:
     """Relative throughput as the situation is, with machines that still start counted as if they had."""
     arguments = (*_flow(now), now.power, np.zeros(now.shape.tasks), np.zeros(now.shape.tasks))
     return float(propagate(*arguments))
 
 
-def more(now: Situation, aim: float, vm_class: VmClass | None = None) -> None:
+def add_cores(now: ClusterView, aim: float, vm_class: VmClass | None = None) -> None:
     """As in the initial deployment: a core for the bottleneck, on free cores first, until throughput is reached.
 
     New machines are of one class, the largest if none is named.
     """
     used = _with_room(now, float(np.maximum(now.achievable() * now.cost - now.power, 0.0).sum()), vm_class)
     free = now.cores - now.placed.sum(axis=1)
-    _more(aim, now.placed, free, now.speed, used, now.power, *_flow(now))
+    _add_cores(aim, now.placed, free, now.speed, used, now.power, *_flow(now))
     now.without_empty_new()
 
 
-def fewer(now: Situation, aim: float) -> None:
+def remove_cores(now: ClusterView, aim: float) -> None:
     """Instances go while throughput stays, from machines of the least weight (DYN, Alg. 2 and Eq. 10)."""
     free = now.cores - now.placed.sum(axis=1)
-    _fewer(aim, now.placed, free, now.cores, now.left_s, _worth(now), now.speed, now.power, *_flow(now))
+    _remove_cores(aim, now.placed, free, now.cores, now.left_s, _worth(now), now.speed, now.power, *_flow(now))
 
 
-def towards(now: Situation, low: Floats, high: Floats, vm_class: VmClass | None = None) -> None:
+def fit_power(now: ClusterView, low: Floats, high: Floats, vm_class: VmClass | None = None) -> None:
     """Give each task a power between two bounds: machines that are there or were opened first, then new ones."""
     used = _with_room(now, float(np.maximum(low - now.power, 0.0).sum()), vm_class)
     free = now.cores - now.placed.sum(axis=1)
-    _towards(low, high, now.placed, free, now.cores, now.left_s, _worth(now), now.speed, used, now.power)
+    _fit_power(low, high, now.placed, free, now.cores, now.left_s, _worth(now), now.speed, used, now.power)
     now.without_empty_new()
 
 
-def emptied(now: Situation, spare: float = 1.0) -> None:
+def drain_due(now: ClusterView, spare: float = 1.0) -> None:
     """Repack: machines whose paid time is up are emptied into free cores that are at least ``spare`` times as fast."""
     leaving = now.left_s < now.period_s
     used = now.placed.sum(axis=1)
     order = np.flatnonzero(leaving & (used > 0))
     order = order[np.argsort(used[order], kind="stable")]
-    _emptied(order, now.placed, now.cores - used, now.speed, leaving, spare, now.power)
+    _drain_due(order, now.placed, now.cores - used, now.speed, leaving, spare, now.power)

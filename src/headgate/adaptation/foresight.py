@@ -7,8 +7,8 @@ from functools import partial
 
 import numpy as np
 
-from headgate.adaptation.cluster_view import Situation
-from headgate.adaptation.outlook import Outlook, Present, usual_share
+from headgate.adaptation.cluster_view import ClusterView
+from headgate.adaptation.outlook import Outlook, PresentOnly, usual_share
 from headgate.errors import BadValue
 from headgate.forecasting.autoregressive import Autoregressive
 from headgate.forecasting.forecaster import Forecaster, Recipe
@@ -61,11 +61,11 @@ class Foresight:
         machines = Machines(speed or Autoregressive(), settings)
         return cls(steps, sources, lambda series: start(recipe, series, settings), machines, history)
 
-    def look(self, now: Situation) -> Outlook:
+    def predict(self, now: ClusterView) -> Outlook:
         """Take in what was observed, and forecast; without a horizon, or where a forecaster fails, the present."""
         self.rates.update(now.external[self.sources])
         self.machines.see(now)
-        present = Present().look(now)
+        present = PresentOnly().predict(now)
         if self.steps == 1:
             return present
         rates = self.rates.forecast(self.steps).mean
@@ -78,7 +78,7 @@ class Foresight:
         rated = np.array([each.core_power for each in now.cloud.classes])[now.kind[: now.held]]
         return Outlook(external, share.T * rated, present.usual)
 
-    def _trouble(self, now: Situation) -> str:
+    def _trouble(self, now: ClusterView) -> str:
         if not self.rates.failing.any():
             return ""
         names = [str(now.shape.names[place]) for place in self.sources]
@@ -107,7 +107,7 @@ class Machines:
     def _begun(self, room: int) -> Guarded:
         return Guarded(partial(start, self.recipe, room, self.settings), self.settings)
 
-    def see(self, now: Situation) -> None:
+    def see(self, now: ClusterView) -> None:
         """Take in the speeds of the machines that work."""
         if any(name not in self.row for name in now.machine):
             self._make_room(now)
@@ -119,7 +119,7 @@ class Machines:
         self.past = np.concatenate([self.past, column[:, None]], axis=1)[:, -KEPT:]
         self.guard.update(column)
 
-    def _make_room(self, now: Situation) -> None:
+    def _make_room(self, now: ClusterView) -> None:
         new = [name for name in now.machine if name not in self.row]
         if len(self.row) + len(new) <= len(self.past):
             self.row |= {name: len(self.row) + number for number, name in enumerate(new)}
@@ -134,17 +134,17 @@ class Machines:
         self.past, self.guard = past, self._begun(room)
         self.guard.update(past)
 
-    def ahead(self, now: Situation, steps: int) -> tuple[Floats, str]:
+    def ahead(self, now: ClusterView, steps: int) -> tuple[Floats, str]:
         """Shares of what each machine is rated for, machines × steps, and a sentence if that cannot be told.
 
         A machine that was never measured is expected to do what machines usually do.
         """
         mean = self.guard.forecast(steps).mean
         places = np.array([self.row[name] for name in now.machine], dtype=np.int64)
-        found = mean[places] if len(places) else np.zeros((0, steps))
+        speeds = mean[places] if len(places) else np.zeros((0, steps))
         lost = ""
         if self.guard.failing[places].any():
             inverse = {place: name for name, place in self.row.items()}
             names = [inverse.get(place, f"machine {place}") for place in range(len(self.past))]
             lost = _last_complaint(self.guard.complaints, names)
-        return np.where(np.isnan(found), usual_share(now), np.clip(found, 0.01, None)), lost
+        return np.where(np.isnan(speeds), usual_share(now), np.clip(speeds, 0.01, None)), lost

@@ -7,10 +7,10 @@ from typing import Protocol
 
 import numpy as np
 
-from headgate.adaptation.cluster_view import Situation
+from headgate.adaptation.cluster_view import ClusterView
 from headgate.model.arrays import Floats
 
-__all__ = ["Outlook", "Present", "Sight", "usual_share"]
+__all__ = ["Outlook", "Predictor", "PresentOnly", "usual_share"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,22 +38,22 @@ class Outlook:
         return len(self.external)
 
 
-class Sight(Protocol):
+class Predictor(Protocol):
     """Looks ahead, once for every decision; it remembers what it saw."""
 
-    def look(self, now: Situation) -> Outlook:
+    def predict(self, now: ClusterView) -> Outlook:
         """What is expected, from what is the case now and was before."""
 
 
 @dataclass(frozen=True, slots=True)
-class Present:
+class PresentOnly:
     """Sees what is the case and nothing else."""
 
-    def look(self, now: Situation) -> Outlook:
+    def predict(self, now: ClusterView) -> Outlook:
         return Outlook(now.external[None, :].copy(), now.speed[None, :].copy(), usual_share(now))
 
 
-def usual_share(now: Situation) -> float:
+def usual_share(now: ClusterView) -> float:
     """What machines do of what they are rated for, from those that are measured; 1 where none is."""
     working = now.starts_s <= 0
     if not working.any():

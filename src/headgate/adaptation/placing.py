@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from headgate.adaptation.cluster import AcquireMachine, Action, PlaceInstances, ReleaseMachine, SwitchAlternate
-from headgate.adaptation.cluster_view import Situation
+from headgate.adaptation.cluster_view import ClusterView
 from headgate.adaptation.policies.reactive import Core
 from headgate.adaptation.policies.static import deploying
 from headgate.model.arrays import Floats, Ints, Shape
@@ -37,7 +37,7 @@ class Placing:
 
     counts_queues: bool = True
     name: str = ""
-    because: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
     """Why the last decision was taken."""
 
     _shape: Shape = field(init=False, repr=False)
@@ -53,13 +53,13 @@ class Placing:
             self._waited = np.zeros(self._shape.tasks)
             return deploying(self.deployment, observed)
         self._turn += 1
-        now = self._situation(observed)
+        now = self._view(observed)
         before, active = now.placed.copy(), now.active.copy()
         self.core.decide(now, self._turn)
-        self.because = tuple(now.because)
+        self.reasons = tuple(now.reasons)
         return self._actions(observed, now, before, active)
 
-    def _situation(self, observed: Observation) -> Situation:
+    def _view(self, observed: Observation) -> ClusterView:
         shape = self._shape
         place = {str(name): index for index, name in enumerate(shape.names)}
         machine = {worker.machine: row for row, worker in enumerate(observed.workers)}
@@ -80,7 +80,7 @@ class Placing:
         sources = list(shape.sources)
         external[sources] = np.maximum(processed + waits - waited, 0.0)[sources] / seconds
         late = waits / seconds if self.counts_queues else np.zeros(shape.tasks)
-        situation = Situation(
+        view = ClusterView(
             shape,
             self.cloud,
             self.dataflow.service_level,
@@ -98,10 +98,10 @@ class Placing:
             np.array([0.0 if worker.ready else self._boot_s(worker) for worker in observed.workers]),
             self.counts_queues,
         )
-        situation.omega = self._omega(situation, processed / seconds, waited / seconds)
-        return situation
+        view.omega = self._omega(view, processed / seconds, waited / seconds)
+        return view
 
-    def _omega(self, now: Situation, processed: Floats, waited: Floats) -> float:
+    def _omega(self, now: ClusterView, processed: Floats, waited: Floats) -> float:
         late = now.waiting
         now.waiting = waited if self.counts_queues else np.zeros_like(waited)
         could = now.achievable()
@@ -124,7 +124,7 @@ class Placing:
         held_s = now_s - worker.acquired
         return self.cloud.billing.paid_until_s(held_s) - held_s
 
-    def _actions(self, observed: Observation, now: Situation, before: Ints, active: Ints) -> list[Action]:
+    def _actions(self, observed: Observation, now: ClusterView, before: Ints, active: Ints) -> list[Action]:
         signature = {task.name: task.task for task in observed.tasks}
         tasks = [signature[str(name)] for name in now.shape.names]
         machines = [worker.machine for worker in observed.workers]

@@ -19,19 +19,19 @@ def stream_rows(dataflow: Dataflow, rows_in: Mapping[str, int], rows_out: Mappin
     A stream without a predicate carries all that its source puts out. One with a predicate carries what its target got
     beyond that; several such streams into one task share it evenly, since their rows were not counted apart.
     """
-    found: dict[Edge, float] = {}
+    rows_of: dict[Edge, float] = {}
     for task in dataflow.tasks:
         into = [stream for stream in dataflow.streams if stream.target == task.id]
         whole = [stream for stream in into if not isinstance(stream.routing, ByPredicate)]
         some = [stream for stream in into if isinstance(stream.routing, ByPredicate)]
         for stream in whole:
             edge = (str(stream.source), str(task.id))
-            found[edge] = found.get(edge, 0.0) + rows_out.get(str(stream.source), 0)
+            rows_of[edge] = rows_of.get(edge, 0.0) + rows_out.get(str(stream.source), 0)
         left = rows_in.get(str(task.id), 0) - sum(rows_out.get(str(stream.source), 0) for stream in whole)
         for stream in some:
             edge = (str(stream.source), str(task.id))
-            found[edge] = found.get(edge, 0.0) + max(left, 0) / len(some)
-    return found
+            rows_of[edge] = rows_of.get(edge, 0.0) + max(left, 0) / len(some)
+    return rows_of
 
 
 def between(rows: Mapping[Edge, float], operators: Collection[str]) -> dict[Edge, float]:
@@ -55,9 +55,9 @@ def between(rows: Mapping[Edge, float], operators: Collection[str]) -> dict[Edge
             for target, went in out.items():
                 through = went * came / entered if entered else 0.0
                 left[source, target] = left.get((source, target), 0.0) + through
-    found: dict[Edge, float] = {}
+    rows_of: dict[Edge, float] = {}
     for (source, target), count in left.items():
         if target in operators:
             edge = (source if source in operators else "", target)
-            found[edge] = found.get(edge, 0.0) + count
-    return found
+            rows_of[edge] = rows_of.get(edge, 0.0) + count
+    return rows_of

@@ -9,7 +9,7 @@ from headgate.queueing.network import Network
 from headgate.queueing.predict import Prediction, predict
 from headgate.queueing.sizing import assign_processors, min_processors
 from headgate.queueing.spark_flow import SparkFlow, assign_flow, min_flow, predict_flow
-from headgate.queueing.station import Model
+from headgate.queueing.station import StationModel
 
 __all__ = ["FlowSizer", "NetworkSizer", "Sizer"]
 
@@ -41,15 +41,15 @@ class NetworkSizer:
     """Tuples one by one: M/M/k and GI/G/k."""
 
     network: Network
-    model: Model
+    model: StationModel
     percentile: float | None = None
 
     def _predict(self, allocation: tuple[int, ...]) -> Prediction:
         return predict(self.network, allocation, self.model)
 
     def latency_s(self, allocation: tuple[int, ...]) -> float:
-        found = self._predict(allocation)
-        return found.mean_s if self.percentile is None else found.percentile_s(self.percentile)
+        prediction = self._predict(allocation)
+        return prediction.mean_s if self.percentile is None else prediction.percentile_s(self.percentile)
 
     def busiest(self, allocation: tuple[int, ...]) -> float:
         return max(operator.utilisation for operator in self._predict(allocation).operators)

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-__all__ = ["Watch"]
+__all__ = ["SpeedEstimates"]
 
 LEARNS = 0.2
 """The weight of the last observation in what a machine has done lately."""
@@ -24,7 +24,7 @@ class _Seen:
 
 
 @dataclass(slots=True)
-class Watch:
+class SpeedEstimates:
     r"""Watches machines, and expects of each over the next ``hour`` steps
 
     .. math:: \hat s_k = \bar s + r (l_k - \bar s)
@@ -33,7 +33,7 @@ class Watch:
     kept, so they are no fair sample of what one gets), and r is the slope of what machines did in an hour on what they
     had done lately before it. Where neighbours come and go r is near 0, where some machines are better than others 1.
 
-    >>> watch = Watch(hour=2)
+    >>> watch = SpeedEstimates(hour=2)
     >>> for _ in range(20):
     ...     watch.see([("fast", 1.0), ("slow", 0.5)])
     >>> round(watch.usual, 2), round(watch.expected("fast"), 2), round(watch.expected("slow"), 2)
@@ -57,8 +57,8 @@ class Watch:
     @property
     def lasts(self) -> float:
         """The share of a difference that is expected to last for an hour."""
-        found = (self._products + SURE * LASTS) / (self._squares + SURE)
-        return min(max(found, 0.0), 1.0)
+        slope = (self._products + SURE * LASTS) / (self._squares + SURE)
+        return min(max(slope, 0.0), 1.0)
 
     def see(self, shares: Iterable[tuple[str, float]]) -> None:
         """What machines did in the last step; those that are not among them are gone."""

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from headgate.adaptation.cluster_view import Situation
+from headgate.adaptation.cluster_view import ClusterView
 from headgate.adaptation.core_moves import propagate
 from headgate.adaptation.outlook import Outlook
 from headgate.model.arrays import Floats, Ints
 from headgate.queueing.compiled import compiled
 
-__all__ = ["Change", "Course", "explained"]
+__all__ = ["PlannedChange", "Trajectory", "explained"]
 
 
 @compiled
@@ -51,7 +51,7 @@ def _through(
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PlannedChange:
     """One change, from a timestep on: an alternate (``way``), or one core more or less on a machine."""
 
     step: int
@@ -61,14 +61,14 @@ class Change:
     more: int = 0
 
 
-class Course:
+class Trajectory:
     """Machines, instances and alternates while changes are planned, and the power that tasks have in every step.
 
     Changes apply from their step to the end of the interval. Machines that a plan opens stand behind those that are
     there; one that is needed at a step is started so many steps before as it takes to start.
     """
 
-    def __init__(self, now: Situation, outlook: Outlook) -> None:
+    def __init__(self, now: ClusterView, outlook: Outlook) -> None:
         self.now, self.shape = now, now.shape
         self.steps, self.step_s = outlook.steps, now.period_s
         self.external = outlook.external
@@ -88,14 +88,14 @@ class Course:
         self.power: Floats = self.speed @ self.placed
         self.offered, self._could = np.zeros((self.steps, self.shape.tasks)), np.zeros(self.shape.tasks)
         self._omegas = np.zeros(self.steps)
-        self.changes: list[Change] = []
+        self.changes: list[PlannedChange] = []
         classes = now.cloud.classes
         self.cores: Ints = np.array([each.cores for each in classes], dtype=np.int64)
         self.price: Floats = np.array([float(each.price_per_h) for each in classes]) * (
             now.cloud.billing.period_s / 3_600
         )
 
-    def tried(self) -> Course:
+    def tried(self) -> Trajectory:
         """One like it on which changes can be tried out."""
         other = copy(self)
         for name in ("active", "kind", "placed", "left_s", "speed", "power", "late", "offered", "_omegas"):
@@ -103,14 +103,14 @@ class Course:
         other.started, other.changes = list(self.started), list(self.changes)
         return other
 
-    def takes(self, other: Course) -> None:
+    def takes(self, other: Trajectory) -> None:
         """Become what was tried out."""
         self.__dict__.update(other.__dict__)
 
     @property
     def cost(self) -> Floats:
-        found: Floats = self.shape.cost_s[np.arange(self.shape.tasks), self.active]
-        return found
+        cost: Floats = self.shape.cost_s[np.arange(self.shape.tasks), self.active]
+        return cost
 
     def omegas(self, begin: int = 0) -> Floats:
         """Relative throughput of each step from ``begin`` on; what is offered to tasks is noted beside."""
@@ -132,26 +132,26 @@ class Course:
             return np.where(asked > 0, could / asked, np.inf)
 
     def free(self) -> Ints:
-        found: Ints = self.cores[self.kind] - self.placed.sum(axis=1)
-        return found
+        free: Ints = self.cores[self.kind] - self.placed.sum(axis=1)
+        return free
 
     # Changes.
 
     def switch(self, step: int, task: int, way: int) -> None:
         self.active[task] = way
-        self.changes.append(Change(step, task, way=way))
+        self.changes.append(PlannedChange(step, task, way=way))
 
     def give(self, step: int, task: int, machine: int) -> None:
         """One core more."""
         self.placed[machine, task] += 1
         self.power[step:, task] += self.speed[step:, machine]
-        self.changes.append(Change(step, task, machine=machine, more=1))
+        self.changes.append(PlannedChange(step, task, machine=machine, more=1))
 
     def take(self, step: int, task: int, machine: int) -> None:
         """One core less."""
         self.placed[machine, task] -= 1
         self.power[step:, task] -= self.speed[step:, machine]
-        self.changes.append(Change(step, task, machine=machine, more=-1))
+        self.changes.append(PlannedChange(step, task, machine=machine, more=-1))
 
     def open(self, step: int, kind: int) -> int:
         """One machine more, started early enough to work at a step; returns its row."""
@@ -190,48 +190,48 @@ class Course:
                     now.placed[change.machine, change.task] += change.more
         now.without_empty_new()
 
-    def is_now(self, change: Change) -> bool:
+    def is_now(self, change: PlannedChange) -> bool:
         """Whether a change is for now: its step has come, or the machine that it is for must be started."""
         new = change.machine - self.now.held
         return self.started[new] == 0 if change.machine >= 0 and new >= 0 else change.step == 0
 
 
-def explained(course: Course, at: int | None, low: float, high: float) -> list[str]:
+def explained(trajectory: Trajectory, at: int | None, low: float, high: float) -> list[str]:
     """What is done and planned, in a sentence; none if nothing is.
 
     ``at`` is the step of the first cross-over, none if throughput would have stayed within its band as it was.
     """
-    if not course.changes:
+    if not trajectory.changes:
         return []
     band = f"{low:.3f} to {high:.3f}"
     if at is None:
         why = f"relative throughput stays within {band}, and machines that must be paid anew are weighed"
     else:
-        when = "now" if at == 0 else f"in {at * course.step_s / 60:g} min"
+        when = "now" if at == 0 else f"in {at * trajectory.step_s / 60:g} min"
         why = f"relative throughput would leave {band} {when}"
-    done = [change for change in course.changes if course.is_now(change)]
-    later = len(course.changes) - len(done)
-    told = [_summed(course, done)] if done else []
-    started = sum(1 for begun in course.started if begun == 0)
+    done = [change for change in trajectory.changes if trajectory.is_now(change)]
+    later = len(trajectory.changes) - len(done)
+    parts = [_summed(trajectory, done)] if done else []
+    started = sum(1 for begun in trajectory.started if begun == 0)
     if started:
-        told.append(f"{started} machine{'s' if started > 1 else ''} started")
+        parts.append(f"{started} machine{'s' if started > 1 else ''} started")
     if later:
-        told.append(f"{later} change{'s' if later > 1 else ''} planned for later")
-    return [f"{why}: {', '.join(told)}"]
+        parts.append(f"{later} change{'s' if later > 1 else ''} planned for later")
+    return [f"{why}: {', '.join(parts)}"]
 
 
-def _summed(course: Course, changes: list[Change]) -> str:
+def _summed(trajectory: Trajectory, changes: list[PlannedChange]) -> str:
     """Changes in a few words: what became of alternates and of instances."""
-    shape = course.shape
+    shape = trajectory.shape
     ways = {change.task: change.way for change in changes if change.way >= 0}
-    told = [f"'{shape.names[task]}' to '{shape.alternates[task][way]}'" for task, way in list(ways.items())[:3]]
-    if len(ways) > len(told):
-        told.append(f"{len(ways) - len(told)} more alternates")
+    parts = [f"'{shape.names[task]}' to '{shape.alternates[task][way]}'" for task, way in list(ways.items())[:3]]
+    if len(ways) > len(parts):
+        parts.append(f"{len(ways) - len(parts)} more alternates")
     more = sum(change.more for change in changes if change.more > 0)
     less = -sum(change.more for change in changes if change.more < 0)
-    told += [
+    parts += [
         f"{count} instance{'s' if count > 1 else ''} {what}"
         for count, what in ((more, "more"), (less, "less"))
         if count
     ]
-    return ", ".join(told)
+    return ", ".join(parts)

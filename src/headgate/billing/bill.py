@@ -86,13 +86,15 @@ def draw_up(intervals: Sequence[Interval], customers: Iterable[Customer], prices
     if not intervals:
         raise InputError("NOTHING_TO_BILL", "no interval to draw up a bill for; the period holds no usage")
     known = {customer.dataflow: customer for customer in customers}
-    found = attribute(intervals)
-    strangers = sorted(set(found.shares) - set(known))
+    attribution = attribute(intervals)
+    strangers = sorted(set(attribution.shares) - set(known))
     if strangers:
-        told = f"usage of dataflow '{strangers[0]}', which is not among those to be billed"
-        raise InputError("UNKNOWN_DATAFLOW", told, {"dataflow": strangers[0]})
+        message = f"usage of dataflow '{strangers[0]}', which is not among those to be billed"
+        raise InputError("UNKNOWN_DATAFLOW", message, {"dataflow": strangers[0]})
     hours = _hours(intervals)
-    owed: dict[str, Fraction] = {_IDLE: found.idle} | {str(name): share for name, share in found.shares.items()}
+    owed: dict[str, Fraction] = {_IDLE: attribution.idle} | {
+        str(name): share for name, share in attribution.shares.items()
+    }
     amounts = apportion(owed, unit)
     lines = tuple(
         Line(
@@ -103,7 +105,7 @@ def draw_up(intervals: Sequence[Interval], customers: Iterable[Customer], prices
             amounts[name],
             rounded_money(Fraction(prices.alone_per_h(known[name].tasks)) * hours[name], unit),
         )
-        for name in sorted(found.shares)
+        for name in sorted(attribution.shares)
     )
     start, end = min(interval.start for interval in intervals), max(interval.end for interval in intervals)
     return Bill(start, end, prices.currency, lines, amounts[_IDLE], sum(amounts.values(), Decimal()))

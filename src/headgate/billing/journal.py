@@ -22,13 +22,13 @@ from headgate.errors import InputError
 from headgate.model.names import DataflowName, Owner
 from headgate.store.files import append_line, write_text
 
-__all__ = ["Machine", "Usage", "UsageJournal", "UsageRecord", "read_usage"]
+__all__ = ["BilledMachine", "Usage", "UsageJournal", "UsageRecord", "read_usage"]
 
 Users = tuple[DataflowName, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class BilledMachine:
     """A machine that is paid for: what it costs, and for each set of users how many tasks run for them."""
 
     name: str
@@ -40,7 +40,7 @@ class Machine:
 class Usage:
     """What is used from a moment on, until something else is."""
 
-    machines: tuple[Machine, ...]
+    machines: tuple[BilledMachine, ...]
     customers: tuple[Customer, ...]
     currency: str = "USD"
 

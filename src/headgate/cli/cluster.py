@@ -14,7 +14,7 @@ import typer
 from headgate.cli.output import print_json, sentence_to_stderr
 from headgate.errors import BadValue, HeadgateError, InputError
 from headgate.machines.local import CLASSES, LocalProvider, class_named
-from headgate.machines.provider import Machine, MachineState, machine_class
+from headgate.machines.provider import AcquiredMachine, MachineState, machine_class
 from headgate.machines.standalone import last_words
 from headgate.model.cluster.vm_class import VmClass
 
@@ -169,7 +169,7 @@ def _shown(provider: LocalProvider) -> Path:
     return provider.folder.relative_to(here) if provider.folder.is_relative_to(here) else provider.folder
 
 
-def _facts(machine: Machine, now: float) -> dict[str, Any]:
+def _facts(machine: AcquiredMachine, now: float) -> dict[str, Any]:
     return {
         "name": machine.name,
         "state": machine.state.value,

@@ -182,7 +182,7 @@ def _hindsight_text(bound: Hindsight, found: Sequence[Regret]) -> str:
 
 
 def _reasons(run: Run) -> list[dict[str, Any]]:
-    return [{"at_s": each.at_s, "replication": each.replication, "because": each.because} for each in run.reasons]
+    return [{"at_s": each.at_s, "replication": each.replication, "reason": each.reason} for each in run.reasons]
 
 
 def _explained(runs: Sequence[Run]) -> str:
@@ -191,7 +191,7 @@ def _explained(runs: Sequence[Run]) -> str:
     for run in runs:
         lines += ["", f"{run.policy}:"]
         told = [each for each in run.reasons if each.replication == 0]
-        lines += [f"  {each.at_s / 3_600:6.2f} h  {printable(each.because)}" for each in told]
+        lines += [f"  {each.at_s / 3_600:6.2f} h  {printable(each.reason)}" for each in told]
         if not told:
             lines.append("  decided nothing, or does not say why")
     return "\n".join(lines) + "\n"

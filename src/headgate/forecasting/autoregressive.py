@@ -40,8 +40,10 @@ class Autoregressive:
 
     def __post_init__(self) -> None:
         if self.order < 1 or self.season < 0 or not self.ridge > 0 or self.memory < 2:
-            told = f"{self.order}, {self.season}, {self.ridge:g} and {self.memory:g}"
-            raise BadValue(f"order, season, ridge and memory are {told}", "at least 1 and 0, above 0, and at least 2")
+            message = f"{self.order}, {self.season}, {self.ridge:g} and {self.memory:g}"
+            raise BadValue(
+                f"order, season, ridge and memory are {message}", "at least 1 and 0, above 0, and at least 2"
+            )
 
     @property
     def name(self) -> str:
@@ -144,9 +146,9 @@ class AutoregressiveModel(ArrayModel):
     def path(self, horizon: int) -> Floats:
         past = self.past.copy()
         low, high = self._bounds()
-        found = np.empty((self.series, horizon))
+        path = np.empty((self.series, horizon))
         for ahead in range(horizon):
             expected = (self.weights * self._features(past, self.clock + ahead)).sum(axis=1)
-            found[:, ahead] = np.clip(expected, low, high)
-            past[:, (self.clock + ahead) % self.length] = found[:, ahead]
-        return found
+            path[:, ahead] = np.clip(expected, low, high)
+            past[:, (self.clock + ahead) % self.length] = path[:, ahead]
+        return path

@@ -57,8 +57,8 @@ class Scores:
     def mase_by_series(self) -> Floats:
         """Mean absolute scaled error; NaN where the scale is 0."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            found: Floats = np.where(self.scale > 0, self.error.mean(axis=1) / self.scale, np.nan)
-        return found
+            mase: Floats = np.where(self.scale > 0, self.error.mean(axis=1) / self.scale, np.nan)
+        return mase
 
     @property
     def mase(self) -> float:
@@ -76,12 +76,12 @@ class Scores:
         """Numbers for programs."""
         return {
             "forecaster": self.name,
-            "mase": _told(self.mase),
-            "mase_median": _told(_median(self.mase_by_series)),
-            "mae": _told(_mean(self.error.mean(axis=1))),
-            "pinball": _told(_mean(self.pinball)),
-            "coverage": {f"{share:g}": _told(value) for share, value in self.coverage.items()},
-            "mase_by_step": [_told(value) for value in self.mase_by_step],
+            "mase": _finite(self.mase),
+            "mase_median": _finite(_median(self.mase_by_series)),
+            "mae": _finite(_mean(self.error.mean(axis=1))),
+            "pinball": _finite(_mean(self.pinball)),
+            "coverage": {f"{share:g}": _finite(value) for share, value in self.coverage.items()},
+            "mase_by_step": [_finite(value) for value in self.mase_by_step],
             "origins": self.origins,
             "series": len(self.scale),
         }
@@ -97,7 +97,7 @@ def _median(values: Floats) -> float:
     return float(np.median(known)) if len(known) else float("nan")
 
 
-def _told(value: float) -> float | None:
+def _finite(value: float) -> float | None:
     return round(value, 6) if np.isfinite(value) else None
 
 
@@ -111,8 +111,8 @@ def seasonal_scale(values: Floats, season: int, since: int) -> Floats:
     begin = max(since, lag)
     apart = np.abs(values[:, begin:] - values[:, begin - lag : values.shape[1] - lag])
     known = ~np.isnan(apart)
-    found: Floats = np.where(known, apart, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
-    return found
+    scale: Floats = np.where(known, apart, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
+    return scale
 
 
 def check_length(steps: int, warm_up: int, horizon: int, season: int) -> None:
@@ -172,15 +172,15 @@ class _Sums:
         self.pinball = np.zeros(series)
         self.within: dict[float, float] = {}
 
-    def add(self, told: Forecast, came: Floats) -> None:
-        known = ~np.isnan(came) & ~np.isnan(told.mean)
+    def add(self, forecasts: Forecast, came: Floats) -> None:
+        known = ~np.isnan(came) & ~np.isnan(forecasts.mean)
         self.count += known
-        self.error += np.where(known, np.abs(came - told.mean), 0.0)
-        off = came[:, :, None] - told.quantiles
-        levels = np.array(told.levels)
+        self.error += np.where(known, np.abs(came - forecasts.mean), 0.0)
+        off = came[:, :, None] - forecasts.quantiles
+        levels = np.array(forecasts.levels)
         loss = np.maximum(levels * off, (levels - 1) * off).mean(axis=2)
         self.pinball += np.where(known, loss, 0.0).sum(axis=1)
         for share, low, high in INTERVALS:
-            if low in told.levels and high in told.levels:
-                inside = (came >= told.at(low)) & (came <= told.at(high)) & known
+            if low in forecasts.levels and high in forecasts.levels:
+                inside = (came >= forecasts.at(low)) & (came <= forecasts.at(high)) & known
                 self.within[share] = self.within.get(share, 0.0) + float(inside.sum())

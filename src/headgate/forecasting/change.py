@@ -30,13 +30,13 @@ class ChangePoint:
         if self.run < 1 or not self.limit > 0:
             raise BadValue(f"run and limit are {self.run} and {self.limit:g}", "at least 1 and above 0")
 
-    def found(self, values: Floats, told: Floats, largest: Floats) -> Bools:
+    def changed(self, values: Floats, forecasts: Floats, largest: Floats) -> Bools:
         """Which series have changed: observations, forecasts, and the largest error before; a gap is no evidence.
 
-        >>> ChangePoint().found(np.array([[9.0, 9.5, 9.0]]), np.zeros((1, 3)), np.array([0.5])).tolist()
+        >>> ChangePoint().changed(np.array([[9.0, 9.5, 9.0]]), np.zeros((1, 3)), np.array([0.5])).tolist()
         [True]
         """
         far = self.limit * largest[:, None]
-        off = values - told
+        off = values - forecasts
         with np.errstate(invalid="ignore"):
             return np.asarray((off > far).all(axis=1) | (off < -far).all(axis=1))

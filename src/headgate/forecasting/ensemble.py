@@ -73,8 +73,8 @@ class EnsembleModel(ArrayModel):
         self.clock += 1
 
     def _judge(self, values: Floats) -> None:
-        told = np.stack([pending.told() for pending in self.pending], axis=1)
-        errors = np.abs(values[:, None, None] - told)
+        forecasts = np.stack([pending.forecasts() for pending in self.pending], axis=1)
+        errors = np.abs(values[:, None, None] - forecasts)
         # All or none: a model that has said nothing yet must not look better for it.
         known = np.asarray(~np.isnan(errors).any(axis=1))
         self.count += known
@@ -87,14 +87,14 @@ class EnsembleModel(ArrayModel):
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(self.errors > 0, least / self.errors, 1.0)
         raw = ratio**self.recipe.power
-        found: Floats = raw / raw.sum(axis=1, keepdims=True)
-        return found
+        weights: Floats = raw / raw.sum(axis=1, keepdims=True)
+        return weights
 
     def path(self, horizon: int) -> Floats:
         weights = self.weights()[:, :, np.minimum(np.arange(horizon), self.horizon - 1)]
         paths = self.paths[:, :, :horizon] if horizon <= self.horizon else self._members(horizon)
-        found: Floats = (weights * paths).sum(axis=1)
-        return found
+        path: Floats = (weights * paths).sum(axis=1)
+        return path
 
     def _members(self, horizon: int) -> Floats:
         """The members' paths, series × members × steps."""

@@ -43,8 +43,8 @@ class Fitted:
         if self.name not in FITTED:
             raise BadValue(f"unknown model {self.name[:60]!r}", f"one of {', '.join(FITTED)}")
         if self.every < 1 or self.history < FEWEST or self.season < 0:
-            told = f"every, history and season are {self.every}, {self.history} and {self.season}"
-            raise BadValue(told, f"at least 1, {FEWEST} and 0")
+            message = f"every, history and season are {self.every}, {self.history} and {self.season}"
+            raise BadValue(message, f"at least 1, {FEWEST} and 0")
 
     def model(self, series: int, horizon: int) -> FittedModel:
         return FittedModel(self, series, horizon)
@@ -79,11 +79,11 @@ class FittedModel(ArrayModel):
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # of a fit on zeros, say
-                    found = np.asarray(self.estimator.forecast(y=known, h=ahead)["mean"], dtype=np.float64)
+                    path = np.asarray(self.estimator.forecast(y=known, h=ahead)["mean"], dtype=np.float64)
             except Exception:  # a fit that fails leaves the last value
                 continue
-            if np.isfinite(found).all():
-                self.fitted[row] = found
+            if np.isfinite(path).all():
+                self.fitted[row] = path
 
     def path(self, horizon: int) -> Floats:
         begin = self.clock - self.fitted_at
@@ -101,6 +101,6 @@ def _estimator(recipe: Fitted) -> Any:
     try:
         from statsforecast import models
     except ModuleNotFoundError:
-        told = f"forecaster '{recipe.name}' needs the package 'statsforecast'"
-        raise BadValue(told, "headgate[statsforecast] to be installed") from None
+        message = f"forecaster '{recipe.name}' needs the package 'statsforecast'"
+        raise BadValue(message, "headgate[statsforecast] to be installed") from None
     return getattr(models, FITTED[recipe.name])(season_length=max(recipe.season, 1))

@@ -49,5 +49,5 @@ class Forecast:
         if above == below:
             return self.quantiles[:, :, above]
         share = (level - self.levels[below]) / (self.levels[above] - self.levels[below])
-        found: Floats = (1 - share) * self.quantiles[:, :, below] + share * self.quantiles[:, :, above]
-        return found
+        values: Floats = (1 - share) * self.quantiles[:, :, below] + share * self.quantiles[:, :, above]
+        return values

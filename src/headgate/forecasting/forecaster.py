@@ -68,12 +68,12 @@ def as_columns(observations: npt.ArrayLike, series: int) -> Floats:
     >>> as_columns([1.0, np.inf], 2).tolist()
     [[1.0], [nan]]
     """
-    found = np.array(observations, dtype=np.float64)
-    if found.ndim == 1 and len(found) == series:
-        found = found[:, None]
-    if found.ndim != 2 or len(found) != series:
-        raise ValueError(f"observations of shape {found.shape} for {series} series; expected series × steps")
+    columns = np.array(observations, dtype=np.float64)
+    if columns.ndim == 1 and len(columns) == series:
+        columns = columns[:, None]
+    if columns.ndim != 2 or len(columns) != series:
+        raise ValueError(f"observations of shape {columns.shape} for {series} series; expected series × steps")
     with np.errstate(invalid="ignore"):
-        found[~(np.abs(found) < FARTHEST)] = np.nan
-        found[np.abs(found) < 1 / FARTHEST] = 0.0
-    return found
+        columns[~(np.abs(columns) < FARTHEST)] = np.nan
+        columns[np.abs(columns) < 1 / FARTHEST] = 0.0
+    return columns

@@ -62,10 +62,10 @@ class Complaint:
         first = f"'{names[self.series[0]]}'" if names else f"series {self.series[0]}"
         whose = first if len(self.series) == 1 else f"{first} and {len(self.series) - 1} more"
         if self.wrong is Wrong.RAISED:
-            told = f"after step {self.step} forecaster '{self.forecaster}' raised {self.detail}"
+            message = f"after step {self.step} forecaster '{self.forecaster}' raised {self.detail}"
         else:
-            told = f"after step {self.step} the forecast of '{self.forecaster}' for {whose} {self.wrong}"
-        return f"{told}; the last value is used instead"
+            message = f"after step {self.step} the forecast of '{self.forecaster}' for {whose} {self.wrong}"
+        return f"{message}; the last value is used instead"
 
 
 class Guarded:
@@ -124,56 +124,62 @@ class Guarded:
 
     def _raised(self, error: Exception) -> None:
         self.inner = None
-        told = f"{type(error).__name__}: {str(error)[:200]}"
-        self._tell({Wrong.RAISED: np.ones(self.series, dtype=np.bool_)}, told)
+        message = f"{type(error).__name__}: {str(error)[:200]}"
+        self._tell({Wrong.RAISED: np.ones(self.series, dtype=np.bool_)}, message)
 
     def forecast(self, horizon: int) -> Forecast:
         """The inner forecaster's forecast, with the last value for every series where that is nonsense."""
         instead = self.fallback.forecast(horizon)
-        found: Forecast | None = None
+        forecast: Forecast | None = None
         if self.inner is not None:
             try:
-                found = self.inner.forecast(horizon)
-                wrong = self._faults(found, instead, horizon)
+                forecast = self.inner.forecast(horizon)
+                wrong = self._faults(forecast, instead, horizon)
             except Exception as error:  # as above
                 self._raised(error)
-        if found is None or self.inner is None:
+        if forecast is None or self.inner is None:
             self.failing = np.ones(self.series, dtype=np.bool_)
             return instead
         self._tell(wrong)
         self.failing = np.logical_or.reduce(list(wrong.values()))
         if not self.failing.any():
-            return found
+            return forecast
         if self.failing.all():
             return instead
         rows = self.failing[:, None]
-        quantiles = np.where(rows[:, :, None], instead.quantiles, found.quantiles)
-        return Forecast(np.where(rows, instead.mean, found.mean), quantiles, found.levels)
+        quantiles = np.where(rows[:, :, None], instead.quantiles, forecast.quantiles)
+        return Forecast(np.where(rows, instead.mean, forecast.mean), quantiles, forecast.levels)
 
-    def _faults(self, found: Forecast, instead: Forecast, horizon: int) -> dict[Wrong, Bools]:
+    def _faults(self, forecast: Forecast, instead: Forecast, horizon: int) -> dict[Wrong, Bools]:
         levels = self.settings.levels or LEVELS
-        if found.mean.shape != (self.series, horizon) or found.quantiles.shape != (self.series, horizon, len(levels)):
+        if forecast.mean.shape != (self.series, horizon) or forecast.quantiles.shape != (
+            self.series,
+            horizon,
+            len(levels),
+        ):
             return {Wrong.SHAPE: np.ones(self.series, dtype=np.bool_)}
         known = ~np.isnan(instead.mean[:, 0])
-        numbers = np.concatenate([found.mean[:, :, None], found.quantiles], axis=2).reshape(self.series, -1)
+        numbers = np.concatenate([forecast.mean[:, :, None], forecast.quantiles], axis=2).reshape(self.series, -1)
         finite = np.isfinite(numbers).all(axis=1)
         numbers = np.nan_to_num(numbers)
-        falls = np.diff(np.nan_to_num(found.quantiles), axis=2).min(axis=(1, 2)) < -1e-9 * self._largest
-        far = np.abs(np.nan_to_num(found.mean)).max(axis=1) > ABSURD * self._largest
+        falls = np.diff(np.nan_to_num(forecast.quantiles), axis=2).min(axis=(1, 2)) < -1e-9 * self._largest
+        far = np.abs(np.nan_to_num(forecast.mean)).max(axis=1) > ABSURD * self._largest
         return {
             Wrong.NOT_A_NUMBER: known & ~finite,
             Wrong.NEGATIVE: known & finite & self.settings.non_negative & (numbers < 0).any(axis=1),
             Wrong.CROSSED: known & finite & falls,
             Wrong.ABSURD: known & finite & far,
-            Wrong.FROZEN: known & finite & self._frozen(found),
+            Wrong.FROZEN: known & finite & self._frozen(forecast),
         }
 
-    def _frozen(self, found: Forecast) -> Bools:
-        before, self._before = self._before, found
-        if before is None or before.mean.shape != found.mean.shape:
+    def _frozen(self, forecast: Forecast) -> Bools:
+        before, self._before = self._before, forecast
+        if before is None or before.mean.shape != forecast.mean.shape:
             self._same[:] = 0
         else:
-            same = (before.mean == found.mean).all(axis=1) & (before.quantiles == found.quantiles).all(axis=(1, 2))
+            same = (before.mean == forecast.mean).all(axis=1) & (before.quantiles == forecast.quantiles).all(
+                axis=(1, 2)
+            )
             self._same = np.where(same, self._same + self._moved, 0)
         self._moved[:] = False
         return self._same >= FROZEN

@@ -103,8 +103,8 @@ class HoltWintersModel(ArrayModel):
         for ahead in self.recent.ahead:
             place = (self.clock - ahead) % self.horizon
             # What this place of the season adds has not changed since the forecast was made, a season being longer.
-            told = self.levels[place] + self.trends[place] * self.reach[ahead - 1] + season
-            self.recent.add(values[:, None] - told)
+            forecast = self.levels[place] + self.trends[place] * self.reach[ahead - 1] + season
+            self.recent.add(values[:, None] - forecast)
         slope = self.phi * self.trend
         error = np.where(seen[:, None], values[:, None] - (self.level + slope + season), 0.0)
         self.level = self.level + slope + self.alpha * error
@@ -132,14 +132,14 @@ class HoltWintersModel(ArrayModel):
 
     def path(self, horizon: int) -> Floats:
         ripe = self.age >= self.season
-        found = np.full((self.series, horizon), np.nan) if ripe.all() else self.first.path(horizon)
+        path = np.full((self.series, horizon), np.nan) if ripe.all() else self.first.path(horizon)
         rows = np.flatnonzero(ripe)
         best = self.recent.best()[rows]
         reach = np.cumsum(self.phi[best][:, None] ** np.arange(1, horizon + 1), axis=1)
         places = (self.clock + np.arange(horizon)) % self.season
         season = self.seasons[places[None, :], rows[:, None], best[:, None]]
-        found[rows] = self.level[rows, best][:, None] + self.trend[rows, best][:, None] * reach + season
-        return found
+        path[rows] = self.level[rows, best][:, None] + self.trend[rows, best][:, None] * reach + season
+        return path
 
     def restart(self, which: Bools, recent: Floats) -> None:
         """The level is that of late, with no trend; the season stays, since days go on after a change."""
@@ -164,5 +164,5 @@ def _filled(values: Floats) -> Floats:
     """
     places = np.arange(len(values))
     known = ~np.isnan(values)
-    found: Floats = np.interp(places, places[known], values[known], period=len(values))
-    return found
+    filled: Floats = np.interp(places, places[known], values[known], period=len(values))
+    return filled

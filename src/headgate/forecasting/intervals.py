@@ -48,9 +48,9 @@ class RecentErrors:
         self.clock = 0
         self._ahead = np.arange(1, horizon + 1)
 
-    def add(self, values: Floats, told: Floats) -> None:
+    def add(self, values: Floats, forecasts: Floats) -> None:
         """Take in an observation of each series and what was forecast for it 1, 2, ... steps ago."""
-        errors = values[:, None] - told
+        errors = values[:, None] - forecasts
         units = self.units[:, (self.clock - self._ahead) % self.horizon]
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             scores = np.where(errors == 0, 0.0, errors / units)
@@ -60,11 +60,11 @@ class RecentErrors:
         self.clock += 1
 
     def _learn_noise(self, values: Floats, errors: Floats) -> None:
-        seen, told = ~np.isnan(values), ~np.isnan(errors)
+        seen, forecasted = ~np.isnan(values), ~np.isnan(errors)
         self.size = np.where(seen, np.maximum(np.abs(values), self.size * (1 - 1 / NOISE_MEMORY)), self.size)
-        self.count += told
-        share = np.where(told, 1 / np.clip(self.count, 1, NOISE_MEMORY), 0.0)
-        self.noise += share * (np.where(told, np.abs(errors), 0.0) - self.noise)
+        self.count += forecasted
+        share = np.where(forecasted, 1 / np.clip(self.count, 1, NOISE_MEMORY), 0.0)
+        self.noise += share * (np.where(forecasted, np.abs(errors), 0.0) - self.noise)
 
     def spread(self, horizon: int, levels: tuple[float, ...]) -> Floats:
         """What to add to means to get quantiles, series × steps ahead × levels; beyond the horizon it grows with √h."""
@@ -79,7 +79,7 @@ class RecentErrors:
         noise = np.where(self.count > 0, self.noise, self.size / 4)[:, None, None]
         normal = np.array([NormalDist().inv_cdf(level) for level in levels])
         rough = DEVIATIONS * np.sqrt(self._ahead)[None, :, None] * normal
-        found = noise * np.where(count >= FEWEST, read, rough)
+        known = noise * np.where(count >= FEWEST, read, rough)
         beyond = np.maximum(np.arange(1, horizon + 1) / self.horizon, 1.0)
-        spread: Floats = found[:, np.minimum(np.arange(horizon), self.horizon - 1)] * np.sqrt(beyond)[None, :, None]
+        spread: Floats = known[:, np.minimum(np.arange(horizon), self.horizon - 1)] * np.sqrt(beyond)[None, :, None]
         return spread

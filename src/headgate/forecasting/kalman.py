@@ -63,8 +63,8 @@ class Kalman:
         if not self.wanders or any(q < 0 or r < 0 for q, r in self.wanders):
             raise BadValue(f"wanders is {self.wanders}", "pairs of variances of at least 0")
         if not self.limits or min(self.limits) <= 0 or self.run < 1 or self.memory < 2:
-            told = f"limits, run and memory are {self.limits}, {self.run} and {self.memory:g}"
-            raise BadValue(told, "above 0, at least 1 and at least 2")
+            message = f"limits, run and memory are {self.limits}, {self.run} and {self.memory:g}"
+            raise BadValue(message, "above 0, at least 1 and at least 2")
 
     @property
     def name(self) -> str:

@@ -85,8 +85,8 @@ class SeasonalNaiveModel(ArrayModel):
         self.clock += 1
 
     def path(self, horizon: int) -> Floats:
-        found = self.values[:, (self.clock + np.arange(horizon)) % self.season]
-        return np.where(np.isnan(found), self.last[:, None], found)
+        path = self.values[:, (self.clock + np.arange(horizon)) % self.season]
+        return np.where(np.isnan(path), self.last[:, None], path)
 
     def restart(self, which: Bools, recent: Floats) -> None:
         del which, recent  # a yardstick stays what it is

@@ -93,12 +93,12 @@ class OnlineForecaster:
             self._step(np.ascontiguousarray(column))
 
     def _step(self, values: Floats) -> None:
-        told = self.pending.told()[:, : self.settings.horizon]
-        self.errors.add(values, told)
+        forecasts = self.pending.forecasts()[:, : self.settings.horizon]
+        self.errors.add(values, forecasts)
         self.model.step(values)
         self.lately = np.concatenate([self.lately[:, 1:], values[:, None]], axis=1)
         self._notice_changes()
-        off = np.nan_to_num(np.abs(values - told[:, 0]))
+        off = np.nan_to_num(np.abs(values - forecasts[:, 0]))
         self.largest = np.maximum(self.largest * (1 - 1 / LARGEST_MEMORY), off)
         settled = np.where(self.errors.count >= SETTLED, self.largest, np.inf)
         self.largest_lately = np.concatenate([self.largest_lately[:, 1:], settled[:, None]], axis=1)
@@ -111,7 +111,7 @@ class OnlineForecaster:
         recent = self.lately[:, -change.run :]
         self.since_change += 1
         # The largest error as it was before the first of them: they are the largest since.
-        changed = change.found(recent, self.pending.since(change.run), self.largest_lately[:, -change.run])
+        changed = change.changed(recent, self.pending.since(change.run), self.largest_lately[:, -change.run])
         changed &= self.since_change > change.run
         if changed.any():
             self.model.restart(changed, recent[changed])

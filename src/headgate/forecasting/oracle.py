@@ -56,7 +56,7 @@ class Oracle:
         """
         return OracleForecaster(self, np.asarray(truth, dtype=np.float64))
 
-    def told(self, truth: Floats, moment: int) -> Floats:
+    def forecast_at(self, truth: Floats, moment: int) -> Floats:
         """The next steps of some series, series × steps, as they are forecast at a moment; the same if asked again."""
         draws = np.random.default_rng([self.seed, moment]).standard_normal(truth.shape)
         # Neither rates nor performance can be negative.
@@ -96,7 +96,7 @@ class OracleForecaster:
             raise BadValue(f"a forecast of {horizon} steps", "at least 1")
         places = np.minimum(self.passed + np.arange(horizon), self.truth.shape[1] - 1)
         deviations = self.oracle.deviations(horizon)
-        mean = self.oracle.told(self.truth[:, places], self.passed)
+        mean = self.oracle.forecast_at(self.truth[:, places], self.passed)
         normal = np.array([NormalDist().inv_cdf(level) for level in self.oracle.levels])
         quantiles = mean[:, :, None] * np.maximum(1 + deviations[None, :, None] * normal, 0.0)
         return Forecast(mean, quantiles, self.oracle.levels)

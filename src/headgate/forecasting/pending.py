@@ -16,7 +16,7 @@ class Pending:
     >>> pending = Pending(1, 2)
     >>> pending.add(np.array([[5.0, 6.0]]))
     >>> pending.add(np.array([[7.0, 8.0]]))
-    >>> pending.told().tolist()  # for now, a step ago and two steps ago
+    >>> pending.forecasts().tolist()  # for now, a step ago and two steps ago
     [[7.0, 6.0]]
     """
 
@@ -31,10 +31,10 @@ class Pending:
         self.paths[self.made % self.horizon] = path
         self.made += 1
 
-    def told(self) -> Floats:
+    def forecasts(self) -> Floats:
         """What was forecast for this moment 1, 2, ... steps ago, series × horizons; NaN where nothing was."""
-        found: Floats = self.paths[(self.made - 1 - self._ahead) % self.horizon, :, self._ahead].T
-        return found
+        forecasts: Floats = self.paths[(self.made - 1 - self._ahead) % self.horizon, :, self._ahead].T
+        return forecasts
 
     def since(self, steps: int) -> Floats:
         """What was forecast so many steps ago for the steps since, series × steps."""

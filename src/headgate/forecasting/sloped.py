@@ -34,8 +34,8 @@ class SlopedModel(ArrayModel):
         self.recent.fade(seen)
         for ahead in self.recent.ahead:
             place = (self.clock - ahead) % self.horizon
-            told = self.levels[:, place] + self.trends[:, place] * self.reach[ahead - 1]
-            self.recent.add(values[:, None] - told)
+            forecasts = self.levels[:, place] + self.trends[:, place] * self.reach[ahead - 1]
+            self.recent.add(values[:, None] - forecasts)
 
     def keep(self) -> None:
         """Keep what each setting forecasts now, and let the clock go on."""
@@ -47,5 +47,5 @@ class SlopedModel(ArrayModel):
         best = self.recent.best()
         rows = np.arange(self.series)
         reach = np.cumsum(self.phi[best][:, None] ** np.arange(1, horizon + 1), axis=1)
-        found: Floats = self.level[rows, best][:, None] + self.trend[rows, best][:, None] * reach
-        return found
+        path: Floats = self.level[rows, best][:, None] + self.trend[rows, best][:, None] * reach
+        return path

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from headgate.machines.processes import Process
-from headgate.machines.provider import Machine, MachineState
+from headgate.machines.provider import AcquiredMachine, MachineState
 from headgate.model.cluster.vm_class import VmClass
 from headgate.store.files import append_line
 
@@ -27,16 +27,18 @@ class Acquisitions:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def machines(self) -> dict[str, Machine]:
+    def machines(self) -> dict[str, AcquiredMachine]:
         """All machines there ever were, by name, in the order in which they were asked for."""
-        found: dict[str, Machine] = {}
+        machines: dict[str, AcquiredMachine] = {}
         for event in self._events():
             name, at = event["machine"], event["at"]
             if event["event"] == "acquired":
-                found[name] = Machine(name, vm_class_of(event["vm_class"]), event["host"], MachineState.STARTING, at)
-            elif name in found:
-                found[name] = _after(found[name], event["event"], at)
-        return found
+                machines[name] = AcquiredMachine(
+                    name, vm_class_of(event["vm_class"]), event["host"], MachineState.STARTING, at
+                )
+            elif name in machines:
+                machines[name] = _after(machines[name], event["event"], at)
+        return machines
 
     def processes(self) -> dict[str, Process]:
         """The process of each machine that was started."""
@@ -70,7 +72,7 @@ class Acquisitions:
         append_line(self.path, json.dumps(event))
 
 
-def _after(machine: Machine, event: str, at: float) -> Machine:
+def _after(machine: AcquiredMachine, event: str, at: float) -> AcquiredMachine:
     if event == "started":
         return machine
     state = MachineState(event)

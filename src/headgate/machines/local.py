@@ -31,7 +31,7 @@ from typing import Any
 from headgate.errors import HeadgateError, InputError, os_reason, unknown
 from headgate.machines.acquisitions import Acquisitions, as_dict, vm_class_of
 from headgate.machines.processes import Process, end, start
-from headgate.machines.provider import Machine, MachineState, machine_class
+from headgate.machines.provider import AcquiredMachine, MachineState, machine_class
 from headgate.machines.standalone import (
     MIB,
     free_port,
@@ -95,8 +95,8 @@ class LocalProvider:
         with made._locked():
             made._refuse_if_up()
             if port and not is_free(HOST, port):
-                told = f"port {port} of {HOST} is taken; give another with --port, or 0 for any that is free"
-                raise InputError("PORT_TAKEN", told)
+                message = f"port {port} of {HOST} is taken; give another with --port, or 0 for any that is free"
+                raise InputError("PORT_TAKEN", message)
             port = port or free_port(HOST)
             web_port = free_port(HOST)
             log = made.folder / "master.log"
@@ -122,17 +122,19 @@ class LocalProvider:
         if stored is None:
             return
         if Process(**stored["process"]).is_alive():
-            told = f"the cluster in {self.folder} is up already, at {stored['master']}"
-            raise InputError("CLUSTER_UP", f"{told}; 'headgate cluster acquire' adds machines to it")
-        told = f"the cluster in {self.folder} is half gone: its master (process {stored['process']['pid']}) has ended"
-        raise InputError("CLUSTER_HALF_GONE", f"{told}; run 'headgate cluster down' first")
+            message = f"the cluster in {self.folder} is up already, at {stored['master']}"
+            raise InputError("CLUSTER_UP", f"{message}; 'headgate cluster acquire' adds machines to it")
+        message = (
+            f"the cluster in {self.folder} is half gone: its master (process {stored['process']['pid']}) has ended"
+        )
+        raise InputError("CLUSTER_HALF_GONE", f"{message}; run 'headgate cluster down' first")
 
     def _wait_for_master(self, process: Process, log: Path) -> None:
         until = time.monotonic() + STARTED_S
         while registered_hosts(self.web) is None:
             if not process.is_alive() or time.monotonic() > until:
-                told = f"the cluster's master did not start: {last_words(log)}; all that it said is in {log}"
-                raise HeadgateError("MASTER_DID_NOT_START", told)
+                message = f"the cluster's master did not start: {last_words(log)}; all that it said is in {log}"
+                raise HeadgateError("MASTER_DID_NOT_START", message)
             time.sleep(0.05)
 
     def down(self) -> Stopped:
@@ -170,22 +172,22 @@ class LocalProvider:
     # machines
 
     def classes(self) -> tuple[VmClass, ...]:
-        return tuple(vm_class_of(found) for found in self._checked()["classes"])
+        return tuple(vm_class_of(stored) for stored in self._checked()["classes"])
 
     def define(self, vm_class: VmClass) -> None:
         """Let machines of one more class be had, or of one that had another form."""
         _check_class(vm_class)
         with self._locked():
             stored = self._checked()
-            kept = [found for found in stored["classes"] if found["name"] != vm_class.name]
+            kept = [each for each in stored["classes"] if each["name"] != vm_class.name]
             write_json(self.folder / "cluster.json", {**stored, "classes": [*kept, as_dict(vm_class)]}, durable=False)
 
-    def acquire(self, vm_class: str) -> Machine:
+    def acquire(self, vm_class: str) -> AcquiredMachine:
         with self._locked():
             chosen = self.find_class(vm_class)
             if not self.is_up():
-                told = f"the master of the cluster in {self.folder} has ended"
-                raise InputError("CLUSTER_HALF_GONE", f"{told}; run 'headgate cluster down', then 'up' again")
+                message = f"the master of the cluster in {self.folder} has ended"
+                raise InputError("CLUSTER_HALF_GONE", f"{message}; run 'headgate cluster down', then 'up' again")
             number = len(self._record.machines())
             name = f"{chosen.name}-{number + 1}"
             host = f"127.0.{1 + number // 250}.{1 + number % 250}"
@@ -200,26 +202,26 @@ class LocalProvider:
 
     def release(self, machine: str) -> None:
         with self._locked():
-            found = self.find(machine)
-            if found.state is not MachineState.DRAINING:
+            acquired = self.find(machine)
+            if acquired.state is not MachineState.DRAINING:
                 # Spark's worker takes this signal for: end what you are doing, and take nothing new.
-                self._record.processes()[found.name].send(signal.SIGPWR)
-                self._record.became(found.name, MachineState.DRAINING, self._clock())
+                self._record.processes()[acquired.name].send(signal.SIGPWR)
+                self._record.became(acquired.name, MachineState.DRAINING, self._clock())
         self._watch()
 
-    def list(self, *, gone: bool = False) -> tuple[Machine, ...]:
+    def list(self, *, gone: bool = False) -> tuple[AcquiredMachine, ...]:
         with self._locked():
             self._look()
-            found = self._record.machines().values()
-        return tuple(machine for machine in found if gone or not machine.is_gone)
+            machines = self._record.machines().values()
+        return tuple(machine for machine in machines if gone or not machine.is_gone)
 
-    def wait_until_settled(self, patience_s: float = 90.0) -> tuple[Machine, ...]:
+    def wait_until_settled(self, patience_s: float = 90.0) -> tuple[AcquiredMachine, ...]:
         """Wait until no machine is starting or draining any more; returns those that there are."""
         until = time.monotonic() + patience_s
         while True:
-            found = self.list()
-            if not any(machine.state in _UNDER_WAY for machine in found) or time.monotonic() > until:
-                return found
+            machines = self.list()
+            if not any(machine.state in _UNDER_WAY for machine in machines) or time.monotonic() > until:
+                return machines
             time.sleep(POLL_S)
 
     def log(self, machine: str) -> Path:
@@ -248,11 +250,11 @@ class LocalProvider:
                 if machine.host in registered:
                     self._record.became(machine.name, MachineState.READY, self._clock())
 
-    def _drains_too_long(self, machine: Machine) -> bool:
+    def _drains_too_long(self, machine: AcquiredMachine) -> bool:
         since = self._record.changed_at(machine.name)
         return self._clock() - since > DRAINED_S
 
-    def _stop(self, machine: Machine, state: MachineState) -> None:
+    def _stop(self, machine: AcquiredMachine, state: MachineState) -> None:
         end(self._mark(f"{machine.name} slow-down"))  # or it would stop what is to end
         end(self._mark(machine.name))
         shutil.rmtree(self._home(machine.name) / "local", ignore_errors=True)
@@ -277,7 +279,7 @@ class LocalProvider:
         """A VM class by its name."""
         return class_named(name, self.classes())
 
-    def find(self, name: str) -> Machine:
+    def find(self, name: str) -> AcquiredMachine:
         """A machine that there is, by its name."""
         self._checked()
         known = {machine.name: machine for machine in self._record.machines().values() if not machine.is_gone}
@@ -331,11 +333,11 @@ def class_named(name: str, classes: Sequence[VmClass]) -> VmClass:
 
 def _check_class(vm_class: VmClass) -> None:
     if vm_class.core_power > 1:
-        told = f"VM class '{vm_class.name}' has core speed {vm_class.core_power:g}"
-        raise InputError("CANNOT_IMITATE", f"{told}; this machine can imitate slower cores than its own, at most 1")
+        message = f"VM class '{vm_class.name}' has core speed {vm_class.core_power:g}"
+        raise InputError("CANNOT_IMITATE", f"{message}; this machine can imitate slower cores than its own, at most 1")
     if vm_class.memory_bytes < 512 * MIB:
-        told = f"VM class '{vm_class.name}' has {vm_class.memory_bytes / MIB:g} MiB of memory"
-        raise InputError("CANNOT_IMITATE", f"{told}; Spark's executors need 512 MiB at least")
+        message = f"VM class '{vm_class.name}' has {vm_class.memory_bytes / MIB:g} MiB of memory"
+        raise InputError("CANNOT_IMITATE", f"{message}; Spark's executors need 512 MiB at least")
 
 
 def _make(folder: Path) -> None:

@@ -35,8 +35,8 @@ class Process:
 
     def is_alive(self) -> bool:
         """Whether that very process runs; one that nobody has waited for yet does not."""
-        found = _stat(self.pid)
-        return found is not None and found[0] != "Z" and found[2] == self.started and _boot() == self.boot
+        stat = _stat(self.pid)
+        return stat is not None and stat[0] != "Z" and stat[2] == self.started and _boot() == self.boot
 
     def send(self, number: signal.Signals) -> bool:
         """Send it a signal, if it runs; returns whether it did."""
@@ -49,8 +49,8 @@ class Process:
 
     def has_children(self) -> bool:
         """Whether processes run that it has started."""
-        found = (_stat(int(entry.name)) for entry in PROC.iterdir() if entry.name.isdigit())
-        return any(stat is not None and stat[0] != "Z" and stat[1] == self.pid for stat in found)
+        stats = (_stat(int(entry.name)) for entry in PROC.iterdir() if entry.name.isdigit())
+        return any(stat is not None and stat[0] != "Z" and stat[1] == self.pid for stat in stats)
 
     def as_dict(self) -> dict[str, object]:
         return {"pid": self.pid, "started": self.started, "boot": self.boot}
@@ -68,8 +68,8 @@ def start(command: Sequence[str], mark: str, log: Path, environment: Mapping[str
             start_new_session=True,
         )
     _WAITED_FOR.append(begun)  # or Python warns that nobody has waited for it
-    found = _stat(begun.pid)
-    return Process(begun.pid, found[2] if found else 0, _boot())
+    stat = _stat(begun.pid)
+    return Process(begun.pid, stat[2] if stat else 0, _boot())
 
 
 _WAITED_FOR: list[subprocess.Popen[bytes]] = []
@@ -77,8 +77,8 @@ _WAITED_FOR: list[subprocess.Popen[bytes]] = []
 
 def is_stopped(pid: int) -> bool:
     """Whether a process has been stopped, or is gone."""
-    found = _stat(pid)
-    return found is None or found[0] in "TtZX"
+    stat = _stat(pid)
+    return stat is None or stat[0] in "TtZX"
 
 
 def marked(mark: str) -> list[int]:
@@ -94,9 +94,9 @@ def marked(mark: str) -> list[int]:
 def end(mark: str, patience_s: float = 10.0, sleep: Callable[[float], None] = time.sleep) -> int:
     """End all processes that carry a mark, by force those that do not end in time; returns how many there were."""
     _reap()
-    found = marked(mark)
+    pids = marked(mark)
     for number in (signal.SIGTERM, signal.SIGCONT):  # one that is stopped hears of its end when it goes on
-        _signal(found, number)
+        _signal(pids, number)
     until = time.monotonic() + patience_s
     while marked(mark) and time.monotonic() < until:
         _signal(marked(mark), signal.SIGCONT)
@@ -106,7 +106,7 @@ def end(mark: str, patience_s: float = 10.0, sleep: Callable[[float], None] = ti
         _signal(left, signal.SIGKILL)
         _reap()
         sleep(0.02)
-    return len(found)
+    return len(pids)
 
 
 def _signal(numbers: Sequence[int], number: signal.Signals) -> None:

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from headgate.model.cluster.vm_class import VmClass
 
-__all__ = ["Machine", "MachineState", "Provider", "machine_class"]
+__all__ = ["AcquiredMachine", "MachineState", "Provider", "machine_class"]
 
 
 LOOPBACK_MBIT_PER_S = 10_000.0
@@ -41,7 +41,7 @@ GONE = frozenset({MachineState.RELEASED, MachineState.LOST})
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class AcquiredMachine:
     """A machine that was acquired, from then until long after it is gone; times are seconds since 1970."""
 
     name: str
@@ -71,7 +71,7 @@ class Machine:
         """What it has cost so far, where every begun increment counts in full (3,600 where hours are billed).
 
         >>> small = machine_class("small", 1, 2**30, Decimal("0.36"))
-        >>> Machine("small-1", small, "h", MachineState.READY, 0.0).cost(99.5), small.price_per_h / 36
+        >>> AcquiredMachine("small-1", small, "h", MachineState.READY, 0.0).cost(99.5), small.price_per_h / 36
         (Decimal('0.01'), Decimal('0.01'))
         """
         seconds = math.ceil(self.billed_s(now) / increment_s) * increment_s
@@ -84,11 +84,11 @@ class Provider(Protocol):
     def classes(self) -> tuple[VmClass, ...]:
         """The VM classes that can be had."""
 
-    def acquire(self, vm_class: str) -> Machine:
+    def acquire(self, vm_class: str) -> AcquiredMachine:
         """Ask for a machine; returns at once, and :meth:`list` tells when it is ready."""
 
     def release(self, machine: str) -> None:
         """Give a machine back, after what it is doing; returns at once, and :meth:`list` tells when it is gone."""
 
-    def list(self, *, gone: bool = False) -> tuple[Machine, ...]:
+    def list(self, *, gone: bool = False) -> tuple[AcquiredMachine, ...]:
         """The machines that there are, in the order in which they were acquired; with ``gone`` all there ever were."""

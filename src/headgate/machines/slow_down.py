@@ -73,11 +73,11 @@ def _stopped(groups: set[int], busiest: int, seconds: float) -> float:
 
 def _used_s(pids: Sequence[int]) -> dict[int, float]:
     """The processor time of processes, to the nanosecond."""
-    found = {}
+    used = {}
     for pid in pids:
         with suppress(OSError):
-            found[pid] = time.clock_gettime((~pid << 3) | _WHOLE_PROCESS)
-    return found
+            used[pid] = time.clock_gettime((~pid << 3) | _WHOLE_PROCESS)
+    return used
 
 
 _WHOLE_PROCESS = 2
@@ -85,11 +85,11 @@ _WHOLE_PROCESS = 2
 
 
 def _groups(pids: Sequence[int]) -> set[int]:
-    found = set()
+    groups = set()
     for pid in pids:
         with suppress(ProcessLookupError):
-            found.add(os.getpgid(pid))
-    return found
+            groups.add(os.getpgid(pid))
+    return groups
 
 
 def _signal(groups: set[int], number: signal.Signals) -> None:

@@ -58,17 +58,17 @@ def registered_hosts(web: str, timeout_s: float = 2.0) -> set[str] | None:
     """The hosts of the workers that a master counts on; none if it does not answer."""
     try:
         with urllib.request.urlopen(f"{web}/json/", timeout=timeout_s) as answer:
-            told: dict[str, Any] = json.load(answer)
+            answered: dict[str, Any] = json.load(answer)
     except (OSError, urllib.error.URLError, ValueError):
         return None
-    return {worker["host"] for worker in told["workers"] if worker["state"] == "ALIVE"}
+    return {worker["host"] for worker in answered["workers"] if worker["state"] == "ALIVE"}
 
 
 def free_port(host: str) -> int:
     """A port that nobody has at the moment."""
-    with socket.socket() as found:
-        found.bind((host, 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as sock:
+        sock.bind((host, 0))
+        return int(sock.getsockname()[1])
 
 
 def is_free(host: str, port: int) -> bool:
@@ -93,8 +93,8 @@ def last_words(log: Path) -> str:
 
 
 def _environment(host: str) -> dict[str, str]:
-    found_by_setup = Path(sys.prefix) / "java-home"
-    java = {"JAVA_HOME": found_by_setup.read_text(encoding="utf-8").strip()} if found_by_setup.exists() else {}
+    java_home = Path(sys.prefix) / "java-home"
+    java = {"JAVA_HOME": java_home.read_text(encoding="utf-8").strip()} if java_home.exists() else {}
     return {
         **java,
         "SPARK_DAEMON_MEMORY": "192m",
@@ -113,17 +113,17 @@ def _added(name: str, options: Sequence[str]) -> str:
 def _spark_class() -> str:
     path = _spark_home() / "bin" / "spark-class"
     if not path.is_file():
-        told = f"there is no Spark at {path.parent.parent}; unset SPARK_HOME, or let it name a Spark"
-        raise InputError("NO_SPARK", told)
+        message = f"there is no Spark at {path.parent.parent}; unset SPARK_HOME, or let it name a Spark"
+        raise InputError("NO_SPARK", message)
     return str(path)
 
 
 def _spark_home() -> Path:
     if os.environ.get("SPARK_HOME"):
         return Path(os.environ["SPARK_HOME"])
-    found = importlib.util.find_spec("pyspark")
-    if found is None or not found.submodule_search_locations:
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or not spec.submodule_search_locations:
         raise missing_package("NO_SPARK", "a local cluster", "pyspark", "spark")
     if not Path("/proc/self/stat").exists():
         raise HeadgateError("NOT_LINUX", "a local cluster needs Linux: processes are told apart by what is in /proc")
-    return Path(found.submodule_search_locations[0])
+    return Path(spec.submodule_search_locations[0])

@@ -59,8 +59,8 @@ class Shape:
                 raise unknown("UNKNOWN_SOURCE", f"a rate is given for '{name[:60]}', which is no source", name, names)
         missing = [name for name in names if name not in given]
         if missing:
-            told = f"no rate is given for source {', '.join(map(repr, missing[:12]))}"
-            raise InputError("NO_RATE", f"{told}; give one such as --rate {missing[0]}={such_as}")
+            message = f"no rate is given for source {', '.join(map(repr, missing[:12]))}"
+            raise InputError("NO_RATE", f"{message}; give one such as --rate {missing[0]}={such_as}")
 
     @classmethod
     def of(
@@ -86,9 +86,9 @@ class Shape:
                 known = (costs or {}).get((name, way.name))
                 cost_s, chosen = known or (way.cost_s, way.selectivity)
                 if cost_s is None and column < len(task.alternates):
-                    told = f"alternate '{way.name}' has no cost_s, so that nothing is known of the work it makes"
+                    message = f"alternate '{way.name}' has no cost_s, so that nothing is known of the work it makes"
                     wanted = "cost_s, the core-seconds per message, beside its type"
-                    faults.append(Fault("NO_COST", told, task=name, expected=wanted))
+                    faults.append(Fault("NO_COST", message, task=name, expected=wanted))
                 cost[place, column] = 0.0 if cost_s is None else cost_s
                 selectivity[place, column] = 1.0 if chosen is None else chosen
                 value[place, column] = task.relative_values[min(column, len(task.alternates) - 1)]

@@ -47,8 +47,8 @@ def columns_of(expression: str) -> tuple[str, ...]:
         raise ValueError(f"a query inside an expression: {_cut(expression)} (join the streams instead)")
     if tree.find(exp.Placeholder, exp.Parameter):
         raise ValueError(f"a parameter inside an expression: {_cut(expression)} (write the value itself)")
-    found = [column.parts[0].name for column in tree.find_all(exp.Column, bfs=False)]
-    return tuple(dict.fromkeys(name for name in found if name))
+    names = [column.parts[0].name for column in tree.find_all(exp.Column, bfs=False)]
+    return tuple(dict.fromkeys(name for name in names if name))
 
 
 def parsed_expression(expression: str) -> Any:
@@ -65,16 +65,16 @@ def spliced(expression: str, into: Callable[[str], str]) -> str:
     """
     from sqlglot import exp
 
-    found = {(part.meta["start"], part.meta["end"] + 1) for part in _column_parts(_parsed(expression), exp.Column)}
+    places = {(part.meta["start"], part.meta["end"] + 1) for part in _column_parts(_parsed(expression), exp.Column)}
     pieces, position = [], 0
-    for start, end in sorted(found):
+    for start, end in sorted(places):
         pieces += [expression[position:start], into(expression[start:end])]
         position = end
     return "".join([*pieces, expression[position:]])
 
 
 def _column_parts(tree: Any, column: Any) -> list[Any]:
-    return [found.parts[0] for found in tree.find_all(column) if "start" in found.parts[0].meta]
+    return [each.parts[0] for each in tree.find_all(column) if "start" in each.parts[0].meta]
 
 
 def check_query(text: str) -> None:

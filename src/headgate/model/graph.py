@@ -87,7 +87,7 @@ def cycles(parents: Mapping[TaskId, Iterable[TaskId]]) -> list[list[TaskId]]:
         pass
     else:
         return []
-    found = []
+    cycles_of = []
     for knot in loops(parents):
         members = set(knot)
         try:
@@ -97,8 +97,8 @@ def cycles(parents: Mapping[TaskId, Iterable[TaskId]]) -> list[list[TaskId]]:
             position = {node: index for index, node in enumerate(knot)}
             start = min(range(len(cycle)), key=lambda i: position[cycle[i]])
             cycle = cycle[start:] + cycle[:start]
-            found.append([*cycle, cycle[0]])
-    return found
+            cycles_of.append([*cycle, cycle[0]])
+    return cycles_of
 
 
 def loops(parents: Mapping[TaskId, Iterable[TaskId]]) -> list[Sequence[TaskId]]:

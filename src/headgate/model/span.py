@@ -16,8 +16,8 @@ def seconds_of(text: str) -> float | None:
     >>> seconds_of("500ms"), seconds_of("2 min"), seconds_of("soon")
     (0.5, 120.0, None)
     """
-    found = _SPAN.match(text.strip()) if len(text) <= 40 else None
-    return None if found is None else float(found[1]) * _SECONDS[found[2]]
+    match = _SPAN.match(text.strip()) if len(text) <= 40 else None
+    return None if match is None else float(match[1]) * _SECONDS[match[2]]
 
 
 def span_text(seconds: float) -> str:

@@ -70,9 +70,9 @@ def sql_type(text: str) -> str:
     headgate.errors.BadValue: unknown column type 'strng'
     """
     reader = _Reader(text)
-    found = reader.type(0)
+    name = reader.type(0)
     reader.end()
-    return found
+    return name
 
 
 @lru_cache(maxsize=4_096)
@@ -112,8 +112,8 @@ class _Reader:
         while start < len(text):
             match = _TOKEN.match(text, start)
             if match is None:
-                told = f"{shorten(text[start : start + 20])} in {shorten(text)} does not belong there"
-                raise BadValue(told, "columns such as 'id string, v double', odd names in `backquotes`")
+                message = f"{shorten(text[start : start + 20])} in {shorten(text)} does not belong there"
+                raise BadValue(message, "columns such as 'id string, v double', odd names in `backquotes`")
             if match.lastgroup != "blank":
                 self.tokens.append((match.lastgroup or "", match.group()))
             start = match.end()
@@ -161,11 +161,11 @@ class _Reader:
         self.take(":")
         if self.position == len(self.tokens) or self.tokens[self.position] == ("mark", ","):
             raise BadValue(f"column {shorten(name)} has no type", f"a name and a type, such as '{quoted(name)} string'")
-        found = self.type(depth + 1)
+        type_name = self.type(depth + 1)
         self._words("not", "null")
         if self._words("comment"):
             self._next()
-        return name, found
+        return name, type_name
 
     def take(self, mark: str) -> bool:
         """Step over a mark if it is the next token."""
@@ -179,8 +179,8 @@ class _Reader:
 
     def _next(self) -> tuple[str, str]:
         if self.position == len(self.tokens):
-            told = f"{shorten(self.text)} ends too early" if self.tokens else "an empty list of columns"
-            raise BadValue(told, "columns such as 'id string, v double'")
+            message = f"{shorten(self.text)} ends too early" if self.tokens else "an empty list of columns"
+            raise BadValue(message, "columns such as 'id string, v double'")
         self.position += 1
         return self.tokens[self.position - 1]
 
@@ -202,17 +202,17 @@ class _Reader:
         return here
 
     def _numbers(self, least: int, most: int, name: str) -> list[int]:
-        found: list[int] = []
+        numbers: list[int] = []
         if self.take("("):
-            while len(found) < most and (not found or self.take(",")):
+            while len(numbers) < most and (not numbers or self.take(",")):
                 kind, written = self._next()
                 if kind != "number" or len(written) > 9:
                     raise BadValue(f"column type {name} of {shorten(written)}", f"a number, such as {name}(10)")
-                found.append(int(written))
+                numbers.append(int(written))
             self._expect(")", name)
-        if len(found) < least:
+        if len(numbers) < least:
             raise BadValue(f"column type {name} without a length", f"{name}(10)")
-        return found
+        return numbers
 
     def _decimal(self) -> str:
         given = self._numbers(0, 2, "decimal")

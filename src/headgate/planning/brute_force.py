@@ -43,18 +43,20 @@ class BruteForce:
             if search.late:
                 break
         if search.best is None:
-            told = "no counts of instances meet what is asked" if not search.late else "nothing was found in time"
-            return NoPlan(self.name, "NO_TIME" if search.late else "NO_PLAN", told, took_s=time.perf_counter() - began)
+            message = "no counts of instances meet what is asked" if not search.late else "nothing was found in time"
+            return NoPlan(
+                self.name, "NO_TIME" if search.late else "NO_PLAN", message, took_s=time.perf_counter() - began
+            )
         active, instances = search.best
         machines = np.zeros(len(problem.cloud.classes), dtype=np.int64)
         for group, power in enumerate(search.powers):
             for kind, _, count in cheapest_bins(problem.cloud, int(instances[:, group].sum()), power):
                 machines[kind] += count
         layout = layout_of(problem, instances, machines)
-        found = estimate(problem, active, layout)
+        estimated = estimate(problem, active, layout)
         looked = f"{search.seen:,} choices were looked at" + (", then time was up" if search.late else "")
-        bound = None if search.late or problem.sigma == 0 else found.theta
-        return planned(self.name, problem, active, layout, found, began, bound, (looked,))
+        bound = None if search.late or problem.sigma == 0 else estimated.theta
+        return planned(self.name, problem, active, layout, estimated, began, bound, (looked,))
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from headgate.model.cluster.vm_class import Cloud, VmClass
 from headgate.model.dataflow import Dataflow
 from headgate.model.graph import Graph
 
-__all__ = ["packed", "steady_deployment"]
+__all__ = ["deployment_for_power", "steady_deployment"]
 
 
 def steady_deployment(
@@ -31,10 +31,14 @@ def steady_deployment(
         raise BadValue(f"headroom is {headroom:g}", "above 0")
     kind = cloud.largest if vm_class is None else cloud.vm_class(vm_class)
     cores = {task: ceil(headroom * work / kind.core_power - 1e-9) for task, work in demand_s.items()}
-    return Deployment(packed(dataflow, {task: n for task, n in cores.items() if n > 0}, kind, cloud), alternates or {})
+    return Deployment(
+        deployment_for_power(dataflow, {task: n for task, n in cores.items() if n > 0}, kind, cloud), alternates or {}
+    )
 
 
-def packed(dataflow: Dataflow, cores: Mapping[str, int], kind: VmClass, cloud: Cloud) -> tuple[Machine, ...]:
+def deployment_for_power(
+    dataflow: Dataflow, cores: Mapping[str, int], kind: VmClass, cloud: Cloud
+) -> tuple[Machine, ...]:
     """Put cores onto machines in depth-first order from the sources, so that neighbours meet (DYN, Alg. 1)."""
     machines: list[dict[str, int]] = []
     free = 0
@@ -50,14 +54,14 @@ def packed(dataflow: Dataflow, cores: Mapping[str, int], kind: VmClass, cloud: C
             machines.append({task: rest})
         if left:
             free = kind.cores - rest if rest else 0
-    found = [Machine(kind.name, each) for each in machines]
-    if found:
+    bins = [Machine(kind.name, each) for each in machines]
+    if bins:
         # A smaller class for the last machine, if its cores are as fast.
         used = sum(machines[-1].values())
         smaller = [each for each in cloud.classes if each.cores >= used and each.core_power >= kind.core_power]
         best = min(smaller, key=lambda each: (each.price_per_h, each.cores), default=kind)
-        found[-1] = Machine(best.name, machines[-1])
-    return tuple(found)
+        bins[-1] = Machine(best.name, machines[-1])
+    return tuple(bins)
 
 
 def _depth_first(dataflow: Dataflow) -> list[str]:

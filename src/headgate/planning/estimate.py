@@ -10,11 +10,11 @@ from headgate.model.arrays import Floats, Ints
 from headgate.planning.layout import Layout
 from headgate.planning.problem import SLACK, Problem
 
-__all__ = ["Estimate", "estimate"]
+__all__ = ["PlanEstimate", "estimate"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Estimate:
+class PlanEstimate:
     """Predictions for machines that perform as rated; arrays are by task, in messages a second."""
 
     omega: float
@@ -39,14 +39,14 @@ class Estimate:
     def relative(self) -> Floats:
         """Relative throughput of each task by itself: processed of what was offered (Omega_i of DYN)."""
         with np.errstate(invalid="ignore", divide="ignore"):
-            found: Floats = np.where(self.offered > 0, self.processed / self.offered, 1.0)
-        return found
+            relative: Floats = np.where(self.offered > 0, self.processed / self.offered, 1.0)
+        return relative
 
     def meets(self, problem: Problem) -> bool:
         return self.omega >= problem.throughput_min - SLACK
 
 
-def estimate(problem: Problem, active: Ints, layout: Layout) -> Estimate:
+def estimate(problem: Problem, active: Ints, layout: Layout) -> PlanEstimate:
     r"""Propagate rates from task to task (DYN, Eq. 4 to 7) with rated machines and nothing waiting.
 
     A pair of machines carries its instances' share of a stream, at most what the narrower of both can; what is on one
@@ -84,7 +84,7 @@ def estimate(problem: Problem, active: Ints, layout: Layout) -> Estimate:
     gamma = problem.value(active)
     cost_per_h = float(sum(count * classes[kind].price_per_h for kind, count in _counted(layout)))
     theta = problem.theta(gamma, cost_per_h)
-    return Estimate(omega, gamma, cost_per_h, theta, achievable, offered, arrived, processed, power, held_back)
+    return PlanEstimate(omega, gamma, cost_per_h, theta, achievable, offered, arrived, processed, power, held_back)
 
 
 def _counted(layout: Layout) -> list[tuple[int, int]]:

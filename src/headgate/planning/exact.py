@@ -44,16 +44,16 @@ class Exact:
         known = better(Centralised().plan(problem), Sharded().plan(problem))
         goal = goal_of(problem)
         at_least = _objective(problem, known) if isinstance(known, Plan) else -np.inf
-        found = search(problem, goal, began + self.time_limit_s, self.tolerance, at_least)
-        if found.impossible and not isinstance(known, Plan):
+        result = search(problem, goal, began + self.time_limit_s, self.tolerance, at_least)
+        if result.impossible and not isinstance(known, Plan):
             return _no_plan(self.name, problem, began)
         best: Answer | None = known if isinstance(known, Plan) else None
-        bound = _theta_bound(problem, max(found.bound, at_least))
-        if found.solution is not None and found.solution.active is not None:
-            best = better(self._placed(problem, found.solution, bound, began), best)
+        bound = _theta_bound(problem, max(result.bound, at_least))
+        if result.solution is not None and result.solution.active is not None:
+            best = better(self._placed(problem, result.solution, bound, began), best)
         if best is None:
-            told = f"no plan was found within {self.time_limit_s:g} s, nor was it proven that there is none"
-            return NoPlan(self.name, "NO_TIME", told, took_s=time.perf_counter() - began)
+            message = f"no plan was found within {self.time_limit_s:g} s, nor was it proven that there is none"
+            return NoPlan(self.name, "NO_TIME", message, took_s=time.perf_counter() - began)
         if isinstance(best, NoPlan):
             return replace(best, planner=self.name, took_s=time.perf_counter() - began)
         bound = max(bound, best.theta)
@@ -70,10 +70,10 @@ class Exact:
         answers: list[Answer] = []
         for spread in (False, True):
             layout = layout_of(problem, solution.instances, solution.machines, spread)
-            found = estimate(problem, active, layout)
-            if spread and not found.meets(problem):
-                layout, found = spread_out(problem, active, layout)
-            answers.append(planned(self.name, problem, active, layout, found, began, bound))
+            estimated = estimate(problem, active, layout)
+            if spread and not estimated.meets(problem):
+                layout, estimated = spread_out(problem, active, layout)
+            answers.append(planned(self.name, problem, active, layout, estimated, began, bound))
             if isinstance(answers[-1], Plan):
                 break
         return answers[-1]
@@ -151,5 +151,5 @@ def _price(problem: Problem, bins: list[tuple[int, int, int]]) -> float:
 def _no_plan(name: str, problem: Problem, began: float) -> NoPlan:
     from headgate.planning.relax import refused
 
-    found = refused(problem)
-    return replace(found, planner=name, took_s=time.perf_counter() - began)
+    refusal = refused(problem)
+    return replace(refusal, planner=name, took_s=time.perf_counter() - began)

@@ -8,7 +8,7 @@ from decimal import Decimal
 import numpy as np
 
 from headgate.model.arrays import Ints
-from headgate.planning.estimate import Estimate
+from headgate.planning.estimate import PlanEstimate
 from headgate.planning.layout import Layout
 from headgate.planning.plan import Answer, NoPlan, Plan
 from headgate.planning.problem import SLACK, Problem
@@ -24,58 +24,64 @@ def planned(
     problem: Problem,
     active: Ints,
     layout: Layout,
-    found: Estimate,
+    estimated: PlanEstimate,
     began: float,
     bound: float | None = None,
     first: tuple[str, ...] = (),
 ) -> Answer:
     """The plan, or the limit that it breaks."""
     took_s = time.perf_counter() - began
-    broken = broken_limit(problem, layout, found)
+    broken = broken_limit(problem, layout, estimated)
     if broken is not None:
         return NoPlan(name, broken[0], broken[1], took_s=took_s)
     return Plan(
         name,
         layout.deployment(problem, active),
-        found.omega,
-        found.gamma,
-        found.cost_per_h,
-        found.theta,
+        estimated.omega,
+        estimated.gamma,
+        estimated.cost_per_h,
+        estimated.theta,
         took_s,
         bound,
-        first + explained(problem, active, layout, found),
+        first + explained(problem, active, layout, estimated),
     )
 
 
-def broken_limit(problem: Problem, layout: Layout, found: Estimate) -> tuple[str, str] | None:
+def broken_limit(problem: Problem, layout: Layout, estimated: PlanEstimate) -> tuple[str, str] | None:
     """The first demand that machines and alternates do not meet: its condition, and a sentence."""
-    if not found.meets(problem):
-        told = f"relative throughput would be {found.omega:.3f}, and {problem.throughput_min:g} is asked for"
-        held = np.flatnonzero(found.held_back > 0)
+    if not estimated.meets(problem):
+        message = f"relative throughput would be {estimated.omega:.3f}, and {problem.throughput_min:g} is asked for"
+        held = np.flatnonzero(estimated.held_back > 0)
         if len(held):
-            worst = int(held[np.argmax(found.held_back[held])])
+            worst = int(held[np.argmax(estimated.held_back[held])])
             ends = (problem.shape.stream_source[worst], problem.shape.stream_target[worst])
             source, target = (problem.shape.names[int(place)] for place in ends)
-            told += f": the network holds back {found.held_back[worst]:,.0f} messages/s from '{source}' to '{target}'"
-            return "NO_BANDWIDTH", told
-        return "NO_THROUGHPUT", told
+            message += (
+                f": the network holds back {estimated.held_back[worst]:,.0f} messages/s from '{source}' to '{target}'"
+            )
+            return "NO_BANDWIDTH", message
+        return "NO_THROUGHPUT", message
     cores = int(layout.cores.sum())
     if problem.cores_max is not None and cores > problem.cores_max:
         return "NO_CORES", f"needs {cores:,} cores, and {problem.cores_max:,} may be had"
-    if problem.budget_per_h is not None and found.cost_per_h > float(problem.budget_per_h) * (1 + SLACK):
+    if problem.budget_per_h is not None and estimated.cost_per_h > float(problem.budget_per_h) * (1 + SLACK):
         currency = problem.cloud.currency
         return "NO_BUDGET", (
-            f"costs {found.cost_per_h:,.2f} {currency} an hour, and the budget is {problem.budget_per_h} {currency}"
+            f"costs {estimated.cost_per_h:,.2f} {currency} an hour, and the budget is {problem.budget_per_h} {currency}"
         )
     return None
 
 
-def explained(problem: Problem, active: Ints, layout: Layout, found: Estimate) -> tuple[str, ...]:
+def explained(problem: Problem, active: Ints, layout: Layout, estimated: PlanEstimate) -> tuple[str, ...]:
     """Sentences about alternates, cores and machines."""
-    return (*_alternates(problem, active, found), *_cores(problem, layout, found), *_machines(problem, layout, found))
+    return (
+        *_alternates(problem, active, estimated),
+        *_cores(problem, layout, estimated),
+        *_machines(problem, layout, estimated),
+    )
 
 
-def _alternates(problem: Problem, active: Ints, found: Estimate) -> list[str]:
+def _alternates(problem: Problem, active: Ints, estimated: PlanEstimate) -> list[str]:
     shape = problem.shape
     price = float(min(each.price_per_power_h for each in problem.cloud.classes))
     needed = problem.needed_power(active)
@@ -100,7 +106,7 @@ def _alternates(problem: Problem, active: Ints, found: Estimate) -> list[str]:
     if len(sentences) > MOST_SENTENCES:
         lowered = int((active != problem.best).sum())
         return [
-            f"{lowered} of {problem.tasks} tasks use another alternate than their best; the value is {found.gamma:.3f}"
+            f"{lowered} of {problem.tasks} tasks do not use their best alternate; the value is {estimated.gamma:.3f}"
         ]
     return sentences
 
@@ -119,8 +125,8 @@ def _saved(problem: Problem, active: Ints, task: int, rivals: list[int], needed:
     return f": '{shape.alternates[task][rival]}' saves about {saved:,.2f} an hour and loses {lost:.3f} of value"
 
 
-def _cores(problem: Problem, layout: Layout, found: Estimate) -> list[str]:
-    shape, cores, share = problem.shape, layout.cores, found.relative
+def _cores(problem: Problem, layout: Layout, estimated: PlanEstimate) -> list[str]:
+    shape, cores, share = problem.shape, layout.cores, estimated.relative
     short = [task for task in range(problem.tasks) if share[task] < 1 - 1e-6]
     if problem.tasks > MOST_SENTENCES:
         return [f"{int(cores.sum()):,} cores; {len(short)} tasks do not keep up with all that is offered to them"]
@@ -130,11 +136,11 @@ def _cores(problem: Problem, layout: Layout, found: Estimate) -> list[str]:
             continue
         does = "keeps up with" if task not in short else f"processes {share[task]:.0%} of"
         count = f"{cores[task]:,} core{'s' if cores[task] > 1 else ''}"
-        sentences.append(f"'{shape.names[task]}' has {count} and {does} {found.offered[task]:,.4g} messages/s")
+        sentences.append(f"'{shape.names[task]}' has {count} and {does} {estimated.offered[task]:,.4g} messages/s")
     return sentences
 
 
-def _machines(problem: Problem, layout: Layout, found: Estimate) -> list[str]:
+def _machines(problem: Problem, layout: Layout, estimated: PlanEstimate) -> list[str]:
     parts = []
     for kind, each in enumerate(problem.cloud.classes):
         count = int(layout.count[layout.kind == kind].sum())
@@ -144,5 +150,5 @@ def _machines(problem: Problem, layout: Layout, found: Estimate) -> list[str]:
         return ["no machine is needed"]
     held = sum(int(layout.count[g]) * problem.cloud.classes[layout.kind[g]].cores for g in range(len(layout.count)))
     free = held - int(layout.cores.sum())
-    cost = Decimal(f"{found.cost_per_h:.4f}").normalize()
+    cost = Decimal(f"{estimated.cost_per_h:.4f}").normalize()
     return [f"{', '.join(parts)} for {cost:f} {problem.cloud.currency} an hour; {free:,} of {held:,} cores are free"]

@@ -53,11 +53,11 @@ class Genetic:
         strands = Strands(problem, self.near, self.alpha_changes)
         best, generations = evolve(self, strands)
         active, layout = strands.read(best)
-        found = estimate(problem, active, layout)
-        if not found.meets(problem):
-            layout, found = spread_out(problem, active, strands.with_all(active, layout))
-        told = f"the best of {self.population} after {generations} generations"
-        return planned(self.name, problem, active, layout, found, began, None, (told,))
+        estimated = estimate(problem, active, layout)
+        if not estimated.meets(problem):
+            layout, estimated = spread_out(problem, active, strands.with_all(active, layout))
+        message = f"the best of {self.population} after {generations} generations"
+        return planned(self.name, problem, active, layout, estimated, began, None, (message,))
 
 
 class Strands:
@@ -148,8 +148,8 @@ class Strands:
         counts = np.stack([(held == task).sum(axis=1) for task in range(tasks)], axis=1)
         moved = np.abs(counts - np.array(cores)).sum(axis=1) / max(sum(cores), 1)
         switched = (self.alternates(genes) != np.array(active)).mean(axis=1)
-        found: Floats = moved + switched
-        return found
+        changes: Floats = moved + switched
+        return changes
 
     @property
     def _scale(self) -> float:

@@ -32,8 +32,8 @@ class Sharded:
         began = time.perf_counter()
         active = by_value_for_cost(problem, problem.shape.cost_s)
         layout = one_class(problem, grown(problem, active))
-        layout, found = spread_out(problem, active, layout)
-        return planned(self.name, problem, active, layout, found, began)
+        layout, estimated = spread_out(problem, active, layout)
+        return planned(self.name, problem, active, layout, estimated, began)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,8 @@ class Centralised:
         began = time.perf_counter()
         active = by_value_for_cost(problem, downstream_costs(problem))
         layout = repacked(problem, active, grown(problem, active))
-        layout, found = spread_out(problem, active, layout)
-        return planned(self.name, problem, active, layout, found, began)
+        layout, estimated = spread_out(problem, active, layout)
+        return planned(self.name, problem, active, layout, estimated, began)
 
 
 def by_value_for_cost(problem: Problem, cost: Floats) -> Ints:
@@ -58,8 +58,8 @@ def by_value_for_cost(problem: Problem, cost: Floats) -> Ints:
     shape = problem.shape
     with np.errstate(divide="ignore"):
         ratio = shape.value / cost
-    found = [max(range(len(ways)), key=lambda j, i=i: (ratio[i, j], j)) for i, ways in enumerate(shape.alternates)]  # type: ignore[misc]
-    return np.array(found, dtype=np.int64)
+    active = [max(range(len(ways)), key=lambda j, i=i: (ratio[i, j], j)) for i, ways in enumerate(shape.alternates)]  # type: ignore[misc]
+    return np.array(active, dtype=np.int64)
 
 
 def downstream_costs(problem: Problem) -> Floats:
@@ -118,12 +118,12 @@ def _price(problem: Problem, layout: Layout) -> float:
 def _over_provisioned(problem: Problem, active: Ints, sequence: Ints) -> dict[int, float]:
     """What one instance must have of power, for tasks whose instances could do more than they get to do."""
     core_power = problem.cloud.largest.core_power
-    found = estimate(problem, active, one_class(problem, sequence))
-    if found.held_back.any():
+    estimated = estimate(problem, active, one_class(problem, sequence))
+    if estimated.held_back.any():
         return {}
     have = np.bincount(sequence, minlength=problem.tasks)
     cost = problem.shape.cost_s[np.arange(problem.tasks), active]
-    rest = found.processed * cost - (have - 1) * core_power
+    rest = estimated.processed * cost - (have - 1) * core_power
     return {int(task): max(float(rest[task]), 0.0) for task in np.flatnonzero(have) if rest[task] < core_power}
 
 

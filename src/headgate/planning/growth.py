@@ -8,7 +8,7 @@ import numpy as np
 
 from headgate.model.arrays import Ints
 from headgate.model.graph import Graph
-from headgate.planning.estimate import Estimate, estimate
+from headgate.planning.estimate import PlanEstimate, estimate
 from headgate.planning.layout import Layout
 from headgate.planning.problem import SLACK, Problem
 from headgate.queueing.compiled import compiled
@@ -122,35 +122,35 @@ def grown(problem: Problem, active: Ints) -> Ints:
     return sequence[:given]
 
 
-def spread_out(problem: Problem, active: Ints, layout: Layout, most: int = 2_000) -> tuple[Layout, Estimate]:
+def spread_out(problem: Problem, active: Ints, layout: Layout, most: int = 2_000) -> tuple[Layout, PlanEstimate]:
     """More instances of whoever is the bottleneck, on machines of their own, until the network too has room.
 
     A pair of machines carries little, many pairs carry much: what reads a stream that is held back is put onto one more
     machine of the largest class. At most ``most`` are added; the estimate tells whether that was enough.
     """
-    found = estimate(problem, active, layout)
+    estimated = estimate(problem, active, layout)
     kind = problem.cloud.place(problem.cloud.largest.name)
     cores = problem.cloud.largest.cores
     step = 1
     added = 0
-    while not found.meets(problem) and added < most and not _at_limit(problem, layout, found):
-        ratio = np.where(problem.shape.cost_s[np.arange(problem.tasks), active] > 0, found.relative, np.inf)
+    while not estimated.meets(problem) and added < most and not _at_limit(problem, layout, estimated):
+        ratio = np.where(problem.shape.cost_s[np.arange(problem.tasks), active] > 0, estimated.relative, np.inf)
         task = int(np.argmin(ratio))
         if ratio[task] >= 1.0 - SLACK:
             break
-        held = found.held_back[problem.shape.stream_target == task].sum() > 0
+        held = estimated.held_back[problem.shape.stream_target == task].sum() > 0
         placed = np.zeros((1, problem.tasks), dtype=np.int64)
         placed[0, task] = 1 if held else cores
         layout = layout.joined(Layout(np.array([kind]), placed, np.array([step])))
         added += step
-        found = estimate(problem, active, layout)
-    return layout, found
+        estimated = estimate(problem, active, layout)
+    return layout, estimated
 
 
-def _at_limit(problem: Problem, layout: Layout, found: Estimate) -> bool:
+def _at_limit(problem: Problem, layout: Layout, estimated: PlanEstimate) -> bool:
     """Whether one more machine would be more than may be had."""
     largest = problem.cloud.largest
     if problem.cores_max is not None and int(layout.cores.sum()) >= problem.cores_max:
         return True
-    price = found.cost_per_h + float(largest.price_per_h)
+    price = estimated.cost_per_h + float(largest.price_per_h)
     return problem.budget_per_h is not None and price > float(problem.budget_per_h) * (1 + SLACK)

@@ -27,8 +27,8 @@ class Layout:
     @property
     def cores(self) -> Ints:
         """Cores by task."""
-        found: Ints = self.count @ self.placed
-        return found
+        cores: Ints = self.count @ self.placed
+        return cores
 
     @property
     def machines(self) -> int:
@@ -93,7 +93,7 @@ def filled(tasks: int, sequence: Ints, bins: Iterable[tuple[int, int, int]]) -> 
     >>> two.kind.tolist(), two.placed.tolist(), two.count.tolist()
     ([3, 3, 0], [[2, 0], [1, 1], [0, 1]], [1, 1, 1])
     """
-    found = Layout.empty(tasks)
+    layout = Layout.empty(tasks)
     begin = 0
     for kind, cores, how_many in bins:
         part = sequence[begin : begin + cores * how_many]
@@ -108,5 +108,5 @@ def filled(tasks: int, sequence: Ints, bins: Iterable[tuple[int, int, int]]) -> 
         for column in rows.T:
             there = column >= 0
             np.add.at(placed, (np.flatnonzero(there), column[there]), 1)
-        found = found.joined(Layout(np.full(len(rows), kind, dtype=np.int64), placed, counts.astype(np.int64)))
-    return found
+        layout = layout.joined(Layout(np.full(len(rows), kind, dtype=np.int64), placed, counts.astype(np.int64)))
+    return layout

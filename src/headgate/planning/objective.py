@@ -35,8 +35,8 @@ class BreakEven:
 
     def __post_init__(self) -> None:
         if not self.cost_at_max > self.cost_at_min >= 0:
-            told = f"break-even costs of {self.cost_at_max:g} at best and {self.cost_at_min:g} at worst"
-            raise BadValue(told, "the one at best above the other, and neither below 0")
+            message = f"break-even costs of {self.cost_at_max:g} at best and {self.cost_at_min:g} at worst"
+            raise BadValue(message, "the one at best above the other, and neither below 0")
 
     @property
     def sigma(self) -> float:
@@ -64,8 +64,8 @@ class BreakEven:
         """Profit for many spans, each ``spans`` times as long as the one that the costs are for."""
         at_max = self.cost_at_max * np.asarray(spans)
         rate = (self.value_max - self.value_min) / (at_max - self.cost_at_min * np.asarray(spans))
-        found: Floats = values - self.value_max - rate * (costs - at_max)
-        return found
+        profits: Floats = values - self.value_max - rate * (costs - at_max)
+        return profits
 
     @classmethod
     def of(cls, dataflow: Dataflow) -> BreakEven | None:

@@ -52,5 +52,5 @@ def cheapest_bins(cloud: Cloud, instances: int, core_power: float) -> list[Bin]:
         place = best[rest][2]
         counts[place] = counts.get(place, 0) + 1
         rest -= cloud.classes[place].cores
-    found = [(place, cloud.classes[place].cores, count) for place, count in counts.items()]
-    return sorted(found, key=lambda each: (-each[1], each[0]))
+    bins = [(place, cloud.classes[place].cores, count) for place, count in counts.items()]
+    return sorted(bins, key=lambda each: (-each[1], each[0]))

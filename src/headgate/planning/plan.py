@@ -41,10 +41,10 @@ class Plan:
     @property
     def machines(self) -> Mapping[str, int]:
         """Machines by class."""
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for machine in self.deployment.machines:
-            found[machine.vm_class] = found.get(machine.vm_class, 0) + 1
-        return dict(sorted(found.items()))
+            counts[machine.vm_class] = counts.get(machine.vm_class, 0) + 1
+        return dict(sorted(counts.items()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,8 +43,8 @@ def plan_with(name: str, problem: Problem, time_limit_s: float = 30.0) -> Answer
         # A heuristic may miss what can be had; then there is nothing to relax.
         proven = Exact(min(time_limit_s, 10.0)).plan(problem)
         if isinstance(proven, Plan):
-            told = f"{answer.reason}; the exact planner meets it for {proven.cost_per_h:,.2f} an hour"
-            return replace(answer, reason=told)
+            message = f"{answer.reason}; the exact planner meets it for {proven.cost_per_h:,.2f} an hour"
+            return replace(answer, reason=message)
         return replace(refused(problem), planner=name, took_s=answer.took_s)
     if answer.condition == "NO_BANDWIDTH":
         return replace(answer, relaxations=network_relaxations(problem))

@@ -71,15 +71,15 @@ class Problem:
                 raise BadValue(f"the rate of '{name}' is {rate}", "messages per second, not below 0")
         shape = Shape.of(self.dataflow, self.costs, self.shares)
         if shape.stream_returns.any():
-            told = f"dataflow '{self.dataflow.name}' has a loop, and plans are made of dataflows without"
-            raise InputError("LOOP", f"{told}; size its processors with 'headgate size'")
+            message = f"dataflow '{self.dataflow.name}' has a loop, and plans are made of dataflows without"
+            raise InputError("LOOP", f"{message}; size its processors with 'headgate size'")
         object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "external", self._external(shape))
         if self.break_even is None and any(len(ways) > 1 for ways in shape.alternates):
-            told = f"dataflow '{self.dataflow.name}' has alternates, but says not what better ones may cost"
+            message = f"dataflow '{self.dataflow.name}' has alternates, but says not what better ones may cost"
             raise InputError(
                 "NO_BREAK_EVEN",
-                f"{told}; add break_even_at_best_per_h and break_even_at_worst_per_h to its service_level",
+                f"{message}; add break_even_at_best_per_h and break_even_at_worst_per_h to its service_level",
             )
 
     def _external(self, shape: Shape) -> Floats:
@@ -125,11 +125,11 @@ class Problem:
     def best(self) -> Ints:
         """The alternate of most value for each task; of several the cheapest."""
         shape = self.shape
-        found = [
+        best = [
             max(range(len(ways)), key=lambda j, i=i: (shape.value[i, j], -shape.cost_s[i, j]))  # type: ignore[misc]
             for i, ways in enumerate(shape.alternates)
         ]
-        return np.array(found, dtype=np.int64)
+        return np.array(best, dtype=np.int64)
 
     def theta(self, value: float, cost_per_h: float) -> float:
         """Profit of an hour; 0 where nothing says what value is worth."""
@@ -146,8 +146,8 @@ class Problem:
 
     def needed_power(self, active: Ints) -> Floats:
         """Reference cores with which each task keeps up with everything."""
-        found: Floats = self.achievable(active) * self.shape.cost_s[np.arange(self.tasks), active]
-        return found
+        power: Floats = self.achievable(active) * self.shape.cost_s[np.arange(self.tasks), active]
+        return power
 
     def value(self, active: Ints) -> float:
         """Gamma (Eq. 3)."""

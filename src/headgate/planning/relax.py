@@ -20,24 +20,24 @@ TIME_S = 5.0
 
 def refused(problem: Problem) -> NoPlan:
     """The answer where limits and demands exclude each other."""
-    found = relaxations(problem)
+    relaxed = relaxations(problem)
     currency = problem.cloud.currency
-    by_demand = {each.demand: each for each in found}
+    by_demand = {each.demand: each for each in relaxed}
     asked = f"relative throughput of {problem.throughput_min:g}"
     if problem.budget_per_h is not None and "budget" in by_demand:
-        told = f"{asked} costs {by_demand['budget'].possible:,.2f} {currency} an hour at least"
-        return NoPlan("", "NO_BUDGET", f"{told}, and the budget is {problem.budget_per_h} {currency}", found)
+        message = f"{asked} costs {by_demand['budget'].possible:,.2f} {currency} an hour at least"
+        return NoPlan("", "NO_BUDGET", f"{message}, and the budget is {problem.budget_per_h} {currency}", relaxed)
     if problem.cores_max is not None and "cores" in by_demand:
-        told = f"{asked} needs {by_demand['cores'].possible:,.0f} cores at least"
-        return NoPlan("", "NO_CORES", f"{told}, and {problem.cores_max:,} may be had", found)
-    return NoPlan("", "NO_THROUGHPUT", f"{asked} cannot be reached with these machines", found)
+        message = f"{asked} needs {by_demand['cores'].possible:,.0f} cores at least"
+        return NoPlan("", "NO_CORES", f"{message}, and {problem.cores_max:,} may be had", relaxed)
+    return NoPlan("", "NO_THROUGHPUT", f"{asked} cannot be reached with these machines", relaxed)
 
 
 def relaxations(problem: Problem) -> tuple[Relaxation, ...]:
     """What would do instead, one demand at a time, the nearest first."""
     made = (_budget(problem), _cores(problem), _throughput(problem), _rate(problem))
-    found = [each for each in made if each is not None]
-    return tuple(sorted(found, key=lambda each: each.step))
+    possible = [each for each in made if each is not None]
+    return tuple(sorted(possible, key=lambda each: each.step))
 
 
 def _least(problem: Problem, per_money: float, per_core: float) -> float | None:
@@ -108,7 +108,7 @@ def _rate(problem: Problem) -> Relaxation | None:
 
 def network_relaxations(problem: Problem) -> tuple[Relaxation, ...]:
     """What would do where the network is too narrow: a lower throughput, or smaller messages."""
-    found = []
+    possible = []
     low, high = 0, 100
     while high - low > 1:
         middle = (low + high) // 2
@@ -116,13 +116,13 @@ def network_relaxations(problem: Problem) -> tuple[Relaxation, ...]:
         low, high = (middle, high) if isinstance(Centralised().plan(asked), Plan) else (low, middle)
     if low:
         most = problem.throughput_min * low / 100
-        told = f"a relative throughput of {most:.3f} gets through the network"
-        found.append(Relaxation("throughput", problem.throughput_min, most, told))
+        message = f"a relative throughput of {most:.3f} gets through the network"
+        possible.append(Relaxation("throughput", problem.throughput_min, most, message))
     smaller = problem.message_bytes
     for _ in range(20):
         smaller /= 2
         if isinstance(Centralised().plan(replace(problem, message_bytes=smaller)), Plan):
-            told = f"messages of {smaller:,.3g} bytes instead of {problem.message_bytes:,.3g} would get through"
-            found.append(Relaxation("message_bytes", problem.message_bytes, smaller, told))
+            message = f"messages of {smaller:,.3g} bytes instead of {problem.message_bytes:,.3g} would get through"
+            possible.append(Relaxation("message_bytes", problem.message_bytes, smaller, message))
             break
-    return tuple(sorted(found, key=lambda each: each.step))
+    return tuple(sorted(possible, key=lambda each: each.step))

@@ -21,7 +21,7 @@ from headgate.planning.packing import cheapest_bins
 from headgate.planning.problem import Problem
 from headgate.planning.programs.mixed_integer import Goal, Program, Solution
 
-__all__ = ["Found", "combinations_of", "rates_with", "search"]
+__all__ = ["SearchResult", "combinations_of", "rates_with", "search"]
 
 MOST_COMBINATIONS = 64
 SMALL = 40
@@ -37,7 +37,7 @@ Allowed = list[list[int]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Found:
+class SearchResult:
     """The best solution, if there is one, and the bound on all."""
 
     solution: Solution | None
@@ -49,7 +49,7 @@ class Found:
         return self.solution is None and self.bound == -np.inf
 
 
-def search(problem: Problem, goal: Goal, deadline: float, gap: float = 1e-4, at_least: float = -np.inf) -> Found:
+def search(problem: Problem, goal: Goal, deadline: float, gap: float = 1e-4, at_least: float = -np.inf) -> SearchResult:
     """Solve until a deadline (of :func:`time.perf_counter`), for something better than ``at_least``."""
     combinations = combinations_of(problem)
     if combinations is None:
@@ -72,7 +72,7 @@ def search(problem: Problem, goal: Goal, deadline: float, gap: float = 1e-4, at_
         proven = max(proven, min(bound, solution.bound))
         if solution.objective is not None and (best is None or solution.objective > (best.objective or -np.inf)):
             best = solution
-    return Found(best, proven)
+    return SearchResult(best, proven)
 
 
 def _left(deadline: float) -> float:
@@ -85,14 +85,14 @@ def _settled(problem: Problem, goal: Goal, allowed: Allowed, rates: Floats, dead
     exact = Program(problem, goal, allowed, rates, rates)
     if size <= SMALL:
         return exact.solved(_left(deadline), gap)
-    found = _quickly(problem, goal, allowed, rates, deadline, gap)
-    if found.objective is not None and found.bound - found.objective > CONTENT:
+    solved = _quickly(problem, goal, allowed, rates, deadline, gap)
+    if solved.objective is not None and solved.bound - solved.objective > CONTENT:
         coarse = Program(problem, goal, allowed, rates, rates, whole=False).solved(0.5 * _left(deadline), gap / 2)
-        found = _better(found, _rounded(problem, goal, coarse), min(found.bound, coarse.bound))
-    if found.objective is not None and found.bound - found.objective > CONTENT and size <= MIDDLING:
-        whole = exact.solved(_left(deadline), gap, found)
-        found = _better(found, whole, min(found.bound, whole.bound))
-    return found
+        solved = _better(solved, _rounded(problem, goal, coarse), min(solved.bound, coarse.bound))
+    if solved.objective is not None and solved.bound - solved.objective > CONTENT and size <= MIDDLING:
+        whole = exact.solved(_left(deadline), gap, solved)
+        solved = _better(solved, whole, min(solved.bound, whole.bound))
+    return solved
 
 
 def _quickly(problem: Problem, goal: Goal, allowed: Allowed, rates: Floats, deadline: float, gap: float) -> Solution:
@@ -103,11 +103,11 @@ def _quickly(problem: Problem, goal: Goal, allowed: Allowed, rates: Floats, dead
     torn = set(linear.torn.tolist())
     fixed = [ways if task in torn else [int(linear.active[task])] for task, ways in enumerate(allowed)]
     program = Program(problem, goal, fixed, rates, rates, whole=False)
-    found = _rounded(problem, goal, program.solved(0.4 * _left(deadline), gap))
-    return replace(found, bound=linear.bound)
+    rounded = _rounded(problem, goal, program.solved(0.4 * _left(deadline), gap))
+    return replace(rounded, bound=linear.bound)
 
 
-def _relaxed_first(problem: Problem, goal: Goal, deadline: float, gap: float) -> Found:
+def _relaxed_first(problem: Problem, goal: Goal, deadline: float, gap: float) -> SearchResult:
     """A bound from a relaxed program, and a plan with the selectivities that it proposes; then both are worked on."""
     every: Allowed = [list(range(len(ways))) for ways in problem.shape.alternates]
     low, high = rates_with(problem, every, min), rates_with(problem, every, max)
@@ -117,7 +117,7 @@ def _relaxed_first(problem: Problem, goal: Goal, deadline: float, gap: float) ->
         program = Program(problem, goal, every, low, high, whole=False, either=either)
         relaxed = program.solved(0.6 * _left(deadline), gap)
         if relaxed.infeasible:
-            return Found(None, -np.inf)
+            return SearchResult(None, -np.inf)
         bound = min(bound, relaxed.bound)
         if relaxed.active is not None:
             turn = time.perf_counter() + share * _left(deadline)
@@ -126,7 +126,7 @@ def _relaxed_first(problem: Problem, goal: Goal, deadline: float, gap: float) ->
             best = tried if best is None else _better(best, tried, bound)
         if best is not None and best.objective is not None and bound - best.objective <= max(gap, CONTENT):
             break
-    return Found(best if best is not None and best.objective is not None else None, bound)
+    return SearchResult(best if best is not None and best.objective is not None else None, bound)
 
 
 def _better(one: Solution, other: Solution, bound: float) -> Solution:
@@ -139,10 +139,10 @@ def powers_of(problem: Problem) -> list[float]:
     return sorted({each.core_power for each in problem.cloud.classes})
 
 
-def _rounded(problem: Problem, goal: Goal, found: Solution) -> Solution:
+def _rounded(problem: Problem, goal: Goal, solution: Solution) -> Solution:
     """Whole instances for the power that each task has: of the cheapest power as many as are busy, one for the rest."""
-    if found.active is None or found.power is None:
-        return replace(found, objective=None)
+    if solution.active is None or solution.power is None:
+        return replace(solution, objective=None)
     powers = powers_of(problem)
     price = [
         min(float(each.price_per_h) / each.cores for each in problem.cloud.classes if each.core_power >= power)
@@ -150,10 +150,10 @@ def _rounded(problem: Problem, goal: Goal, found: Solution) -> Solution:
     ]
     cheapest = min(range(len(powers)), key=lambda group: (round(price[group] / powers[group], 9), -powers[group]))
     instances = np.zeros((problem.tasks, len(powers)), dtype=np.int64)
-    costly = problem.shape.cost_s[np.arange(problem.tasks), found.active] > 0
+    costly = problem.shape.cost_s[np.arange(problem.tasks), solution.active] > 0
     for task in np.flatnonzero(costly):
-        whole = int((found.power[task] + 1e-7) // powers[cheapest])
-        rest = found.power[task] - whole * powers[cheapest]
+        whole = int((solution.power[task] + 1e-7) // powers[cheapest])
+        rest = solution.power[task] - whole * powers[cheapest]
         instances[task, cheapest] = whole
         if rest > 1e-7 or whole == 0:
             fitting = [group for group, power in enumerate(powers) if power >= rest - 1e-7]
@@ -169,10 +169,10 @@ def _rounded(problem: Problem, goal: Goal, found: Solution) -> Solution:
     cores = int(instances.sum())
     over = goal.budget_per_h is not None and cost > goal.budget_per_h * (1 + 1e-9)
     if over or (goal.cores_max is not None and cores > goal.cores_max):
-        return replace(found, objective=None)
-    objective = goal.per_value * problem.value(found.active) - goal.per_money * cost
-    objective += goal.per_throughput * found.omega - goal.per_core * cores
-    return replace(found, objective=objective, instances=instances, machines=machines)
+        return replace(solution, objective=None)
+    objective = goal.per_value * problem.value(solution.active) - goal.per_money * cost
+    objective += goal.per_throughput * solution.omega - goal.per_core * cores
+    return replace(solution, objective=objective, instances=instances, machines=machines)
 
 
 def _like(problem: Problem, active: Ints) -> Allowed:
@@ -204,5 +204,5 @@ def combinations_of(problem: Problem) -> Sequence[Allowed] | None:
             key = 0.0 if task in shape.outputs else float(shape.selectivity[task, way])
             by_selectivity.setdefault(key, []).append(way)
         choices.append(list(by_selectivity.values()))
-    found = [list(each) for each in islice(product(*choices), MOST_COMBINATIONS + 1)]
-    return found if len(found) <= MOST_COMBINATIONS else None
+    combinations = [list(each) for each in islice(product(*choices), MOST_COMBINATIONS + 1)]
+    return combinations if len(combinations) <= MOST_COMBINATIONS else None

@@ -53,9 +53,9 @@ def assign_batches(batches: MicroBatches, processors: int, percentile: float | N
     0 the best trigger is looked for as well, numerically: the shortest that these processors can keep up with, or a
     longer one on a grid if that lets them be split better.
 
-    >>> from headgate.queueing.microbatch import Fragment
+    >>> from headgate.queueing.microbatch import BatchFragment
     >>> slow, quick = Stage("slow", 0.2), Stage("quick", 0.05)
-    >>> assign_batches(MicroBatches(10.0, (Fragment("main", (slow, quick)),), 1.0), 12).allocation
+    >>> assign_batches(MicroBatches(10.0, (BatchFragment("main", (slow, quick)),), 1.0), 12).allocation
     (8, 4)
     """
     check_percentile(percentile)
@@ -66,9 +66,9 @@ def assign_batches(batches: MicroBatches, processors: int, percentile: float | N
     shortest = _shortest_trigger(batches, processors)
     for stretch in np.geomspace(1.0, 4.0, 25):
         at = replace(batches, trigger_s=float(shortest * stretch))
-        found = _sized(at, *_assign(at, processors, percentile))
-        if best is None or _latency(found.prediction, percentile) < _latency(best.prediction, percentile):
-            best = found
+        sizing = _sized(at, *_assign(at, processors, percentile))
+        if best is None or _latency(sizing.prediction, percentile) < _latency(best.prediction, percentile):
+            best = sizing
     assert best is not None
     return best
 
@@ -76,9 +76,9 @@ def assign_batches(batches: MicroBatches, processors: int, percentile: float | N
 def min_batches(batches: MicroBatches, latency_s: float, percentile: float | None = None) -> BatchSizing:
     """The fewest processors, or the cheapest if prices differ, whose sojourn is at most ``latency_s``.
 
-    >>> from headgate.queueing.microbatch import Fragment
+    >>> from headgate.queueing.microbatch import BatchFragment
     >>> slow, quick = Stage("slow", 0.2), Stage("quick", 0.05)
-    >>> min_batches(MicroBatches(10.0, (Fragment("main", (slow, quick)),), 1.0), 1.4).processors
+    >>> min_batches(MicroBatches(10.0, (BatchFragment("main", (slow, quick)),), 1.0), 1.4).processors
     14
     """
     check_percentile(percentile)
@@ -87,14 +87,14 @@ def min_batches(batches: MicroBatches, latency_s: float, percentile: float | Non
         return _sized(batches, picks, exact)
     # A free trigger: more processors never make the best latency longer, so bisect on their number.
     low, high = len(batches.stages), 2 * len(batches.stages)
-    found: BatchSizing | None = None
-    while found is None:
+    sizing: BatchSizing | None = None
+    while sizing is None:
         try:
             tried = assign_batches(batches, high, percentile)
         except Infeasible:
             tried = None
         if tried is not None and _latency(tried.prediction, percentile) <= latency_s:
-            found = tried
+            sizing = tried
         elif high >= MOST_PER_STAGE:
             raise _unreachable(tried, latency_s, percentile, high)
         else:
@@ -106,10 +106,10 @@ def min_batches(batches: MicroBatches, latency_s: float, percentile: float | Non
         except Infeasible:
             tried = None
         if tried is not None and _latency(tried.prediction, percentile) <= latency_s:
-            found, high = tried, middle
+            sizing, high = tried, middle
         else:
             low = middle + 1
-    return found
+    return sizing
 
 
 def _latency(prediction: BatchPrediction, percentile: float | None) -> float:
@@ -140,14 +140,14 @@ def _cheapest(batches: MicroBatches, latency_s: float, percentile: float | None)
     steps = 16
     while True:
         ranges = _ranges(batches, steps)
-        found = _cheapest_in(batches, ranges, latency_s, percentile)
-        if found is not None:
+        choice = _cheapest_in(batches, ranges, latency_s, percentile)
+        if choice is not None:
             break
         if steps >= MOST_PER_STAGE or all(len(each) <= steps for each in ranges):
             best = _assign(batches, sum(each[-1] for each in ranges), percentile)[0]
             raise _unreachable(_sized(batches, best, True), latency_s, percentile, sum(best))
         steps *= 4
-    picks, exact = found
+    picks, exact = choice
     prices = [stage.price for stage in batches.stages]
     spent = sum(price * (k - each[0]) for price, k, each in zip(prices, picks, ranges, strict=True))
     wider = [_range(stage, int(spent / stage.price + 1e-9)) for stage in batches.stages]
@@ -196,12 +196,12 @@ def _solved(
         if np.any(sums > np.array(caps)):
             chosen = None
     if chosen is None:
-        found = by_search(_problem(batches, costs, durations, percentile))
-        if found is not None:
+        choice = by_search(_problem(batches, costs, durations, percentile))
+        if choice is not None:
             # Of each fragment's items the first two are its constants.
             starts = {2 * place + begin + extra for place, begin in enumerate(_begins(batches)) for extra in (0, 1)}
-            picks = tuple(j for place, j in enumerate(found.picks) if place not in starts)
-            chosen = replace(found, picks=picks)
+            picks = tuple(j for place, j in enumerate(choice.picks) if place not in starts)
+            chosen = replace(choice, picks=picks)
     if chosen is None:
         raise Infeasible("LATENCY_NOT_REACHABLE", "no allocation is quick enough")
     return tuple(each[j] for each, j in zip(ranges, chosen.picks, strict=True)), chosen.gap == 0.0
@@ -274,10 +274,10 @@ def _check_keeps_up(batches: MicroBatches, processors: int | None) -> None:
     needed = _needed(batches)
     if processors is not None and sum(needed) > processors:
         most_at = max(range(len(needed)), key=lambda i: needed[i])
-        told = f"needs {sum(needed)} processors to finish batches within {batches.trigger_s:g} s, {processors} given"
+        message = f"needs {sum(needed)} processors to finish batches within {batches.trigger_s:g} s, {processors} given"
         if len(needed) > 1:
-            told += f"; fragment '{batches.fragments[most_at].name}' alone needs {needed[most_at]}"
-        raise Infeasible("TOO_FEW_PROCESSORS", told, {"needed": sum(needed), "given": processors})
+            message += f"; fragment '{batches.fragments[most_at].name}' alone needs {needed[most_at]}"
+        raise Infeasible("TOO_FEW_PROCESSORS", message, {"needed": sum(needed), "given": processors})
 
 
 def _needed(batches: MicroBatches) -> list[int]:
@@ -286,16 +286,16 @@ def _needed(batches: MicroBatches) -> list[int]:
     for fragment in batches.fragments:
         rows = batches.rate_per_s * fragment.passes * batches.trigger_s
         ranges = [_range(stage, MOST_PER_STAGE) for stage in fragment.stages]
-        found = choose(
+        choice = choose(
             [np.array(each, dtype=np.float64) for each in ranges],
             [stage_s(stage, np.array(each), rows) for stage, each in zip(fragment.stages, ranges, strict=True)],
             batches.trigger_s - fragment.fixed_s,
         )
-        if found is None:
-            told = f"fragment '{fragment.name}' cannot finish the {rows:.4g} rows of a batch within its trigger of "
-            told += f"{batches.trigger_s:g} s with any number of processors; take a longer trigger"
-            raise Infeasible("TOO_FEW_PROCESSORS", told, {"fragment": fragment.name, "trigger_s": batches.trigger_s})
-        needed.append(round(found.value))
+        if choice is None:
+            message = f"fragment '{fragment.name}' cannot finish the {rows:.4g} rows of a batch within its trigger of "
+            message += f"{batches.trigger_s:g} s with any number of processors; take a longer trigger"
+            raise Infeasible("TOO_FEW_PROCESSORS", message, {"fragment": fragment.name, "trigger_s": batches.trigger_s})
+        needed.append(round(choice.value))
     return needed
 
 
@@ -312,8 +312,8 @@ def _shortest_trigger(batches: MicroBatches, processors: int) -> float:
         high *= 4
         if high > 1e5:
             needed = sum(_needed(replace(batches, trigger_s=high)))
-            told = f"needs {needed} processors to finish batches in time at any trigger, {processors} given"
-            raise Infeasible("TOO_FEW_PROCESSORS", told, {"needed": needed, "given": processors})
+            message = f"needs {needed} processors to finish batches in time at any trigger, {processors} given"
+            raise Infeasible("TOO_FEW_PROCESSORS", message, {"needed": needed, "given": processors})
     low = high / 4
     for _ in range(30):
         middle = (low * high) ** 0.5

@@ -82,11 +82,11 @@ def choose(values: Sequence[Floats], weights: Sequence[Floats], limit: float) ->
         xs, ys = new_x[order], new_y[order]
     if xs[0] >= value:  # sorted by value
         return _chosen(values, weights, incumbent, 0.0)
-    place, found = 0, []
+    place, chosen = 0, []
     for parents, picks in reversed(trail):
-        found.append(int(picks[place]))
+        chosen.append(int(picks[place]))
         place = int(parents[place])
-    return _chosen(values, weights, tuple(reversed(found)), 0.0)
+    return _chosen(values, weights, tuple(reversed(chosen)), 0.0)
 
 
 def _multiplier(

@@ -14,8 +14,8 @@ from scipy.special import ndtri
 from headgate.errors import BadValue, Infeasible
 
 __all__ = [
+    "BatchFragment",
     "BatchPrediction",
-    "Fragment",
     "MicroBatches",
     "Stage",
     "batch_percentile",
@@ -72,7 +72,7 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class Fragment:
+class BatchFragment:
     """One streaming query: its stages run one after the other, once per micro-batch."""
 
     name: str
@@ -95,7 +95,7 @@ class MicroBatches:
     """Fragments that rows from outside pass through, and how often a batch is begun."""
 
     rate_per_s: float
-    fragments: tuple[Fragment, ...]
+    fragments: tuple[BatchFragment, ...]
     trigger_s: float = 0.0
     """Time from trigger to trigger; 0 begins a batch as soon as the last one has ended."""
 
@@ -180,12 +180,12 @@ def _slowest(count: Floats) -> Floats:
     return np.asarray(ndtri((at_least - 0.375) / (at_least + 0.25)))
 
 
-def _duration_s(fragment: Fragment, allocation: Sequence[int], rows: float) -> float:
+def _duration_s(fragment: BatchFragment, allocation: Sequence[int], rows: float) -> float:
     stages = zip(fragment.stages, allocation, strict=True)
     return fragment.fixed_s + sum(float(stage_s(stage, k, rows)) for stage, k in stages)
 
 
-def _interval_s(fragment: Fragment, allocation: Sequence[int], rate: float, trigger_s: float) -> float:
+def _interval_s(fragment: BatchFragment, allocation: Sequence[int], rate: float, trigger_s: float) -> float:
     """The time T from batch to batch: the trigger if batches are done by then, else T = d(T); infinite if none is."""
     flow = rate * fragment.passes
 
@@ -217,7 +217,7 @@ def predict_batches(batches: MicroBatches, allocation: Sequence[int]) -> BatchPr
     delays the next one, so a fragment that falls behind settles at the T with d(T) = T, if there is one: each batch
     takes in what came during the one before. If there is none its backlog grows without end and the result is infinite.
 
-    >>> flow = MicroBatches(10.0, (Fragment("main", (Stage("match", 0.1),), fixed_s=0.2),), trigger_s=1.0)
+    >>> flow = MicroBatches(10.0, (BatchFragment("main", (Stage("match", 0.1),), fixed_s=0.2),), trigger_s=1.0)
     >>> round(predict_batches(flow, [4]).mean_s, 2)
     1.17
     """
@@ -273,7 +273,7 @@ def sustainable_rate_per_s(batches: MicroBatches, allocation: Sequence[int], tri
 
     With ``trigger_s`` of 0 batches may become as long as they like, which makes fixed costs vanish: the capacity.
 
-    >>> flow = MicroBatches(10.0, (Fragment("main", (Stage("match", 0.1),), fixed_s=0.5),), trigger_s=1.0)
+    >>> flow = MicroBatches(10.0, (BatchFragment("main", (Stage("match", 0.1),), fixed_s=0.5),), trigger_s=1.0)
     >>> round(sustainable_rate_per_s(flow, [4]), 1), round(sustainable_rate_per_s(flow, [4], 0.0), 1)
     (11.1, 40.0)
     """
@@ -304,7 +304,7 @@ def best_trigger_s(batches: MicroBatches, allocation: Sequence[int], headroom: f
     with something to spare for batches that take longer than others. Raises
     :class:`~headgate.errors.Infeasible` if no interval is long enough.
 
-    >>> flow = MicroBatches(10.0, (Fragment("main", (Stage("match", 0.1),), fixed_s=0.3),), trigger_s=1.0)
+    >>> flow = MicroBatches(10.0, (BatchFragment("main", (Stage("match", 0.1),), fixed_s=0.3),), trigger_s=1.0)
     >>> round(best_trigger_s(flow, [4]), 2)
     0.76
     """
@@ -313,7 +313,9 @@ def best_trigger_s(batches: MicroBatches, allocation: Sequence[int], headroom: f
     for fragment, ks in zip(batches.fragments, _by_fragment(batches, allocation), strict=True):
         flow = batches.rate_per_s * fragment.passes
 
-        def late(interval: float, fragment: Fragment = fragment, ks: Sequence[int] = ks, flow: float = flow) -> float:
+        def late(
+            interval: float, fragment: BatchFragment = fragment, ks: Sequence[int] = ks, flow: float = flow
+        ) -> float:
             return slower * _duration_s(fragment, ks, flow * interval) - interval
 
         high = 1e-3
@@ -321,13 +323,13 @@ def best_trigger_s(batches: MicroBatches, allocation: Sequence[int], headroom: f
             high *= 2
             if high > 1e7:
                 capacity = sustainable_rate_per_s(batches, allocation, 0.0)
-                told = (
+                message = (
                     f"fragment '{fragment.name}' cannot keep up at any trigger: it gets {batches.rate_per_s:g} rows/s"
                 )
-                told += (
+                message += (
                     f" and these processors can sustain {capacity * (1 - headroom):.4g} with {headroom:.0%} to spare"
                 )
-                raise Infeasible("TOO_FEW_PROCESSORS", told, {"fragment": fragment.name})
+                raise Infeasible("TOO_FEW_PROCESSORS", message, {"fragment": fragment.name})
         longest = max(longest, float(brentq(late, 0.0, high)) if late(0.0) > 0 else 0.0)
     return longest
 
@@ -338,7 +340,7 @@ def drain_s(batches: MicroBatches, allocation: Sequence[int], backlog_rows: floa
     Each batch takes in all that waits, and while it runs new rows come; so batches shrink from one to the next as long
     as the rate can be sustained. Infinite otherwise.
 
-    >>> flow = MicroBatches(10.0, (Fragment("main", (Stage("match", 0.1),), fixed_s=0.2),), trigger_s=1.0)
+    >>> flow = MicroBatches(10.0, (BatchFragment("main", (Stage("match", 0.1),), fixed_s=0.2),), trigger_s=1.0)
     >>> round(drain_s(flow, [4], 1_000), 1)
     39.6
     """

@@ -52,8 +52,8 @@ class Operator:
         _check(f"price of '{self.name}'", self.price, above=0.0)
         _check(f"least processors of '{self.name}'", self.processors_min, least=1)
         if self.processors_max is not None and not self.processors_max >= self.processors_min:
-            told = f"most processors of '{self.name}' is {self.processors_max}"
-            raise BadValue(told, f"at least its least, {self.processors_min}")
+            message = f"most processors of '{self.name}' is {self.processors_max}"
+            raise BadValue(message, f"at least its least, {self.processors_min}")
         for speed in self.speeds:
             _check(f"speed of a processor of '{self.name}'", speed, above=0.0)
 

@@ -80,5 +80,5 @@ def _least_beyond(p: float) -> tuple[Floats, Floats]:
 @cache
 def _least_shape(p: float) -> float:
     """The shape at which the quantile, in units of the mean, is largest."""
-    found = minimize_scalar(lambda log: -gammaincinv(np.exp(log), p) / np.exp(log), bounds=(-7, 3), method="bounded")
-    return float(np.exp(found.x))
+    minimum = minimize_scalar(lambda log: -gammaincinv(np.exp(log), p) / np.exp(log), bounds=(-7, 3), method="bounded")
+    return float(np.exp(minimum.x))

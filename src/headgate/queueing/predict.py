@@ -9,7 +9,7 @@ import numpy as np
 
 from headgate.queueing.network import Network
 from headgate.queueing.percentile import gamma_percentile, sojourn_moments
-from headgate.queueing.station import Model, make_stations, sojourn_curve
+from headgate.queueing.station import StationModel, make_stations, sojourn_curve
 from headgate.queueing.traffic import solve_traffic, visit_covariance
 
 __all__ = ["OperatorPrediction", "Prediction", "predict"]
@@ -34,7 +34,7 @@ class OperatorPrediction:
 class Prediction:
     """A network under an allocation: times in seconds."""
 
-    model: Model
+    model: StationModel
     operators: tuple[OperatorPrediction, ...]
     mean_s: float
     variance_s2: float
@@ -47,7 +47,7 @@ class Prediction:
         return sum(operator.processors for operator in self.operators)
 
 
-def predict(network: Network, allocation: Sequence[int], model: Model = Model.MMK) -> Prediction:
+def predict(network: Network, allocation: Sequence[int], model: StationModel = StationModel.MMK) -> Prediction:
     r"""Predict the sojourn of tuples from outside.
 
     .. math:: E[T] = \frac{1}{\lambda_0} \sum_i \lambda_i E[T_i](k_i)

@@ -58,10 +58,10 @@ class QuantileProblem:
 def least_quantile(problem: QuantileProblem, budget: float) -> Chosen | None:
     """The least percentile of all choices that cost no more than ``budget``; none if no choice does."""
     start = _climb(problem, budget, -1.0)
-    found = _search(problem, budget, problem.value(start) if start else float("inf"), by_cost=False)
-    if found is None:
+    choice = _search(problem, budget, problem.value(start) if start else float("inf"), by_cost=False)
+    if choice is None:
         return Chosen(start, problem.value(start), problem.cost(start), float("nan")) if start else None
-    picks = found if found and problem.value(found) < (problem.value(start) if start else float("inf")) else start
+    picks = choice if choice and problem.value(choice) < (problem.value(start) if start else float("inf")) else start
     return Chosen(picks, problem.value(picks), problem.cost(picks), 0.0) if picks else None
 
 
@@ -72,10 +72,10 @@ def cheapest_within(problem: QuantileProblem, latency: float, budget: float = fl
     if start and problem.value(start) > latency:
         start = ()
     most = problem.cost(start) if start else min(budget, sum(float(cost.max()) for cost in problem.costs))
-    found = _search(problem, most, latency, by_cost=True)
-    if found is None:
+    choice = _search(problem, most, latency, by_cost=True)
+    if choice is None:
         return Chosen(start, problem.value(start), problem.cost(start), float("nan")) if start else None
-    picks = found or start
+    picks = choice or start
     return Chosen(picks, problem.value(picks), problem.cost(picks), 0.0) if picks else None
 
 

@@ -12,7 +12,7 @@ from headgate.queueing.percentile import gamma_percentile, sojourn_moments
 from headgate.queueing.station import Station, sojourn_curve
 
 if TYPE_CHECKING:
-    from headgate.queueing.sizing import Problem
+    from headgate.queueing.sizing import SizingProblem
 
 __all__ = ["check_processors", "least_allocation", "unreachable"]
 
@@ -52,7 +52,9 @@ def check_processors(stations: Sequence[Station], least: Sequence[int], given: i
     )
 
 
-def unreachable(problem: Problem, allocation: Sequence[int], latency_s: float, percentile: float | None) -> Infeasible:
+def unreachable(
+    problem: SizingProblem, allocation: Sequence[int], latency_s: float, percentile: float | None
+) -> Infeasible:
     """Say why a latency cannot be reached: service alone takes longer, or limits hold processors back."""
     what = "mean latency" if percentile is None else f"latency at the {100 * percentile:g}th percentile"
     curves = [sojourn_curve(s, problem.model, k) for s, k in zip(problem.stations, allocation, strict=True)]

@@ -17,12 +17,12 @@ from headgate.queueing.network import Network
 from headgate.queueing.percentile import gamma_percentile, gamma_percentile_floor
 from headgate.queueing.predict import Prediction, predict
 from headgate.queueing.quantile_search import QuantileProblem, cheapest_within, least_quantile
-from headgate.queueing.station import Model, Station, make_stations, sojourn_curve
+from headgate.queueing.station import Station, StationModel, make_stations, sojourn_curve
 from headgate.queueing.traffic import solve_traffic, visit_covariance
 
 __all__ = [
-    "Problem",
     "Sizing",
+    "SizingProblem",
     "assign_processors",
     "assign_to",
     "check_percentile",
@@ -38,18 +38,20 @@ _ROUNDS = 4
 
 
 @dataclass(frozen=True)
-class Problem:
+class SizingProblem:
     """Stations with fixed variability, and how tuples come by them: what the optimisers work on."""
 
     stations: tuple[Station, ...]
     visits: tuple[float, ...]
     covariance: Floats
-    model: Model
+    model: StationModel
 
     @property
     def convex(self) -> bool:
         """Whether every sojourn is known to be convex in the number of processors, so that one at a time is optimal."""
-        plain = self.model is Model.MMK or (self.model is Model.GGK and not any(s.bulks for s in self.stations))
+        plain = self.model is StationModel.MMK or (
+            self.model is StationModel.GGK and not any(s.bulks for s in self.stations)
+        )
         return plain and not any(station.speeds for station in self.stations)
 
     @property
@@ -79,7 +81,7 @@ class Sizing:
 
 
 def assign_processors(
-    network: Network, processors: int, model: Model = Model.MMK, percentile: float | None = None
+    network: Network, processors: int, model: StationModel = StationModel.MMK, percentile: float | None = None
 ) -> Sizing:
     """The allocation of at most ``processors`` with the least mean sojourn, or the least percentile of it.
 
@@ -102,14 +104,14 @@ def assign_processors(
     if processors < 1:
         raise BadValue(f"{processors} processors", "at least 1")
 
-    def solve(problem: Problem) -> tuple[tuple[int, ...], bool]:
+    def solve(problem: SizingProblem) -> tuple[tuple[int, ...], bool]:
         return assign_to(problem, processors, percentile)
 
     return _settled(network, model, solve)
 
 
 def min_processors(
-    network: Network, latency_s: float, model: Model = Model.MMK, percentile: float | None = None
+    network: Network, latency_s: float, model: StationModel = StationModel.MMK, percentile: float | None = None
 ) -> Sizing:
     """The fewest processors, or the cheapest if prices differ, whose sojourn is at most ``latency_s``.
 
@@ -128,23 +130,25 @@ def min_processors(
     if not (isfinite(latency_s) and latency_s > 0):
         raise BadValue(f"a latency of {latency_s:g} s", "a finite number above 0")
 
-    def solve(problem: Problem) -> tuple[tuple[int, ...], bool]:
+    def solve(problem: SizingProblem) -> tuple[tuple[int, ...], bool]:
         return fewest_of(problem, latency_s, percentile)
 
     return _settled(network, model, solve)
 
 
-def make_problem(network: Network, model: Model, allocation: Sequence[int] | None = None) -> Problem:
+def make_problem(network: Network, model: StationModel, allocation: Sequence[int] | None = None) -> SizingProblem:
     """The optimisers' problem, with the variability of arrivals as it is under ``allocation``."""
     traffic = solve_traffic(network)
     stations = make_stations(network, model, allocation, traffic)
-    return Problem(stations, tuple(map(float, traffic.visits)), visit_covariance(network, traffic), model)
+    return SizingProblem(stations, tuple(map(float, traffic.visits)), visit_covariance(network, traffic), model)
 
 
-def _settled(network: Network, model: Model, solve: Callable[[Problem], tuple[tuple[int, ...], bool]]) -> Sizing:
+def _settled(
+    network: Network, model: StationModel, solve: Callable[[SizingProblem], tuple[tuple[int, ...], bool]]
+) -> Sizing:
     """Solve, and again with the variability that the solution brings about, until it stays the same."""
     allocation, exact = solve(make_problem(network, model))
-    if model is not Model.MMK:
+    if model is not StationModel.MMK:
         seen = {allocation}
         for _ in range(_ROUNDS):
             allocation, exact = solve(make_problem(network, model, allocation))
@@ -156,14 +160,14 @@ def _settled(network: Network, model: Model, solve: Callable[[Problem], tuple[tu
     return Sizing(allocation, predict(network, allocation, model), cost, exact)
 
 
-def assign_to(problem: Problem, processors: int, percentile: float | None = None) -> tuple[tuple[int, ...], bool]:
+def assign_to(problem: SizingProblem, processors: int, percentile: float | None = None) -> tuple[tuple[int, ...], bool]:
     """AssignProcessors on stations: the allocation, and whether it is proved optimal."""
     stations = problem.stations
     least = shortage.least_allocation(stations)
     shortage.check_processors(stations, least, processors)
     if problem.convex and percentile is None:
-        found, _ = _greedy(problem, least, processors, 0.0)
-        return tuple(found), True
+        allocation, _ = _greedy(problem, least, processors, 0.0)
+        return tuple(allocation), True
     spare = processors - sum(least)
     ranges = [range(low, _top(station, low + spare) + 1) for station, low in zip(stations, least, strict=True)]
     units = [np.array(each, dtype=np.float64) for each in ranges]
@@ -174,7 +178,9 @@ def assign_to(problem: Problem, processors: int, percentile: float | None = None
     return _picked(least_quantile(_quantile_problem(problem, ranges, units, percentile), processors), ranges)
 
 
-def fewest_of(problem: Problem, latency_s: float, percentile: float | None = None) -> tuple[tuple[int, ...], bool]:
+def fewest_of(
+    problem: SizingProblem, latency_s: float, percentile: float | None = None
+) -> tuple[tuple[int, ...], bool]:
     """MinProcessors on stations: the allocation, and whether it is proved optimal."""
     stations = problem.stations
     least = shortage.least_allocation(stations)
@@ -190,25 +196,27 @@ def fewest_of(problem: Problem, latency_s: float, percentile: float | None = Non
     steps = 8
     while True:
         ranges = [range(low, _top(station, low + steps) + 1) for station, low in zip(stations, least, strict=True)]
-        found_choice = _cheapest(problem, ranges, latency_s, percentile)
-        if found_choice is not None:
+        cheapest = _cheapest(problem, ranges, latency_s, percentile)
+        if cheapest is not None:
             break
         at_top = [each[-1] for each in ranges]
         if not _room(stations, at_top) or steps > 1_000_000 // len(stations):
             raise shortage.unreachable(problem, at_top, latency_s, percentile)
         steps *= 4
     # What a cheaper allocation could hold at most of each operator: look that far, and no further.
-    spent = sum(s.price * (r[j] - r[0]) for s, r, j in zip(stations, ranges, found_choice.picks, strict=True))
+    spent = sum(s.price * (r[j] - r[0]) for s, r, j in zip(stations, ranges, cheapest.picks, strict=True))
     wider = [
         range(low, _top(station, low + int(spent / station.price + 1e-9)) + 1)
         for station, low in zip(stations, least, strict=True)
     ]
-    found, exact = _picked(_cheapest(problem, wider, latency_s, percentile) or found_choice, wider)
+    allocation, exact = _picked(_cheapest(problem, wider, latency_s, percentile) or cheapest, wider)
     # Of as many processors the quickest; where prices differ, another one of the same cost is not looked for.
-    return assign_to(problem, sum(found), percentile) if exact and len(prices) == 1 else (found, exact)
+    return assign_to(problem, sum(allocation), percentile) if exact and len(prices) == 1 else (allocation, exact)
 
 
-def _cheapest(problem: Problem, ranges: Sequence[range], latency_s: float, percentile: float | None) -> Chosen | None:
+def _cheapest(
+    problem: SizingProblem, ranges: Sequence[range], latency_s: float, percentile: float | None
+) -> Chosen | None:
     costs = [
         station.price * np.array(each, dtype=np.float64) for station, each in zip(problem.stations, ranges, strict=True)
     ]
@@ -219,20 +227,20 @@ def _cheapest(problem: Problem, ranges: Sequence[range], latency_s: float, perce
     return cheapest_within(_quantile_problem(problem, ranges, costs, percentile), latency_s)
 
 
-def _greedy(problem: Problem, least: Sequence[int], total: int, enough_s: float) -> tuple[list[int], bool]:
+def _greedy(problem: SizingProblem, least: Sequence[int], total: int, enough_s: float) -> tuple[list[int], bool]:
     """Algorithm 1 and 2 on the heap; whether the waits came down to ``enough_s`` seconds."""
     offered, weight, most = [], [], []
     for visits, station in zip(problem.visits, problem.stations, strict=True):
         offered.append(station.arrival_rate / station.service_rate)
-        scale = 1.0 if problem.model is Model.MMK else (station.arrival_scv + station.service_scv) / 2
+        scale = 1.0 if problem.model is StationModel.MMK else (station.arrival_scv + station.service_scv) / 2
         weight.append(scale * visits / station.arrival_rate if station.arrival_rate > 0 else 0.0)
         most.append(station.processors_max if station.processors_max is not None else MOST_PROCESSORS)
-    found, cost = allocate_erlang(offered, weight, least, most, total, enough_s)
-    return found, cost <= enough_s
+    allocation, cost = allocate_erlang(offered, weight, least, most, total, enough_s)
+    return allocation, cost <= enough_s
 
 
 def _quantile_problem(
-    problem: Problem, ranges: Sequence[range], costs: Sequence[Floats], percentile: float
+    problem: SizingProblem, ranges: Sequence[range], costs: Sequence[Floats], percentile: float
 ) -> QuantileProblem:
     means, variances = _curves(problem, ranges)
 
@@ -246,7 +254,7 @@ def _quantile_problem(
     return QuantileProblem(costs, means, variances, np.array(problem.visits), problem.covariance, quantile, floor)
 
 
-def _curves(problem: Problem, ranges: Sequence[range]) -> tuple[list[Floats], list[Floats]]:
+def _curves(problem: SizingProblem, ranges: Sequence[range]) -> tuple[list[Floats], list[Floats]]:
     both = [
         sojourn_curve(station, problem.model, np.array(each))
         for station, each in zip(problem.stations, ranges, strict=True)

@@ -301,13 +301,13 @@ def assign_flow(flow: SparkFlow, processors: int, percentile: float | None = Non
     needed = _needed(flow)
     if sum(needed) > processors:
         most_at = max(range(len(needed)), key=lambda i: needed[i])
-        told = f"needs {sum(needed)} processors to finish batches at all, {processors} given"
+        message = f"needs {sum(needed)} processors to finish batches at all, {processors} given"
         if len(needed) > 1:
-            told += f"; '{flow.network.names[most_at]}' alone needs {needed[most_at]}"
-        raise Infeasible("TOO_FEW_PROCESSORS", told, {"needed": sum(needed), "given": processors})
-    found = predict_flow(flow, _candidates(flow, processors, percentile))
-    best = int(np.argmin(found.latency_s(percentile)))
-    return tuple(int(k) for k in found.allocations[best])
+            message += f"; '{flow.network.names[most_at]}' alone needs {needed[most_at]}"
+        raise Infeasible("TOO_FEW_PROCESSORS", message, {"needed": sum(needed), "given": processors})
+    predicted = predict_flow(flow, _candidates(flow, processors, percentile))
+    best = int(np.argmin(predicted.latency_s(percentile)))
+    return tuple(int(k) for k in predicted.allocations[best])
 
 
 def min_flow(flow: SparkFlow, latency_s: float, percentile: float | None = None, most: int = 64) -> tuple[int, ...]:
@@ -338,8 +338,10 @@ def min_flow(flow: SparkFlow, latency_s: float, percentile: float | None = None,
             low, high = middle + 1, min(middle + middle // 2, most)
     if best is None:
         what = "mean latency" if percentile is None else f"latency at the {100 * percentile:g}th percentile"
-        told = f"a {what} of {latency_s:g} s cannot be reached: {most} processors give {least:.4g} s"
-        raise Infeasible("LATENCY_NOT_REACHABLE", told, {"latency_s": latency_s, "best_s": least, "processors": most})
+        message = f"a {what} of {latency_s:g} s cannot be reached: {most} processors give {least:.4g} s"
+        raise Infeasible(
+            "LATENCY_NOT_REACHABLE", message, {"latency_s": latency_s, "best_s": least, "processors": most}
+        )
     return best
 
 
@@ -355,8 +357,8 @@ def _needed(flow: SparkFlow) -> tuple[int, ...]:
         while sum(work / given[place] for place, work in load.items()) >= 1:
             free = [place for place in load if limits[place][1] is None or given[place] < (limits[place][1] or 0)]
             if not free:
-                told = f"fragment '{fragment.name}' cannot finish its batches with the most that operators may have"
-                raise Infeasible("TOO_FEW_PROCESSORS", told, {"fragment": fragment.name})
+                message = f"fragment '{fragment.name}' cannot finish its batches with the most that operators may have"
+                raise Infeasible("TOO_FEW_PROCESSORS", message, {"fragment": fragment.name})
             gains = {place: load[place] / given[place] / (given[place] + 1) for place in free}
             given[max(gains, key=lambda place: gains[place])] += 1
     return tuple(given)
@@ -369,8 +371,8 @@ def _candidates(flow: SparkFlow, processors: int, percentile: float | None) -> I
         return _moved(flow, processors, percentile)
     cuts = np.array(list(combinations(range(spare + count), count)), dtype=np.int64)
     extra = np.diff(cuts, axis=1, prepend=-1) - 1
-    found = least + extra
-    return np.asarray(found[_allowed(flow, found)])
+    allocations = least + extra
+    return np.asarray(allocations[_allowed(flow, allocations)])
 
 
 def _allowed(flow: SparkFlow, allocations: Ints) -> npt.NDArray[np.bool_]:
@@ -389,8 +391,8 @@ def _moved(flow: SparkFlow, processors: int, percentile: float | None) -> Ints:
         steps += [now + unit - one for one in unit]
         tried = np.unique(np.vstack(steps), axis=0)
         tried = tried[_allowed(flow, tried)]
-        found = predict_flow(flow, tried).latency_s(percentile)
-        best = int(np.argmin(found))
-        if not found[best] < value:
+        latency_s = predict_flow(flow, tried).latency_s(percentile)
+        best = int(np.argmin(latency_s))
+        if not latency_s[best] < value:
             return now
-        now, value = tried[best : best + 1], float(found[best])
+        now, value = tried[best : best + 1], float(latency_s[best])

@@ -17,12 +17,12 @@ from headgate.queueing.network import Network
 from headgate.queueing.traffic import Traffic, solve_traffic
 from headgate.queueing.variability import solve_variability
 
-__all__ = ["Model", "Station", "make_stations", "sojourn_curve"]
+__all__ = ["Station", "StationModel", "make_stations", "sojourn_curve"]
 
 Floats = npt.NDArray[np.float64]
 
 
-class Model(StrEnum):
+class StationModel(StrEnum):
     """How an operator is modelled."""
 
     MMK = "mmk"
@@ -64,12 +64,12 @@ class Station:
             needed, capacity = needed + 1, capacity + speed * self.service_rate
             if capacity > self.arrival_rate:
                 return max(self.processors_min, needed)
-        told = f"'{self.name}' gets {self.arrival_rate:g} tuples/s; its {needed} processors serve {capacity:g}"
-        raise Infeasible("TOO_FEW_PROCESSORS", told, {"operator": self.name})
+        message = f"'{self.name}' gets {self.arrival_rate:g} tuples/s; its {needed} processors serve {capacity:g}"
+        raise Infeasible("TOO_FEW_PROCESSORS", message, {"operator": self.name})
 
 
 def make_stations(
-    network: Network, model: Model, allocation: Sequence[int] | None = None, traffic: Traffic | None = None
+    network: Network, model: StationModel, allocation: Sequence[int] | None = None, traffic: Traffic | None = None
 ) -> tuple[Station, ...]:
     """The stations of a network under a model.
 
@@ -93,7 +93,7 @@ def make_stations(
         )
         for operator, rate in zip(network.operators, traffic.rates_per_s, strict=True)
     ]
-    if model is Model.MMK:
+    if model is StationModel.MMK:
         return tuple(plain)
     at = [station.least + 1 for station in plain] if allocation is None else allocation
     spread = solve_variability(network, traffic, at)
@@ -116,26 +116,26 @@ def make_stations(
     )
 
 
-def sojourn_curve(station: Station, model: Model, k: npt.ArrayLike) -> tuple[Floats, Floats]:
+def sojourn_curve(station: Station, model: StationModel, k: npt.ArrayLike) -> tuple[Floats, Floats]:
     """Mean (s) and variance (s²) of one visit's sojourn for each number of processors in ``k``.
 
-    >>> means, _ = sojourn_curve(Station("match", 3.0, 4.0), Model.MMK, [1, 2])
+    >>> means, _ = sojourn_curve(Station("match", 3.0, 4.0), StationModel.MMK, [1, 2])
     >>> means.round(4).tolist()
     [1.0, 0.2909]
     """
     many = np.atleast_1d(np.asarray(k, dtype=np.int64))
     lam, mu, cs2 = station.arrival_rate, station.service_rate, station.service_scv
     if station.speeds:
-        found = [heterogeneous.mixed_speeds(station.speeds[:count], lam, mu) for count in many]
+        mixed = [heterogeneous.mixed_speeds(station.speeds[:count], lam, mu) for count in many]
         scale = (station.arrival_scv + cs2) / 2
-        waits = scale * np.array([each.wait_mean_s for each in found])
-        service = np.array([each.service_mean_s for each in found])
-        chance = np.array([max(each.wait_probability, 1e-300) for each in found])
+        waits = scale * np.array([each.wait_mean_s for each in mixed])
+        service = np.array([each.service_mean_s for each in mixed])
+        chance = np.array([max(each.wait_probability, 1e-300) for each in mixed])
         variance = np.where(np.isfinite(waits), waits * waits * (2 - chance) / chance, np.inf) + cs2 * service**2
         return waits + service, variance
-    if model is Model.MMK:
+    if model is StationModel.MMK:
         return mmk.wait_mean(many, lam, mu) + 1 / mu, mmk.sojourn_variance(many, lam, mu)
-    waits = ggk.wait_mean(many, lam, mu, station.arrival_scv, cs2, model is Model.GGK_REFINED)
+    waits = ggk.wait_mean(many, lam, mu, station.arrival_scv, cs2, model is StationModel.GGK_REFINED)
     own = ggk.bulk_delay(many, lam, mu, station.bulks)
     # The wait for tuples of one's own bulk is taken to be about exponential too.
     variance = ggk.wait_variance(many, lam, mu, waits) + own**2 + cs2 / mu**2

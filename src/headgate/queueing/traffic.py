@@ -85,10 +85,10 @@ def _check_loops(network: Network, routing: Floats) -> None:
         radius = float(np.abs(np.linalg.eigvals(routing[np.ix_(members, members)])).max())
         if radius >= 1 - 1e-12:
             names = [network.operators[member].name for member in members]
-            told = " -> ".join(_round_trip(routing, members, network.names))
+            message = " -> ".join(_round_trip(routing, members, network.names))
             raise Infeasible(
                 "UNSTABLE_LOOP",
-                f"the loop {told} makes {radius:.4g} tuples of each one that enters it, so they never come to an end; "
+                f"the loop {message} makes {radius:.4g} tuples of each one that enters it, so it never empties; "
                 "send less than 1 back",
                 {"operators": names, "spectral_radius": radius},
             )

@@ -65,12 +65,12 @@ def solve_variability(network: Network, traffic: Traffic, allocation: Sequence[i
         outside = operator.arrival_rate_per_s / rates[j]
         streams = 1 / (outside**2 + float((shares**2).sum()))
         weight = 1 / (1 + 4 * (1 - rho[j]) ** 2 * (streams - 1))
-        found = []
+        solved = []
         constant[j] = 0.0
         if outside > 0:
             mean, scv = operator.bulk_mean, operator.bulk_scv
             constant[j] += outside * mean * (weight * operator.arrival_scv + 1 - weight + scv)
-            found.append(Bulk(outside, mean, scv))
+            solved.append(Bulk(outside, mean, scv))
         for i, share in zip(into, shares, strict=True):
             mean_sent = routing[i, j]
             fraction = mean_sent - np.floor(mean_sent)
@@ -80,6 +80,6 @@ def solve_variability(network: Network, traffic: Traffic, allocation: Sequence[i
             smoothed = rho[i] ** 2 * min(1.0, spare[j] / spare[i]) ** 2
             matrix[j, i] -= share * mean * weight * chance * (1 - smoothed)
             constant[j] += share * mean * (weight * (chance * smoothed * of_service[i] + 1 - chance) + 1 - weight + scv)
-            found.append(Bulk(float(share), float(mean), float(scv)))
-        bulks.append(tuple(bulk for bulk in found if bulk.ahead > 0))
+            solved.append(Bulk(float(share), float(mean), float(scv)))
+        bulks.append(tuple(bulk for bulk in solved if bulk.ahead > 0))
     return Variability(np.maximum(np.linalg.solve(matrix, constant), 0.0), tuple(bulks))

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from headgate.adaptation.foresight import Foresight
-from headgate.adaptation.outlook import Present, Sight
-from headgate.adaptation.policies.averages import Averaged, Recent
+from headgate.adaptation.outlook import Predictor, PresentOnly
+from headgate.adaptation.policies.averages import Averaged, RecentMean
 from headgate.adaptation.policies.lookahead import LookAhead
 from headgate.adaptation.policies.reactive import Core
 from headgate.errors import BadValue, InputError
@@ -17,7 +17,7 @@ from headgate.forecasting.methods import recipe_of
 from headgate.forecasting.oracle import Oracle
 from headgate.model.arrays import Floats
 from headgate.service.receding import receding_core
-from headgate.simulation.perfect_forecast import Clairvoyant
+from headgate.simulation.perfect_forecast import PerfectForecast
 from headgate.simulation.simulator import Simulator
 
 __all__ = ["CORES", "Ahead"]
@@ -36,7 +36,7 @@ class Ahead:
     history: Floats | None = None
     """What came in before the first interval, sources × steps, where it is known."""
 
-    def sight(self, simulator: Simulator, row: int) -> Sight:
+    def predictor(self, simulator: Simulator, row: int) -> Predictor:
         """Eyes for one replication; what is wrong with the settings is told in one sentence."""
         interval_s = simulator.setting.interval_s
         steps = round(self.horizon_s / interval_s)
@@ -45,7 +45,7 @@ class Ahead:
             raise InputError("BAD_HORIZON", f"{told}; look at least one interval ahead")
         try:
             if self.forecaster.partition(":")[0] == "oracle":
-                return Clairvoyant(self.oracle(simulator.setting.seed + row), simulator, row, steps)
+                return PerfectForecast(self.oracle(simulator.setting.seed + row), simulator, row, steps)
             recipe = recipe_of(self.forecaster, round(self.season_s / interval_s))
         except BadValue as error:
             raise InputError("BAD_FORECASTER", error.sentence.replace("expected", "expected oracle or", 1)) from None
@@ -64,21 +64,21 @@ class Ahead:
 
 
 def _averaged(model: str) -> Callable[[Ahead, Simulator, int], Core]:
-    return lambda ahead, simulator, row: Averaged(model, ahead.sight(simulator, row))
+    return lambda ahead, simulator, row: Averaged(model, ahead.predictor(simulator, row))
 
 
 CORES: Mapping[str, tuple[Callable[[Ahead, Simulator, int], Core], str]] = {
     "lookahead": (
-        lambda ahead, simulator, row: LookAhead(ahead.sight(simulator, row)),
+        lambda ahead, simulator, row: LookAhead(ahead.predictor(simulator, row)),
         "PLAN-AHEAD's Alg. 1: plans for where throughput will leave its band",
     ),
     "lookahead-plain": (
-        lambda ahead, simulator, row: LookAhead(ahead.sight(simulator, row), plain=True),
+        lambda ahead, simulator, row: LookAhead(ahead.predictor(simulator, row), plain=True),
         "Alg. 1 as the paper prints it",
     ),
     "receding": (receding_core, "a program over what is forecast for the rest of the period, one step of it done"),
-    "caf": (lambda *_: Averaged("caf", Present()), "ce on what was observed last (PLAN-AHEAD's averaging models)"),
-    "waaf": (lambda *_: Averaged("waaf", Recent()), "ce on the mean of the last six intervals"),
+    "caf": (lambda *_: Averaged("caf", PresentOnly()), "ce on what was observed last (PLAN-AHEAD's averaging models)"),
+    "waaf": (lambda *_: Averaged("waaf", RecentMean()), "ce on the mean of the last six intervals"),
     "wpa": (_averaged("wpa"), "ce on the mean of what is forecast"),
     "wpo": (_averaged("wpo"), "ce on the most favourable of what is forecast"),
     "wpp": (_averaged("wpp"), "ce on the least favourable of what is forecast"),

@@ -146,10 +146,10 @@ def best_plan(answers: Sequence[Answer]) -> Plan:
 
 def plans_picture(problem: Problem, answers: Sequence[Answer], ending: str) -> bytes:
     """Cost against value of all plans, with the Pareto front; ``ending`` is .svg or .png."""
-    from headgate.planning.pareto import front
+    from headgate.planning.pareto import pareto_front
     from headgate.report.plans import draw_plans
 
-    return draw_plans(problem, [each for each in answers if isinstance(each, Plan)], front(problem), ending)
+    return draw_plans(problem, [each for each in answers if isinstance(each, Plan)], pareto_front(problem), ending)
 
 
 @dataclass(frozen=True, slots=True)

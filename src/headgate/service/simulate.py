@@ -17,7 +17,7 @@ from headgate.service.load import load
 from headgate.service.policies import make_policy
 from headgate.service.tables import table_columns
 from headgate.simulation.rate_text import read_rate
-from headgate.simulation.rates import Rate
+from headgate.simulation.rates import ArrivalRate
 from headgate.simulation.run import Run
 from headgate.simulation.setting import Setting
 from headgate.simulation.simulator import simulate
@@ -75,9 +75,9 @@ def setting_of(asked: Asked, registry: Registry) -> Setting:
         raise InputError("BAD_SETTING", error.sentence) from None
 
 
-def rates_of(texts: Sequence[str], sources: Sequence[str], folder: Path | None = None) -> Mapping[str, Rate]:
+def rates_of(texts: Sequence[str], sources: Sequence[str], folder: Path | None = None) -> Mapping[str, ArrivalRate]:
     """Rates by source: ``SOURCE=RATE``, or a rate alone for all sources that have none of their own."""
-    found: dict[str, Rate] = {}
+    found: dict[str, ArrivalRate] = {}
     for_all = None
     for text in texts:
         name, equals, rest = text.partition("=")

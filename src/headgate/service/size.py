@@ -15,11 +15,11 @@ from headgate.documents.sizing_document import MicroBatchDocument, OperatorDocum
 from headgate.errors import Fault, Infeasible, InputError, InvalidDataflow, nearest, unknown
 from headgate.model.table import Table, TableColumn
 from headgate.queueing.batch_sizing import assign_batches, min_batches
-from headgate.queueing.microbatch import Fragment, MicroBatches, Stage, predict_batches, stage_s
+from headgate.queueing.microbatch import BatchFragment, MicroBatches, Stage, predict_batches, stage_s
 from headgate.queueing.network import Network, Route
 from headgate.queueing.predict import predict
 from headgate.queueing.sizing import assign_processors, min_processors
-from headgate.queueing.station import Model
+from headgate.queueing.station import StationModel
 from headgate.queueing.traffic import solve_traffic
 from headgate.report.latency import LatencyPoint, draw_latency
 
@@ -170,7 +170,7 @@ def size(request: SizingRequest) -> Sized:
             assert request.latency_max_s is not None
             batched = min_batches(batches, request.latency_max_s, request.percentile)
         return replace(_batched(request, batched.allocation, batched.trigger_s), exact=batched.exact)
-    model = Model(request.model)
+    model = StationModel(request.model)
     if request.processors is not None:
         sizing = assign_processors(request.network, request.processors, model, request.percentile)
     else:
@@ -233,7 +233,7 @@ def _point(sized: Sized) -> LatencyPoint:
 
 
 def _predicted(request: SizingRequest, allocation: tuple[int, ...]) -> Sized:
-    prediction = predict(request.network, allocation, Model(request.model))
+    prediction = predict(request.network, allocation, StationModel(request.model))
     rows = tuple(
         OperatorSize(each.name, each.processors, each.arrival_rate_per_s, each.utilisation, each.sojourn_s)
         for each in prediction.operators
@@ -261,7 +261,9 @@ def _batches(request: SizingRequest) -> MicroBatches:
         )
         for operator, visits in zip(request.network.operators, traffic.visits, strict=True)
     )
-    return MicroBatches(traffic.external_rate_per_s, (Fragment(request.name, stages, cost.fixed_s),), cost.trigger_s)
+    return MicroBatches(
+        traffic.external_rate_per_s, (BatchFragment(request.name, stages, cost.fixed_s),), cost.trigger_s
+    )
 
 
 def _batched(request: SizingRequest, allocation: tuple[int, ...], trigger_s: float) -> Sized:

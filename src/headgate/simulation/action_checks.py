@@ -19,10 +19,10 @@ from headgate.errors import BadValue, InputError
 from headgate.model.names import Signature
 from headgate.simulation.simulator import Simulator
 
-__all__ = ["Rehearsal"]
+__all__ = ["ActionCheck"]
 
 
-class Rehearsal:
+class ActionCheck:
     """The machines of one replication while actions are gone through: what is free, and who has which cores."""
 
     def __init__(self, simulator: Simulator, row: int, index: Mapping[Signature, int]) -> None:
@@ -73,8 +73,8 @@ class Rehearsal:
         place = self._place_of(task)
         there = self._simulator.shape.alternates[place]
         if alternate not in there:
-            told = f"task '{self._name(place)}' has no alternate '{alternate[:60]}'"
-            raise _refused(f"{told}; there is {', '.join(there)}")
+            message = f"task '{self._name(place)}' has no alternate '{alternate[:60]}'"
+            raise _refused(f"{message}; there is {', '.join(there)}")
         self._steps.append(SwitchAlternate(task, alternate))
 
     def _place(self, task: Signature, machine: str, cores: int) -> None:
@@ -82,8 +82,8 @@ class Rehearsal:
         self._know(machine)
         more = cores - self._has[machine].get(place, 0)
         if cores < 0 or more > self._free[machine]:
-            told = f"task '{self._name(place)}' is to have {cores} cores of machine '{machine}'"
-            raise _refused(f"{told}, where {self._free[machine] + cores - more} can be had")
+            message = f"task '{self._name(place)}' is to have {cores} cores of machine '{machine}'"
+            raise _refused(f"{message}, where {self._free[machine] + cores - more} can be had")
         self._give(task, place, machine, more)
 
     def _spread(self, task: Signature, partitions: int | None) -> None:
@@ -94,8 +94,8 @@ class Rehearsal:
         more = partitions - sum(placed.get(place, 0) for placed in self._has.values())
         free = sum(self._free.values())
         if more > free:
-            told = f"task '{self._name(place)}' is to have {partitions} cores, {more} more than now"
-            raise _refused(f"{told}, and {free} are free")
+            message = f"task '{self._name(place)}' is to have {partitions} cores, {more} more than now"
+            raise _refused(f"{message}, and {free} are free")
         sign = -1 if more > 0 else 1
         for machine in sorted(self._free, key=lambda each: sign * self._has[each].get(place, 0)):
             mine = self._has[machine].get(place, 0)

@@ -20,7 +20,7 @@ from headgate.model.cluster.observation import (
 from headgate.model.graph import Graph
 from headgate.model.names import Signature
 from headgate.sharing.signature import sign
-from headgate.simulation.action_checks import Rehearsal
+from headgate.simulation.action_checks import ActionCheck
 from headgate.simulation.simulator import Simulator
 from headgate.simulation.sojourn import sojourns
 
@@ -42,8 +42,8 @@ class SimulatedCluster:
         self._signatures: list[Signature] = [signatures[name] for name in simulator.shape.names]
         self._index = {signature: place for place, signature in enumerate(self._signatures)}
         if len(self._index) < len(self._signatures):
-            told = f"dataflow '{dataflow.name}' has two equivalent tasks; leave one of them out"
-            raise InputError("DUPLICATE_TASK", told)
+            message = f"dataflow '{dataflow.name}' has two equivalent tasks; leave one of them out"
+            raise InputError("DUPLICATE_TASK", message)
         self._types = [tasks[name].type for name in simulator.shape.names]
         self._seen_step = 0
         self._seen_done, self._seen_sent = (np.zeros(simulator.shape.tasks) for _ in range(2))
@@ -75,12 +75,12 @@ class SimulatedCluster:
 
     def _placed(self) -> list[list[tuple[str, int]]]:
         fleet, row = self.simulator.fleet, self.row
-        found: list[list[tuple[str, int]]] = [[] for _ in self._signatures]
+        placed: list[list[tuple[str, int]]] = [[] for _ in self._signatures]
         count = int(fleet.slots[row])
         numbers = fleet.number[row]
         for slot, task in np.argwhere(fleet.placed[row, :count] > 0).tolist():
-            found[task].append((f"vm-{numbers[slot]}", int(fleet.placed[row, slot, task])))
-        return found
+            placed[task].append((f"vm-{numbers[slot]}", int(fleet.placed[row, slot, task])))
+        return placed
 
     def _task(
         self,
@@ -147,17 +147,17 @@ class SimulatedCluster:
             fleet.acquired[row, slots],
             fleet.ready[row, slots] <= sim.now_s,
         )
-        found = []
+        workers = []
         # Plain numbers first: thousands of machines are looked at after every interval.
         for number, kind, used_cores, pi, acquired, ready in zip(*(each.tolist() for each in columns), strict=True):
             cores, name = kinds[kind]
             worker, machine = f"worker-{number}", f"vm-{number}"
-            found.append(WorkerObservation(worker, machine, cores, used_cores / cores, pi, name, acquired, ready))
-        return tuple(found)
+            workers.append(WorkerObservation(worker, machine, cores, used_cores / cores, pi, name, acquired, ready))
+        return tuple(workers)
 
     def apply(self, actions: Sequence[Action]) -> None:
         """Do all of some actions or, if one cannot be done, none, and say why."""
-        steps = Rehearsal(self.simulator, self.row, self._index).resolved(actions)
+        steps = ActionCheck(self.simulator, self.row, self._index).resolved(actions)
         sim, row = self.simulator, self.row
         new: dict[str, int] = {}
         for step in steps:
@@ -179,6 +179,6 @@ class SimulatedCluster:
     def _slot(self, machine: str, new: dict[str, int]) -> int:
         if machine in new:
             return new[machine]
-        found = self.simulator.fleet.slot_of(self.row, machine, self.simulator.now_s)
-        assert found is not None
-        return found
+        slot = self.simulator.fleet.slot_of(self.row, machine, self.simulator.now_s)
+        assert slot is not None
+        return slot

@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from headgate.model.arrays import Floats, Ints
 from headgate.model.cluster.vm_class import Cloud
-from headgate.simulation.random_streams import INTERRUPTION, lots, machine_trace
+from headgate.simulation.random_streams import INTERRUPTION, machine_trace, uniform_numbers
 from headgate.simulation.variability import TracePool
 
-__all__ = ["Booked", "Fleet", "HeldMachine"]
+__all__ = ["Booked", "HeldMachine", "MachinePool"]
 
 
 class Booked(NamedTuple):
@@ -51,7 +51,7 @@ class HeldMachine:
     interrupted: bool = False
 
 
-class Fleet:
+class MachinePool:
     """Machines in arrays: a row for each replication, a column (slot) for each machine that is still paid for.
 
     ``power`` is 0 in slots that are free. A machine's number counts those that its replication has acquired; its
@@ -92,15 +92,15 @@ class Fleet:
     def acquire(self, rows: Ints, kinds: Ints, now_s: float, booted: bool = False) -> Ints:
         """Start a machine of each of some classes in each of some replications; returns their slots by row."""
         rows, kinds = np.asarray(rows, dtype=np.int64), np.asarray(kinds, dtype=np.int64)
-        found = np.empty((len(rows), len(kinds)), dtype=np.int64)
+        slots = np.empty((len(rows), len(kinds)), dtype=np.int64)
         for place, row in enumerate(rows):
             free = np.flatnonzero(self.power[row, : self.slots[row]] == 0.0)[: len(kinds)]
             more = len(kinds) - len(free)
-            found[place, : len(free)] = free
-            found[place, len(free) :] = self.slots[row] + np.arange(more)
+            slots[place, : len(free)] = free
+            slots[place, len(free) :] = self.slots[row] + np.arange(more)
             self.slots[row] += more
         self._grow(int(self.slots.max()))
-        at = (rows[:, None], found)
+        at = (rows[:, None], slots)
         number = self.issued[rows, None] + np.arange(len(kinds))
         self.issued[rows] += len(kinds)
         self.number[at], self.kind[at] = number, kinds
@@ -111,11 +111,11 @@ class Fleet:
             self._price[kinds],
         )
         self.acquired[at] = now_s
-        ready = np.broadcast_to(now_s + (0.0 if booted else self._boot_s[kinds]), found.shape)
+        ready = np.broadcast_to(now_s + (0.0 if booted else self._boot_s[kinds]), slots.shape)
         self.ready[at] = ready
-        stopped = np.full(found.shape, np.inf)
+        stopped = np.full(slots.shape, np.inf)
         if self._interruptions[kinds].any():
-            lot = lots(self.seed, INTERRUPTION, rows[:, None], number)
+            lot = uniform_numbers(self.seed, INTERRUPTION, rows[:, None], number)
             with np.errstate(divide="ignore"):
                 stopped = ready - np.log1p(-lot) * 3_600 / self._interruptions[kinds]
             # A share of a billing period that the provider takes back is paid to the moment.
@@ -126,7 +126,7 @@ class Fleet:
             }
         self.stopped[at] = self.paid_to[at] = stopped
         self.placed[at] = 0
-        return found
+        return slots
 
     def _grow(self, needed: int) -> None:
         if needed <= self.room:
@@ -203,5 +203,5 @@ class Fleet:
         if not name.startswith("vm-") or not name[3:].isdecimal():
             return None
         working = self.working(row, now_s)
-        found = working[self.number[row, working] == int(name[3:])]
-        return int(found[0]) if len(found) else None
+        slots = working[self.number[row, working] == int(name[3:])]
+        return int(slots[0]) if len(slots) else None

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headgate.adaptation.cluster_view import Situation
-from headgate.adaptation.outlook import Outlook, Present
+from headgate.adaptation.cluster_view import ClusterView
+from headgate.adaptation.outlook import Outlook, PresentOnly
 from headgate.forecasting.oracle import Oracle
 from headgate.simulation.simulator import Simulator
 
-__all__ = ["Clairvoyant"]
+__all__ = ["PerfectForecast"]
 
 
 @dataclass(frozen=True, slots=True)
-class Clairvoyant:
+class PerfectForecast:
     """Looks into the world of one replication; machines that are still to come it expects to do what is usual."""
 
     oracle: Oracle
@@ -23,8 +23,8 @@ class Clairvoyant:
     row: int
     steps: int
 
-    def look(self, now: Situation) -> Outlook:
-        present = Present().look(now)
+    def predict(self, now: ClusterView) -> Outlook:
+        present = PresentOnly().predict(now)
         if self.steps == 1:
             return present
         sim, fleet = self.simulator, self.simulator.fleet
@@ -36,7 +36,7 @@ class Clairvoyant:
         speeds = sim.pool.speed[fleet.trace[self.row, slots][:, None], moments % sim.pool.speed.shape[1]]
         speeds = speeds * fleet.power[self.row, slots][:, None]
         # One draw for all series of a moment: rates first, so that they err alike whatever machines there are.
-        told = self.oracle.told(np.concatenate([rates, speeds]), sim.step)
+        forecast = self.oracle.forecast_at(np.concatenate([rates, speeds]), sim.step)
         external = np.zeros((self.steps, sim.shape.tasks))
-        external[:, sources] = told[: len(sources)].T
-        return Outlook(external, told[len(sources) :].T, present.usual)
+        external[:, sources] = forecast[: len(sources)].T
+        return Outlook(external, forecast[len(sources) :].T, present.usual)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["INTERRUPTION", "lots", "machine_trace"]
+__all__ = ["INTERRUPTION", "machine_trace", "uniform_numbers"]
 
 TRACE, MOMENT, INTERRUPTION = 1, 2, 3
 
@@ -22,12 +22,12 @@ def _mixed(word: Words) -> Words:
     return word ^ (word >> np.uint64(31))
 
 
-def lots(seed: int, purpose: int, *coordinates: npt.ArrayLike) -> npt.NDArray[np.float64]:
+def uniform_numbers(seed: int, purpose: int, *coordinates: npt.ArrayLike) -> npt.NDArray[np.float64]:
     """Numbers in [0, 1), one for each coordinate (arrays are broadcast).
 
-    >>> float(lots(1, 0, 5, 7)) == float(lots(1, 0, [4, 5], [7])[1])
+    >>> float(uniform_numbers(1, 0, 5, 7)) == float(uniform_numbers(1, 0, [4, 5], [7])[1])
     True
-    >>> bool(abs(lots(1, 0, np.arange(10_000)).mean() - 0.5) < 0.01)
+    >>> bool(abs(uniform_numbers(1, 0, np.arange(10_000)).mean() - 0.5) < 0.01)
     True
     """
     with np.errstate(over="ignore"):
@@ -35,8 +35,8 @@ def lots(seed: int, purpose: int, *coordinates: npt.ArrayLike) -> npt.NDArray[np
         for each in (purpose, *coordinates):
             number = np.asarray(each).astype(np.uint64)
             word = _mixed(word + (number + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15))
-    found: npt.NDArray[np.float64] = (word >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    return found
+    numbers: npt.NDArray[np.float64] = (word >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return numbers
 
 
 def machine_trace(
@@ -44,5 +44,5 @@ def machine_trace(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """The trace of a pool (traces × moments) that a machine follows, and from which moment on."""
     traces, moments = pool
-    trace = (lots(seed, TRACE, replication, number) * traces).astype(np.int64)
-    return trace, (lots(seed, MOMENT, replication, number) * moments).astype(np.int64)
+    trace = (uniform_numbers(seed, TRACE, replication, number) * traces).astype(np.int64)
+    return trace, (uniform_numbers(seed, MOMENT, replication, number) * moments).astype(np.int64)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from headgate.errors import BadValue, nearest, os_reason
-from headgate.simulation.rates import Bootstrap, Bursts, Constant, RandomWalk, Rate, Recorded, Sinusoid, Steps
+from headgate.simulation.rates import ArrivalRate, Bootstrap, Bursts, Constant, RandomWalk, Recorded, Sinusoid, Steps
 
 __all__ = ["KINDS", "read_rate", "read_series"]
 
@@ -27,7 +27,7 @@ KINDS: Mapping[str, type[Any]] = {
 _FROM_FILES = ("recorded", "bootstrap")
 
 
-def read_rate(text: str, folder: Path | None = None) -> Rate:
+def read_rate(text: str, folder: Path | None = None) -> ArrivalRate:
     """Read a rate: its kind, a colon, and its numbers, in order or by name.
 
     Steps are pairs of seconds and rate. Recorded series are named by their file, which is looked for in ``folder``.
@@ -52,7 +52,7 @@ def read_rate(text: str, folder: Path | None = None) -> Rate:
     names = [each.name for each in fields(KINDS[kind])]
     if kind in _FROM_FILES:
         return _from_file(kind, parts, folder or Path())
-    found: dict[str, float] = {}
+    numbers: dict[str, float] = {}
     for place, part in enumerate(parts):
         name, equals, value = part.partition("=")
         if not equals:
@@ -61,13 +61,13 @@ def read_rate(text: str, folder: Path | None = None) -> Rate:
             name, value = names[place], part
         if name not in names:
             raise BadValue(f"{kind} has no {name[:60]!r}", f"one of {', '.join(names)}", nearest(name, names))
-        found[name] = _number(kind, value)
-    return _made(KINDS[kind], found, kind)
+        numbers[name] = _number(kind, value)
+    return _made(KINDS[kind], numbers, kind)
 
 
-def _made(make: Callable[..., Any], found: Mapping[str, Any], kind: str) -> Rate:
+def _made(make: Callable[..., Any], numbers: Mapping[str, Any], kind: str) -> ArrivalRate:
     try:
-        made: Rate = make(**found)
+        made: ArrivalRate = make(**numbers)
     except TypeError:
         names = ", ".join(each.name for each in fields(KINDS[kind]))
         raise BadValue(f"{kind} lacks a number", f"{kind}: and {names}") from None
@@ -98,7 +98,7 @@ def _number(kind: str, text: str) -> float:
         ) from None
 
 
-def _from_file(kind: str, parts: list[str], folder: Path) -> Rate:
+def _from_file(kind: str, parts: list[str], folder: Path) -> ArrivalRate:
     if not parts:
         raise BadValue(f"{kind} names no file", f"{kind}:FILE.csv")
     options = dict(part.split("=", 1) for part in parts[1:] if "=" in part)
@@ -129,8 +129,8 @@ def read_series(path: Path, column: str | None = None) -> tuple[tuple[float, ...
     others = [name for name in header if name != "t_s"]
     chosen = column or (others[0] if len(others) == 1 else None)
     if chosen not in others:
-        told = f"{path} has no column {column!r}" if column else f"{path} has several columns"
-        raise BadValue(told, f"column= and one of {', '.join(others[:12])}", nearest(column or "", others))
+        message = f"{path} has no column {column!r}" if column else f"{path} has several columns"
+        raise BadValue(message, f"column= and one of {', '.join(others[:12])}", nearest(column or "", others))
     times, values = [], []
     at_time, at_value = header.index("t_s"), header.index(chosen or "")
     for line, row in enumerate(rows[1:], start=2):
@@ -150,8 +150,8 @@ def _every_s(path: Path, times: list[float]) -> float:
         if after <= before:
             raise BadValue(f"{path}:{line}: time {after:g} s comes after {before:g} s", "rows in order of time")
         if abs(after - before - every_s) > 0.01 * every_s:
-            told = f"{path}:{line}: {after - before:g} s after the row before, where others are {every_s:g} s apart"
-            raise BadValue(told, "a series without gaps: fill in what is missing")
+            message = f"{path}:{line}: {after - before:g} s after the row before, where others are {every_s:g} s apart"
+            raise BadValue(message, "a series without gaps: fill in what is missing")
     return every_s
 
 

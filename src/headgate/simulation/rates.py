@@ -12,12 +12,12 @@ import numpy.typing as npt
 
 from headgate.errors import BadValue
 
-__all__ = ["Bootstrap", "Bursts", "Constant", "RandomWalk", "Rate", "Recorded", "Sinusoid", "Steps"]
+__all__ = ["ArrivalRate", "Bootstrap", "Bursts", "Constant", "RandomWalk", "Recorded", "Sinusoid", "Steps"]
 
 Floats = npt.NDArray[np.float64]
 
 
-class Rate(Protocol):
+class ArrivalRate(Protocol):
     """Messages per second over time."""
 
     def series(self, rng: np.random.Generator, replications: int, intervals: int, interval_s: float) -> Floats:
@@ -92,8 +92,8 @@ class RandomWalk:
         steps[:, 0] = self.spread * (2 * _uniform(draws[:, 0]) - 1)  # it starts anywhere
         # A free walk folded at the limits is a walk that turns back there.
         folded = np.abs(np.mod(np.cumsum(steps, axis=1) + self.spread, 4 * self.spread) - 2 * self.spread)
-        found: Floats = self.mean * (1 + self.spread - folded)
-        return found
+        series: Floats = self.mean * (1 + self.spread - folded)
+        return series
 
     @property
     def mean_per_s(self) -> float:
@@ -138,12 +138,12 @@ class Sinusoid:
         at = (np.arange(intervals * moments) + 0.5) * (interval_s / moments) / self.period_s + self.phase
         wave = self.trough + (self.peak - self.trough) * (1 - np.cos(2 * pi * at)) / 2
         means = wave.reshape(intervals, moments)
-        found = np.empty((replications, intervals))
+        series = np.empty((replications, intervals))
         # A row at a time: noise by the minute for all replications would take many times the memory of the result.
         for row in range(replications):
             noise = rng.uniform(-self.noise, self.noise, (intervals, moments))
-            found[row] = (means * (1 + noise)).mean(axis=1)
-        return found
+            series[row] = (means * (1 + noise)).mean(axis=1)
+        return series
 
     @property
     def mean_per_s(self) -> float:
@@ -207,7 +207,7 @@ class Bursts:
         _check("lasting_s", self.lasting_s, above=True)
 
     def series(self, rng: np.random.Generator, replications: int, intervals: int, interval_s: float) -> Floats:
-        found = np.empty((replications, intervals))
+        series = np.empty((replications, intervals))
         until = intervals * interval_s
         edges = np.arange(intervals + 1) * interval_s
         pairs = int(2 * until / (self.every_s + self.lasting_s)) + 20
@@ -225,8 +225,8 @@ class Bursts:
             whole = np.concatenate([[0.0], np.cumsum(off - on)])
             ended = np.searchsorted(off, edges)
             inside = np.clip(edges - on[np.minimum(ended, len(on) - 1)], 0, None)
-            found[row] = np.diff(whole[ended] + inside) / interval_s
-        rates: Floats = self.base * (1 + (self.factor - 1) * found)
+            series[row] = np.diff(whole[ended] + inside) / interval_s
+        rates: Floats = self.base * (1 + (self.factor - 1) * series)
         return rates
 
     @property
@@ -301,7 +301,7 @@ class Bootstrap:
         values = np.array(self.values_per_s)
         count = -(-needed // block)
         seasons = len(values) // season
-        found = np.empty((replications, intervals))
+        series = np.empty((replications, intervals))
         for row in range(replications):
             if seasons >= 2:
                 starts = rng.integers(0, seasons, count) * season + (np.arange(count) * block) % season
@@ -309,8 +309,8 @@ class Bootstrap:
                 starts = rng.integers(0, max(len(values) - block, 0) + 1, count)
             places = (starts[:, None] + np.arange(block)).ravel() % len(values)
             drawn = Recorded(tuple(values[places[:needed]].tolist()), self.every_s)
-            found[row] = drawn.series(rng, 1, intervals, interval_s)[0]
-        return found
+            series[row] = drawn.series(rng, 1, intervals, interval_s)[0]
+        return series
 
     @property
     def mean_per_s(self) -> float:

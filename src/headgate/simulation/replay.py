@@ -20,7 +20,7 @@ from headgate.model.names import DataflowName, PortName, Signature, TaskId
 from headgate.model.stream import Stream
 from headgate.model.task import Alternate, Port, Ports, Task
 from headgate.simulation.policies import Deployed
-from headgate.simulation.rates import Rate, Recorded
+from headgate.simulation.rates import ArrivalRate, Recorded
 from headgate.simulation.setting import Setting
 from headgate.simulation.simulator import Simulator
 from headgate.simulation.variability import STEADY, TracePool
@@ -46,16 +46,16 @@ def _even(observations: Sequence[Observation], counts: Sequence[float]) -> tuple
 
 def _observed(observations: Sequence[Observation]) -> list[Observation]:
     """Intervals in which something was measured; the first of a run may be empty."""
-    found = [each for each in observations if each.seconds > 0]
-    if len(found) < 2:
-        raise InputError("BAD_OBSERVATIONS", f"{len(found)} intervals were observed; a replay needs two at least")
-    return found
+    measured = [each for each in observations if each.seconds > 0]
+    if len(measured) < 2:
+        raise InputError("BAD_OBSERVATIONS", f"{len(measured)} intervals were observed; a replay needs two at least")
+    return measured
 
 
 def observed_rates(observations: Sequence[Observation], sources: Mapping[str, Signature]) -> Mapping[str, Recorded]:
     """Messages that came in at each source: those taken, and by how many more wait than before."""
     seen = _observed(observations)
-    found = {}
+    recorded = {}
     for name, signature in sources.items():
         taken, waiting = [], []
         for each in seen:
@@ -65,12 +65,12 @@ def observed_rates(observations: Sequence[Observation], sources: Mapping[str, Si
             behind = None if task is None else task.rows_waiting
             waiting.append(float(behind if behind is not None else fragment.rows_behind if fragment else 0))
         if not any(taken):
-            told = f"source '{name}' was not observed: no interval tells of rows that it took"
-            raise InputError("BAD_OBSERVATIONS", f"{told}; is this the dataflow that ran?")
+            message = f"source '{name}' was not observed: no interval tells of rows that it took"
+            raise InputError("BAD_OBSERVATIONS", f"{message}; is this the dataflow that ran?")
         came = np.maximum(np.array(taken) + np.diff(waiting, prepend=0.0), 0.0)
         rates, every_s = _even(seen, came.tolist())
-        found[name] = Recorded(tuple(rates.tolist()), every_s)
-    return found
+        recorded[name] = Recorded(tuple(rates.tolist()), every_s)
+    return recorded
 
 
 def _task(observation: Observation, signature: Signature, name: str) -> TaskObservation | None:
@@ -85,7 +85,7 @@ def measured_costs(
 
     What has rows and no profile, such as a source, was never found to take a core's time; it is taken to take none.
     """
-    found: dict[tuple[str, str], tuple[float, float]] = {}
+    costs: dict[tuple[str, str], tuple[float, float]] = {}
     for name, signature in tasks.items():
         seen = [task for each in observations if (task := _task(each, signature, name)) is not None]
         for alternate in {task.alternate for task in seen}:
@@ -95,8 +95,8 @@ def measured_costs(
             if rows:
                 # The latest profile knows all measurements before it.
                 cost_s = profiles[-1].cpu_s_per_row if profiles else FREE_S
-                found[name, alternate] = (cost_s, sum(task.rows_out for task in mine) / rows)
-    return found
+                costs[name, alternate] = (cost_s, sum(task.rows_out for task in mine) / rows)
+    return costs
 
 
 def observed_pool(observations: Sequence[Observation]) -> TracePool:
@@ -145,7 +145,7 @@ def gap(observations: Sequence[Observation], streams: Sequence[tuple[Signature, 
     seen = _observed(observations)
     fragments = _fragments(seen)
     feeds = _feeds(fragments, streams)
-    rates: dict[str, Rate] = {}
+    rates: dict[str, ArrivalRate] = {}
     costs = {}
     taken: dict[str, Floats] = {}
     behind: dict[str, Floats] = {}
@@ -193,14 +193,14 @@ def _feeds(
     fragments: Mapping[str, Sequence[FragmentObservation | None]], streams: Sequence[tuple[Signature, Signature]]
 ) -> dict[str, list[str]]:
     home = {task: name for name, rows in fragments.items() for row in rows if row is not None for task in row.tasks}
-    found: dict[str, list[str]] = {name: [] for name in fragments}
+    feeds: dict[str, list[str]] = {name: [] for name in fragments}
     places = {name: place for place, name in enumerate(fragments)}
     for source, target in streams:
         if source in home and target in home and home[source] != home[target]:
             before, after = home[source], home[target]
-            if before not in found[after] and places[before] < places[after]:
-                found[after].append(before)
-    return found
+            if before not in feeds[after] and places[before] < places[after]:
+                feeds[after].append(before)
+    return feeds
 
 
 def _busy_cost_s(seen: Sequence[Observation], rows: Sequence[FragmentObservation | None]) -> float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from headgate.adaptation.cluster import AcquireMachine, PlaceInstances, ReleaseMachine, SwitchAlternate
-from headgate.adaptation.cluster_view import Situation
+from headgate.adaptation.cluster_view import ClusterView
 from headgate.adaptation.policies.reactive import Core
 from headgate.model.arrays import Ints
 from headgate.model.cluster.deployment import Deployment
@@ -45,14 +45,14 @@ class Reshaped:
     def decide(self, simulator: Simulator) -> None:
         self._turn += 1
         for row in range(simulator.setting.replications):
-            slots, now = situation_of(simulator, row, (self.every or 1) * simulator.setting.interval_s)
+            slots, now = view_of(simulator, row, (self.every or 1) * simulator.setting.interval_s)
             before, active = now.placed.copy(), now.active.copy()
             self._cores[row].decide(now, self._turn)
             self._apply(simulator, row, slots, now, before, active)
-            for sentence in now.because:
-                simulator.tell(row, sentence)
+            for sentence in now.reasons:
+                simulator.record_reason(row, sentence)
 
-    def _apply(self, sim: Simulator, row: int, slots: Ints, now: Situation, before: Ints, active: Ints) -> None:
+    def _apply(self, sim: Simulator, row: int, slots: Ints, now: ClusterView, before: Ints, active: Ints) -> None:
         for task in np.flatnonzero(now.active != active).tolist():
             sim.switch(row, task, int(now.active[task]))
             way = sim.shape.alternates[task][int(now.active[task])]
@@ -71,7 +71,7 @@ class Reshaped:
             sim.release(row, int(slots[machine]))
         self._acquire(sim, row, now)
 
-    def _acquire(self, sim: Simulator, row: int, now: Situation) -> None:
+    def _acquire(self, sim: Simulator, row: int, now: ClusterView) -> None:
         for kind in np.unique(now.kind[now.held :]).tolist():
             new = now.held + np.flatnonzero(now.kind[now.held :] == kind)
             got = sim.acquire(row, kind, len(new))
@@ -81,7 +81,7 @@ class Reshaped:
                     sim.place(row, task, slot, int(now.placed[machine, task]))
 
 
-def situation_of(sim: Simulator, row: int, period_s: float) -> tuple[Ints, Situation]:
+def view_of(sim: Simulator, row: int, period_s: float) -> tuple[Ints, ClusterView]:
     """The slots of the machines that a replication holds, and what is known of it."""
     setting, fleet, shape = sim.setting, sim.fleet, sim.shape
     slots = fleet.working(row, sim.now_s)
@@ -96,7 +96,7 @@ def situation_of(sim: Simulator, row: int, period_s: float) -> tuple[Ints, Situa
     waiting = np.zeros(shape.tasks)
     if setting.counts_queues:
         waiting = sim.queue[row] / setting.interval_s
-    situation = Situation(
+    view = ClusterView(
         shape,
         setting.cloud,
         setting.dataflow.service_level,
@@ -113,4 +113,4 @@ def situation_of(sim: Simulator, row: int, period_s: float) -> tuple[Ints, Situa
         np.maximum(fleet.ready[row, slots] - sim.now_s, 0.0),
         setting.counts_queues,
     )
-    return slots, situation
+    return slots, view

@@ -37,7 +37,7 @@ class Reason:
 
     at_s: float
     replication: int
-    because: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,14 +168,14 @@ class Run:
 
     def totals(self) -> Mapping[str, Any]:
         """Means over the replications, and half the width of their 95 % confidence intervals."""
-        found: dict[str, Any] = {}
+        totals: dict[str, Any] = {}
         summaries = [self.summary(row) for row in range(self.setting.replications)]
         for name in Summary.__dataclass_fields__:
             values = [getattr(each, name) for each in summaries]
             if any(value is None for value in values):
-                found[name] = None
+                totals[name] = None
                 continue
-            found[name] = float(np.mean(values))
+            totals[name] = float(np.mean(values))
             if len(values) > 1:
-                found[f"{name}_error"] = float(1.96 * np.std(values, ddof=1) / len(values) ** 0.5)
-        return found
+                totals[f"{name}_error"] = float(1.96 * np.std(values, ddof=1) / len(values) ** 0.5)
+        return totals

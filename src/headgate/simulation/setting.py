@@ -13,7 +13,7 @@ from headgate.model.arrays import Floats, Shape
 from headgate.model.cluster.vm_class import Cloud
 from headgate.model.dataflow import Dataflow
 from headgate.simulation.random_streams import machine_trace
-from headgate.simulation.rates import Rate
+from headgate.simulation.rates import ArrivalRate
 from headgate.simulation.variability import STEADY, TracePool
 
 __all__ = ["Setting"]
@@ -28,7 +28,7 @@ class Setting:
 
     dataflow: Dataflow
     cloud: Cloud
-    rates: Mapping[str, Rate]
+    rates: Mapping[str, ArrivalRate]
     """By task without inputs."""
 
     intervals: int = 360
@@ -65,12 +65,14 @@ class Setting:
             raise BadValue(f"message_bytes is {self.message_bytes}", "bytes above 0")
         for name in ("deploy_s", "switch_s"):
             if not 0 <= getattr(self, name) <= self.interval_s:
-                told = f"{name} is {getattr(self, name):g} and an interval has {self.interval_s:g} s"
-                raise BadValue(told, "at least 0 and no longer than an interval")
+                message = f"{name} is {getattr(self, name):g} and an interval has {self.interval_s:g} s"
+                raise BadValue(message, "at least 0 and no longer than an interval")
         for vm_class in self.cloud.classes:
             if vm_class.bandwidth_mbit_per_s * 125_000 * self.interval_s < self.message_bytes:
-                told = f"VM class '{vm_class.name}' is too small for anything: with {vm_class.bandwidth_mbit_per_s:g} "
-                raise BadValue(f"{told}Mbit/s not one message gets through in an interval", "more bandwidth")
+                message = (
+                    f"VM class '{vm_class.name}' is too small for anything: with {vm_class.bandwidth_mbit_per_s:g} "
+                )
+                raise BadValue(f"{message}Mbit/s not one message gets through in an interval", "more bandwidth")
 
     @property
     def hours(self) -> float:
@@ -83,11 +85,11 @@ class Setting:
         """Messages per second from outside, by replication, interval and source."""
         shape.check_rates(self.rates, "constant:50")
         names = [str(shape.names[place]) for place in shape.sources]
-        found = np.empty((self.replications, self.intervals, max(len(names), 1)))
+        rates = np.empty((self.replications, self.intervals, max(len(names), 1)))
         for place, name in enumerate(names):
             rng = np.random.default_rng([self.seed, 0x726174, place])
-            found[:, :, place] = self.rates[name].series(rng, self.replications, self.intervals, self.interval_s)
-        return found
+            rates[:, :, place] = self.rates[name].series(rng, self.replications, self.intervals, self.interval_s)
+        return rates
 
     def machine_speeds(self, replication: int, count: int) -> Floats:
         """What the first so many machines of a replication do of what they are rated for, by machine and interval.
@@ -97,8 +99,8 @@ class Setting:
         pool = self.pool.every(self.interval_s).speed
         number = np.arange(count)
         trace, offset = machine_trace(self.seed, replication, number, pool.shape)
-        found: Floats = pool[trace[:, None], (offset[:, None] + np.arange(self.intervals)) % pool.shape[1]]
-        return found
+        speeds: Floats = pool[trace[:, None], (offset[:, None] + np.arange(self.intervals)) % pool.shape[1]]
+        return speeds
 
     def mean_rates(self) -> dict[str, float]:
         return {name: rate.mean_per_s for name, rate in self.rates.items()}

@@ -14,7 +14,7 @@ from headgate.model.arrays import Floats, Ints
 from headgate.model.cluster.deployment import Deployment
 from headgate.planning.objective import BreakEven
 from headgate.simulation.kernel import run_intervals
-from headgate.simulation.machines import Fleet
+from headgate.simulation.machines import MachinePool
 from headgate.simulation.run import Decided, Interrupted, Reason, Run
 from headgate.simulation.setting import Setting
 
@@ -56,7 +56,7 @@ class Simulator:
         self.pool = setting.pool.every(setting.interval_s)
         count, tasks = setting.replications, shape.tasks
         streams = len(shape.stream_target)
-        self.fleet = Fleet(setting.cloud, self.pool, count, tasks, setting.seed)
+        self.fleet = MachinePool(setting.cloud, self.pool, count, tasks, setting.seed)
         self.step = 0
         self.active: Ints = np.zeros((count, tasks), dtype=np.int64)
         self.queue, self.returning = np.zeros((count, tasks)), np.zeros((count, tasks))
@@ -147,8 +147,10 @@ class Simulator:
                 place = self.shape.place(task)
                 self.active[:, place] = self.shape.alternates[place].index(alternate)
         except ValueError as error:
-            told = str(error) if isinstance(error, BadValue) else "a task or alternate that the dataflow does not have"
-            raise BadValue(f"this deployment cannot be had: {told}") from None
+            reason = (
+                str(error) if isinstance(error, BadValue) else "a task or alternate that the dataflow does not have"
+            )
+            raise BadValue(f"this deployment cannot be had: {reason}") from None
         rows = np.arange(self.setting.replications)
         kinds = np.array([self.setting.cloud.place(each.vm_class) for each in deployment.machines], dtype=np.int64)
         booted = self.setting.warm and self.step == 0
@@ -180,8 +182,8 @@ class Simulator:
     def acquire(self, row: int, kind: int, count: int = 1) -> Ints:
         """Start machines in one replication; returns their slots."""
         booted = self.setting.warm and self.step == 0
-        found: Ints = self.fleet.acquire(np.array([row]), np.full(count, kind), self.now_s, booted)[0]
-        return found
+        slots: Ints = self.fleet.acquire(np.array([row]), np.full(count, kind), self.now_s, booted)[0]
+        return slots
 
     def release(self, row: int, slot: int) -> None:
         """Let a machine go."""
@@ -192,9 +194,9 @@ class Simulator:
         """Keep a decision for the record."""
         self.decisions.append(Decided(self.now_s, row, action))
 
-    def tell(self, row: int, because: str) -> None:
+    def record_reason(self, row: int, reason: str) -> None:
         """Keep a policy's reason for the record."""
-        self.reasons.append(Reason(self.now_s, row, because))
+        self.reasons.append(Reason(self.now_s, row, reason))
 
     @property
     def _moments(self) -> int:
@@ -203,8 +205,8 @@ class Simulator:
     def speeds(self) -> Floats:
         """The coefficient of every machine in the last interval, by replication and slot."""
         moment = (self.fleet.offset + max(self.step - 1, 0)) % self._moments
-        found: Floats = self.pool.speed[self.fleet.trace, moment]
-        return found
+        speeds: Floats = self.pool.speed[self.fleet.trace, moment]
+        return speeds
 
     def run(self, policy: str) -> Run:
         """What was seen so far, as a value."""

@@ -29,18 +29,18 @@ def sojourns(simulator: Simulator, row: int) -> Floats:
     moment = (fleet.offset[row, :count] + max(simulator.step - 1, 0)) % simulator.pool.latency.shape[1]
     slowness = 1 / simulator.pool.latency[fleet.trace[row, :count], moment]
     share = power / np.where(total > 0, total, 1.0)
-    found = np.zeros(shape.tasks)
+    seconds = np.zeros(shape.tasks)
     weight = np.zeros(shape.tasks)
     done = last.done[row] / interval_s
     cost = shape.cost_s[np.arange(shape.tasks), simulator.active[row]]
     streams = list(zip(shape.stream_source, shape.stream_target, shape.stream_returns, strict=True))
     for place in range(shape.tasks):
         if weight[place] > 0:
-            found[place] /= weight[place]
+            seconds[place] /= weight[place]
         if simulator.queue[row, place] > 0:
-            found[place] += simulator.queue[row, place] / done[place] if done[place] > 0 else np.inf
+            seconds[place] += simulator.queue[row, place] / done[place] if done[place] > 0 else np.inf
         if cores[place] > 0:
-            found[place] += cost[place] * cores[place] / max(total[place], 1e-300)
+            seconds[place] += cost[place] * cores[place] / max(total[place], 1e-300)
         for e, (source, target, returns) in enumerate(streams):
             flow = last.moved[row, e] / interval_s
             if source != place or returns or flow <= 0:
@@ -48,6 +48,6 @@ def sojourns(simulator: Simulator, row: int) -> Floats:
             stays = float((share[:, source] * share[:, target]).sum())
             away = 0.5 * float((share[:, source] + share[:, target]) @ slowness) * (1 - stays)
             late_s = simulator.pending[row, e] / flow + simulator.setting.cloud.latency_s * away
-            found[target] += flow * (found[place] + late_s)
+            seconds[target] += flow * (seconds[place] + late_s)
             weight[target] += flow
-    return found
+    return seconds

@@ -43,10 +43,10 @@ def trace_files(path: Path) -> list[Path]:
         return [path]
     if not path.is_dir():
         raise InputError("NO_TRACES", f"there is no folder or file {path}; name one with traces as CSV or parquet")
-    found = sorted(file for file in path.rglob("*") if file.name.endswith((".csv", ".csv.gz", ".parquet")))
-    if not found:
+    files = sorted(file for file in path.rglob("*") if file.name.endswith((".csv", ".csv.gz", ".parquet")))
+    if not files:
         raise InputError("NO_TRACES", f"no traces in {path}: no file there ends in .csv, .csv.gz or .parquet")
-    return found
+    return files
 
 
 def read_csv_columns(path: Path) -> dict[str, list[object]]:
@@ -61,8 +61,8 @@ def read_csv_columns(path: Path) -> dict[str, list[object]]:
     width = len(rows[0])
     short = next((line for line, row in enumerate(rows, start=1) if len(row) != width), None)
     if short is not None:
-        told = f"{path}:{short}: {len(rows[short - 1])} values where the header has {width} columns"
-        raise InputError("BAD_TRACE", told)
+        message = f"{path}:{short}: {len(rows[short - 1])} values where the header has {width} columns"
+        raise InputError("BAD_TRACE", message)
     return {name: [row[place] for row in rows[1:]] for place, name in enumerate(rows[0])}
 
 
@@ -91,15 +91,15 @@ def traces_of(columns: Columns, where: str, metric: str | None = None) -> tuple[
 
 def _numbers(values: Sequence[object], where: str, column: str) -> Floats:
     try:
-        found = np.array(values, dtype=np.float64)
+        numbers = np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
-        found = np.array([_number(value) for value in values])
-    bad = np.flatnonzero(~np.isfinite(found))
+        numbers = np.array([_number(value) for value in values])
+    bad = np.flatnonzero(~np.isfinite(numbers))
     if len(bad):
         row = int(bad[0])
-        told = f"{where}, row {row + 2}: {column} is {str(values[row])[:40]!r}"
-        raise InputError("BAD_TRACE", f"{told}; expected a number, or no row where nothing was measured")
-    return found
+        message = f"{where}, row {row + 2}: {column} is {str(values[row])[:40]!r}"
+        raise InputError("BAD_TRACE", f"{message}; expected a number, or no row where nothing was measured")
+    return numbers
 
 
 def _number(value: object) -> float:
@@ -115,8 +115,8 @@ def _trace(vm: str, t_s: Floats, values: Floats, where: str) -> Trace:
     steps = np.diff(t_s)
     if (steps <= 0).any():
         place = int(np.argmax(steps <= 0))
-        told = f"{where}: machine '{vm[:60]}' is measured at {t_s[place + 1]:g} s after {t_s[place]:g} s"
-        raise InputError("BAD_TRACE", f"{told}; sort the rows of each machine by time and leave doubles out")
+        message = f"{where}: machine '{vm[:60]}' is measured at {t_s[place + 1]:g} s after {t_s[place]:g} s"
+        raise InputError("BAD_TRACE", f"{message}; sort the rows of each machine by time and leave doubles out")
     return Trace(vm, t_s, values)
 
 
@@ -126,16 +126,16 @@ def coefficients(traces: Sequence[Trace], unit: TraceUnit, where: str) -> tuple[
     least = min(float(trace.values.min()) for trace in traces)
     limit = {TraceUnit.SHARE: 1.0, TraceUnit.PERCENT: 100.0, TraceUnit.USED_PERCENT: 100.0}.get(unit, np.inf)
     if most > limit * (1 + 1e-9) or least < 0:
-        told = f"{where}: values from {least:g} to {most:g} are not of unit '{unit}'"
+        message = f"{where}: values from {least:g} to {most:g} are not of unit '{unit}'"
         if unit is TraceUnit.SHARE and least >= 0:
             hint = "percent" if most <= 100 else "rate or time"
-            raise InputError("MIXED_UNITS", f"{told}; are they of unit {hint}? say so with --unit")
-        raise InputError("MIXED_UNITS", f"{told}; expected {'at least 0' if least < 0 else f'at most {limit:g}'}")
+            raise InputError("MIXED_UNITS", f"{message}; are they of unit {hint}? say so with --unit")
+        raise InputError("MIXED_UNITS", f"{message}; expected {'at least 0' if least < 0 else f'at most {limit:g}'}")
     if unit in (TraceUnit.TIME, TraceUnit.RATE) and least <= 0:
         raise InputError("MIXED_UNITS", f"{where}: a value of {least:g} is not of unit '{unit}'; expected above 0")
     if unit is TraceUnit.SHARE and 0 < most < 0.02:
-        told = f"{where}: no value is above {most:g}, which would be a fiftieth of the rated performance"
-        raise InputError("MIXED_UNITS", f"{told}; if they are seconds, say --unit time")
+        message = f"{where}: no value is above {most:g}, which would be a fiftieth of the rated performance"
+        raise InputError("MIXED_UNITS", f"{message}; if they are seconds, say --unit time")
     # Nothing left at all would make a machine that never answers: a hundredth stays.
     return tuple(Trace(each.vm, each.t_s, np.maximum(_share(each.values, unit, least, most), 0.01)) for each in traces)
 
@@ -165,8 +165,8 @@ def pool_of(
         if not given:
             others.append(np.ones_like(values))
             continue
-        found = [_slots(trace, where) for trace in given]
-        others.append(np.array([np.resize(found[row % len(found)], length) for row in range(len(values))]))
+        means = [_slots(trace, where) for trace in given]
+        others.append(np.array([np.resize(means[row % len(means)], length) for row in range(len(values))]))
     try:
         return TracePool(values, others[0], others[1], SLOT_S, where)
     except BadValue as error:
@@ -179,14 +179,14 @@ def _slots(trace: Trace, where: str) -> Floats:
     usual = float(np.median(steps))
     if (steps > GAP * usual).any():
         place = int(np.argmax(steps > GAP * usual))
-        told = f"machine '{trace.vm[:60]}' has a gap from {trace.t_s[place]:g} to {trace.t_s[place + 1]:g} s"
+        message = f"machine '{trace.vm[:60]}' has a gap from {trace.t_s[place]:g} to {trace.t_s[place + 1]:g} s"
         wanted = f"a measurement about every {usual:g} s; cut the trace there, or fill it in"
-        raise InputError("TRACE_GAP", f"{where}: {told}; expected {wanted}")
+        raise InputError("TRACE_GAP", f"{where}: {message}; expected {wanted}")
     ends = np.append(trace.t_s[1:], trace.t_s[-1] + usual)
     edges = np.arange(trace.t_s[0], ends[-1] + 1e-9, SLOT_S)
     if len(edges) < 2:
         edges = np.array([trace.t_s[0], ends[-1]])
     total = np.concatenate([[0.0], np.cumsum(trace.values * (ends - trace.t_s))])
     upto = np.interp(edges, np.append(trace.t_s, ends[-1]), total)
-    found: Floats = np.diff(upto) / np.diff(edges)
-    return found
+    means: Floats = np.diff(upto) / np.diff(edges)
+    return means

@@ -68,8 +68,8 @@ def _means(values: Floats, every_s: float, interval_s: float) -> Floats:
     at = edges / every_s
     low = np.minimum(at.astype(np.int64), values.shape[1] - 1)
     upto = total[:, low] + (at - low) * every_s * values[:, low]
-    found: Floats = np.ascontiguousarray(np.diff(upto, axis=1) / np.diff(edges))
-    return found
+    means: Floats = np.ascontiguousarray(np.diff(upto, axis=1) / np.diff(edges))
+    return means
 
 
 STEADY = TracePool(np.ones((1, 1)), np.ones((1, 1)), np.ones((1, 1)), SLOT_S)
@@ -110,8 +110,8 @@ class Noise:
             states[slot] = state
         loss = rng.uniform(self.loss_least, self.loss_most, (slots, traces))
         wobble = rng.normal(0.0, self.wobble, (slots, traces))
-        found: Floats = (level * (1 + wobble) * np.where(states, 1 - loss, 1.0)).T
-        return np.ascontiguousarray(np.clip(found, 0.05, 1.0))
+        drawn: Floats = (level * (1 + wobble) * np.where(states, 1 - loss, 1.0)).T
+        return np.ascontiguousarray(np.clip(drawn, 0.05, 1.0))
 
 
 @dataclass(frozen=True, slots=True)

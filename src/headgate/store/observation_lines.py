@@ -38,7 +38,7 @@ def read_observations(path: Path) -> tuple[Observation, ...]:
         reason = os_reason(error) if isinstance(error, OSError) else "not UTF-8 text"
         raise InputError("BAD_OBSERVATIONS", f"cannot read {path}: {reason}") from None
     reader: TypeAdapter[Observation] = TypeAdapter(Observation)
-    found: list[Observation] = []
+    observations: list[Observation] = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
@@ -46,15 +46,17 @@ def read_observations(path: Path) -> tuple[Observation, ...]:
             value: Any = json.loads(line)
             seen = reader.validate_python(value)
         except (ValueError, ValidationError) as error:
-            told = _first(error)
-            raise InputError("BAD_OBSERVATIONS", f"{path}:{number}: not an observation: {told}") from None
-        if found and seen.ended <= found[-1].ended:
-            told = f"{path}:{number}: an interval that ended at {seen.ended:g} s after one of {found[-1].ended:g} s"
-            raise InputError("BAD_OBSERVATIONS", f"{told}; expected intervals in order")
-        found.append(seen)
-    if not found:
+            reason = _first(error)
+            raise InputError("BAD_OBSERVATIONS", f"{path}:{number}: not an observation: {reason}") from None
+        if observations and seen.ended <= observations[-1].ended:
+            reason = (
+                f"{path}:{number}: an interval that ended at {seen.ended:g} s after one of {observations[-1].ended:g} s"
+            )
+            raise InputError("BAD_OBSERVATIONS", f"{reason}; expected intervals in order")
+        observations.append(seen)
+    if not observations:
         raise InputError("BAD_OBSERVATIONS", f"{path} holds no observations; expected a line of JSON for each interval")
-    return tuple(found)
+    return tuple(observations)
 
 
 def _first(error: Exception) -> str:

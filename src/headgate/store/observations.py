@@ -59,9 +59,9 @@ class ObservationHistory:
     def last(self) -> Observation | None:
         """The newest observation, if there is one."""
         for file in reversed(self._files()):
-            found = list(_observations(file))
-            if found:
-                return found[-1]
+            observations = list(_observations(file))
+            if observations:
+                return observations[-1]
         return None
 
     def _files(self) -> list[Path]:
@@ -84,6 +84,6 @@ def _observations(file: Path) -> Iterator[Observation]:
 def history_of(state: Path) -> ObservationHistory:
     """The history in a state directory; raises :class:`InputError` where no engine has ever run."""
     if not (state / "version").exists():
-        told = f"no engine has run with the state directory '{state}'; start one with headgate run --state {state}"
-        raise InputError("NO_STATE", told)
+        message = f"no engine has run with the state directory '{state}'; start one with headgate run --state {state}"
+        raise InputError("NO_STATE", message)
     return ObservationHistory(state / "observations")

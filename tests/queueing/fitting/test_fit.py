@@ -13,12 +13,12 @@ from headgate.errors import BadValue
 from headgate.queueing.fitting.correction import Correction, Corrections
 from headgate.queueing.fitting.estimate import count_rate, mean_of, ratio_of, scv_of, without_outliers
 from headgate.queueing.fitting.fit import NotMeasured, fit_network
-from headgate.queueing.fitting.observation import OperatorWindow, Window
+from headgate.queueing.fitting.observation import ObservationWindow, OperatorWindow
 from headgate.queueing.fitting.smoothing import AlphaWeighted, MovingMean, weighted
 from headgate.queueing.network import Operator
 
 
-def window(seed: int, rate: float = 20.0, slow: float = 1.0, seconds: float = 60.0) -> Window:
+def window(seed: int, rate: float = 20.0, slow: float = 1.0, seconds: float = 60.0) -> ObservationWindow:
     """A window of a source that sends on a third of its tuples twice."""
     rng = np.random.default_rng(seed)
     gaps = rng.gamma(2.0, 1 / rate / 2.0, int(rate * seconds))
@@ -33,7 +33,7 @@ def window(seed: int, rate: float = 20.0, slow: float = 1.0, seconds: float = 60
         sent=(("keep", sent),),
     )
     keep = OperatorWindow("keep", sent, service_s=tuple(rng.exponential(0.05, 400)))
-    return Window(seconds, (read, keep), tuple(rng.exponential(0.3, 100)))
+    return ObservationWindow(seconds, (read, keep), tuple(rng.exponential(0.3, 100)))
 
 
 def test_rates_service_and_routes_come_out_as_they_went_in() -> None:
@@ -72,7 +72,7 @@ def test_alpha_weighting_is_the_recursion_of_the_paper(values: list[float], alph
 def test_a_pause_of_the_machine_does_not_count_as_service() -> None:
     calm = window(1)
     read = replace(calm.operators[0], service_s=(*calm.operators[0].service_s, 30.0, 45.0))
-    fitted = fit_network([Window(60.0, (read, calm.operators[1]))])
+    fitted = fit_network([ObservationWindow(60.0, (read, calm.operators[1]))])
     assert fitted.operators[0].outliers == 2
     assert fitted.operators[0].service_s.value == pytest.approx(0.02, rel=0.1)
 
@@ -107,7 +107,7 @@ def test_limits_and_prices_are_kept() -> None:
 def test_too_little_is_not_yet_and_not_wrong() -> None:
     with pytest.raises(NotMeasured, match="no window"):
         fit_network([])
-    idle = Window(10.0, (OperatorWindow("read", 5, 5),))
+    idle = ObservationWindow(10.0, (OperatorWindow("read", 5, 5),))
     with pytest.raises(NotMeasured, match="served 5 tuples and no service time was sampled"):
         fit_network([idle])
 
@@ -115,8 +115,8 @@ def test_too_little_is_not_yet_and_not_wrong() -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: Window(0.0, ()),
-        lambda: Window(float("nan"), ()),
+        lambda: ObservationWindow(0.0, ()),
+        lambda: ObservationWindow(float("nan"), ()),
         lambda: OperatorWindow("a", -1),
         lambda: OperatorWindow("a", 1, service_s=(float("nan"),)),
         lambda: OperatorWindow("a", 1, service_s=(-0.1,)),

@@ -19,13 +19,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from headgate.adaptation.cluster_view import Situation
-from headgate.adaptation.outlook import Outlook, Sight
+from headgate.adaptation.cluster_view import ClusterView
+from headgate.adaptation.outlook import Outlook, Predictor
 from headgate.adaptation.policies.reactive import Core, Reactive
 from headgate.errors import BadValue
 from headgate.model.arrays import Floats
 
-__all__ = ["AVERAGES", "Averaged", "Recent"]
+__all__ = ["AVERAGES", "Averaged", "RecentMean"]
 
 Average = Callable[[Floats], Floats]
 
@@ -52,7 +52,7 @@ AVERAGES: Mapping[str, tuple[Average, Average]] = {
 """What becomes of the rates and of the speeds of an outlook."""
 
 
-class Recent:
+class RecentMean:
     """Sees what was observed lately, as if it were to come; of machines, since they have been working."""
 
     def __init__(self, window: int = 6) -> None:
@@ -61,7 +61,7 @@ class Recent:
         self._rates: deque[Floats] = deque(maxlen=window)
         self._speeds: deque[dict[str, float]] = deque(maxlen=window)
 
-    def look(self, now: Situation) -> Outlook:
+    def predict(self, now: ClusterView) -> Outlook:
         speeds = dict(zip(now.machine, now.speed[: now.held].tolist(), strict=True))
         working = dict(zip(now.machine, (now.starts_s <= 0).tolist(), strict=True))
         self._rates.append(now.external.copy())
@@ -79,7 +79,7 @@ class Averaged:
     """Lets the reactive policy decide on averages of what is seen; it is told of a forecaster that fails."""
 
     model: str
-    sight: Sight
+    predictor: Predictor
     reactive: Core = field(default_factory=Reactive)
     _blind: bool = False
 
@@ -87,12 +87,12 @@ class Averaged:
     def name(self) -> str:
         return self.model
 
-    def decide(self, now: Situation, turn: int) -> None:
-        outlook = self.sight.look(now)
+    def decide(self, now: ClusterView, turn: int) -> None:
+        outlook = self.predictor.predict(now)
         if bool(outlook.trouble) != self._blind:
             self._blind = bool(outlook.trouble)
             instead = f"no averages of forecasts: {outlook.trouble}; decided on what was observed instead"
-            now.because.append(instead if self._blind else "forecasts are sound again")
+            now.reasons.append(instead if self._blind else "forecasts are sound again")
         of_rates, of_speeds = AVERAGES[self.model]
         now.external[:] = of_rates(outlook.external)
         now.speed[: now.held] = of_speeds(outlook.speed)

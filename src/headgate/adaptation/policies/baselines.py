@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headgate.adaptation.cluster_view import Situation
-from headgate.adaptation.core_moves import towards
+from headgate.adaptation.cluster_view import ClusterView
+from headgate.adaptation.core_moves import fit_power
 from headgate.errors import BadValue
 
 __all__ = ["CpuThresholds", "Ds2", "UtilisationTarget"]
@@ -28,11 +28,11 @@ class Ds2:
 
     name: str = "ds2"
 
-    def decide(self, now: Situation, turn: int) -> None:
+    def decide(self, now: ClusterView, turn: int) -> None:
         del turn
         wanted = _wanted(now, 1.0)
         # An instance more than needed is taken away only when it is one whole: the paper rounds up.
-        towards(now, wanted, wanted + float(now.cloud.largest.core_power))
+        fit_power(now, wanted, wanted + float(now.cloud.largest.core_power))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class UtilisationTarget:
         if not 0 < self.target - self.band < self.target + self.band <= 1 + 1e-9:
             raise BadValue(f"a target of {self.target:g} with a band of {self.band:g}", "both ends between 0 and 1")
 
-    def decide(self, now: Situation, turn: int) -> None:
+    def decide(self, now: ClusterView, turn: int) -> None:
         del turn
         power = now.power
         demand = now.achievable() * now.cost
@@ -58,7 +58,7 @@ class UtilisationTarget:
             used = np.where(power > 0, demand / power, np.inf)
         outside = (used > self.target + self.band) | (used < self.target - self.band)
         wanted = np.where(outside, _wanted(now, self.target), np.where(now.cost > 0, np.minimum(power, 1e-9), 0.0))
-        towards(now, wanted, np.where(outside, wanted + now.cloud.largest.core_power, np.inf))
+        fit_power(now, wanted, np.where(outside, wanted + now.cloud.largest.core_power, np.inf))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,19 +73,19 @@ class CpuThresholds:
     step: float = 0.1
     name: str = "cpu"
 
-    def decide(self, now: Situation, turn: int) -> None:
+    def decide(self, now: ClusterView, turn: int) -> None:
         del turn
         power = now.power
         demand = np.minimum(now.achievable() * now.cost, power)
         busy = float(demand.sum() / power.sum()) if power.sum() > 0 else 1.0
         if busy > self.high:
             wanted = np.maximum(power * (1 + self.step), power + (now.cost > 0) * 1e-6)
-            towards(now, wanted, np.full(len(power), np.inf))
+            fit_power(now, wanted, np.full(len(power), np.inf))
         elif busy < self.low:
             least = np.where(now.cost > 0, 1e-9, 0.0)
-            towards(now, least, np.maximum(power * (1 - self.step), least))
+            fit_power(now, least, np.maximum(power * (1 - self.step), least))
 
 
-def _wanted(now: Situation, target: float) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    found: np.ndarray[tuple[int, ...], np.dtype[np.float64]] = now.achievable() * now.cost / target
-    return np.where(now.cost > 0, np.maximum(found, 1e-9), 0.0)
+def _wanted(now: ClusterView, target: float) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    power: np.ndarray[tuple[int, ...], np.dtype[np.float64]] = now.achievable() * now.cost / target
+    return np.where(now.cost > 0, np.maximum(power, 1e-9), 0.0)

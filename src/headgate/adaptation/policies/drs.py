@@ -17,15 +17,15 @@ from headgate.errors import BadValue, Infeasible
 from headgate.queueing.fitting.correction import Correction
 from headgate.queueing.network import Network
 from headgate.queueing.spark_flow import SparkFlow
-from headgate.queueing.station import Model
+from headgate.queueing.station import StationModel
 
-__all__ = ["Change", "Decision", "DrsSettings", "Estimates", "decide"]
+__all__ = ["Decision", "DrsSettings", "Estimates", "Resize", "decide"]
 
 SHARES_TRIED = 10
 """Halvings in looking for the share of the rate that all processors together can keep up with."""
 
 
-class Change(StrEnum):
+class Resize(StrEnum):
     """What a decision does."""
 
     KEEP = "keep"
@@ -62,7 +62,7 @@ class DrsSettings:
     horizon_s: float = 600.0
     """For how long a change is taken to last: its gain must outweigh its cost within that time."""
 
-    model: Model = Model.GGK
+    model: StationModel = StationModel.GGK
     """How tuples that are served one by one are modelled; micro-batches have a model of their own."""
 
     percentile: float | None = None
@@ -100,9 +100,9 @@ class Estimates:
 class Decision:
     """What to do, what is predicted of it, and why, in one sentence."""
 
-    change: Change
+    change: Resize
     allocation: tuple[int, ...]
-    because: str
+    reason: str
     predicted_now_s: float
     predicted_then_s: float
     numbers: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
@@ -134,15 +134,15 @@ def decide(
     try:
         wanted = policy.wanted()
     except Infeasible as error:
-        return policy.keep(f"nothing is changed: {error.message}", Change.INFEASIBLE)
+        return policy.keep(f"nothing is changed: {error.message}", Resize.INFEASIBLE)
     if isinstance(wanted, str):
         return policy.keep(wanted)
-    change, wanted_allocation, because = wanted
+    change, wanted_allocation, reason = wanted
     since = None if last_change_s is None else now_s - last_change_s
     if since is not None and since < settings.reallocation_interval_s:
         wait = f"the last change was {since:.3g} s ago and {settings.reallocation_interval_s:g} s must lie between two"
-        return policy.keep(f"{wait}; otherwise: {because}")
-    return policy.changed(change, wanted_allocation, because)
+        return policy.keep(f"{wait}; otherwise: {reason}")
+    return policy.changed(change, wanted_allocation, reason)
 
 
 class _Policy:
@@ -159,7 +159,7 @@ class _Policy:
     def latency_s(self, allocation: tuple[int, ...]) -> float:
         return self.factor * self.sizer.latency_s(allocation)
 
-    def wanted(self) -> tuple[Change, tuple[int, ...], str] | str:
+    def wanted(self) -> tuple[Resize, tuple[int, ...], str] | str:
         """The change that is called for, or why none is."""
         limit, used = self.settings.processors_max, sum(self.allocation)
         if self.settings.latency_max_s is None:
@@ -183,11 +183,11 @@ class _Policy:
         assert self.settings.latency_max_s is not None
         return self.settings.latency_max_s / self.factor
 
-    def more(self, used: int, limit: int | None) -> tuple[Change, tuple[int, ...], str] | str:
+    def more(self, used: int, limit: int | None) -> tuple[Resize, tuple[int, ...], str] | str:
         asked = self.settings.latency_max_s
-        told = f"{self.what} is {self.measured_s:.3g} s and may be {asked:g} s"
+        message = f"{self.what} is {self.measured_s:.3g} s and may be {asked:g} s"
         if asked is not None and self.measured_s is not None and self.measured_s <= asked:
-            told = f"{used} processors cannot keep up with {self.rate_per_s:.3g} tuples/s"
+            message = f"{used} processors cannot keep up with {self.rate_per_s:.3g} tuples/s"
         wanted: int | None = None
         try:
             # The model may find the present number enough while the measurement does not: then one more at a time.
@@ -202,66 +202,74 @@ class _Policy:
             try:
                 split = self.better_split(used)
             except Infeasible as error:
-                return self.overrun(given, told, error)
-            missing = f"{told}: it takes {takes} processors and {given} can be had"
+                return self.overrun(given, message, error)
+            missing = f"{message}: it takes {takes} processors and {given} can be had"
             return f"{missing}; {split}" if isinstance(split, str) else (*split[:2], f"{missing}; {split[2]}")
         try:
-            found = self.sizer.assign(given)
+            allocation = self.sizer.assign(given)
         except Infeasible as error:
-            return self.overrun(given, told, error)
+            return self.overrun(given, message, error)
         short = f", though it takes {takes}" if wanted is None or given < wanted else ""
-        then = f"is predicted to give {self.latency_s(found):.3g} s"
-        return Change.ADD, found, f"{told}: {used} -> {sum(found)} processors ({_split(found)}) {then}{short}"
+        then = f"is predicted to give {self.latency_s(allocation):.3g} s"
+        return (
+            Resize.ADD,
+            allocation,
+            f"{message}: {used} -> {sum(allocation)} processors ({_split(allocation)}) {then}{short}",
+        )
 
-    def overrun(self, given: int, told: str, error: Infeasible) -> tuple[Change, tuple[int, ...], str]:
+    def overrun(self, given: int, reason: str, error: Infeasible) -> tuple[Resize, tuple[int, ...], str]:
         """All that can be had, though it does not do: split as is best for as much of the rate as it can keep up with.
 
         Raises what was found infeasible if that is how things are already.
         """
-        low, high, found = 0.0, 1.0, self.allocation
+        low, high, allocation = 0.0, 1.0, self.allocation
         for _ in range(SHARES_TRIED):
             share = (low + high) / 2
             try:
-                found, low = self.sizer.with_share(share).assign(given), share
+                allocation, low = self.sizer.with_share(share).assign(given), share
             except Infeasible:
                 high = share
-        if found == self.allocation or low == 0.0:
+        if allocation == self.allocation or low == 0.0:
             raise error
-        change = Change.ADD if sum(found) > sum(self.allocation) else Change.REALLOCATE
-        split = f"{sum(self.allocation)} -> {sum(found)} processors ({_split(found)})"
-        return change, found, f"{told}: {error.message}; {split} keep up with {low:.0%} of it"
+        change = Resize.ADD if sum(allocation) > sum(self.allocation) else Resize.REALLOCATE
+        split = f"{sum(self.allocation)} -> {sum(allocation)} processors ({_split(allocation)})"
+        return change, allocation, f"{reason}: {error.message}; {split} keep up with {low:.0%} of it"
 
-    def fewer(self, used: int) -> tuple[Change, tuple[int, ...], str] | None:
+    def fewer(self, used: int) -> tuple[Resize, tuple[int, ...], str] | None:
         try:
-            found = self.sizer.fewest(self.target_s())
+            allocation = self.sizer.fewest(self.target_s())
         except Infeasible:
             return None
-        if sum(found) >= used:
+        if sum(allocation) >= used:
             return None
-        told = f"{self.what} is {self.measured_s:.3g} s"
+        message = f"{self.what} is {self.measured_s:.3g} s"
         if self.measured_s is not None and self.measured_s >= self.settings.latency_min_s:
-            told = f"{self.what} is predicted to be {self.now_s:.3g} s at {self.rate_per_s:.3g} tuples/s"
-        told += f", below {self.settings.latency_min_s:g} s"
-        then = f"is predicted to give {self.latency_s(found):.3g} s"
+            message = f"{self.what} is predicted to be {self.now_s:.3g} s at {self.rate_per_s:.3g} tuples/s"
+        message += f", below {self.settings.latency_min_s:g} s"
+        then = f"is predicted to give {self.latency_s(allocation):.3g} s"
         then += f" of the {self.settings.latency_max_s:g} s allowed"
-        return Change.REMOVE, found, f"{told}: {used} -> {sum(found)} processors ({_split(found)}) {then}"
+        return (
+            Resize.REMOVE,
+            allocation,
+            f"{message}: {used} -> {sum(allocation)} processors ({_split(allocation)}) {then}",
+        )
 
-    def better_split(self, processors: int) -> tuple[Change, tuple[int, ...], str] | str:
-        found = self.sizer.assign(processors)
-        then_s = self.latency_s(found)
-        if found == self.allocation or then_s >= self.now_s:
+    def better_split(self, processors: int) -> tuple[Resize, tuple[int, ...], str] | str:
+        allocation = self.sizer.assign(processors)
+        then_s = self.latency_s(allocation)
+        if allocation == self.allocation or then_s >= self.now_s:
             now = _split(self.allocation)
             return f"({now}) is the best split of {processors} processors, predicted {self.now_s:.3g} s"
-        change = Change.REALLOCATE
-        if sum(self.allocation) != sum(found):
-            change = Change.ADD if sum(found) > sum(self.allocation) else Change.REMOVE
-        told = f"({_split(self.allocation)}) -> ({_split(found)}) takes the predicted {self.what} "
-        told += f"from {self.now_s:.3g} s to {then_s:.3g} s"
-        cost, gain = self.cost_s(found), self.gain_s(then_s)
-        if change is Change.REALLOCATE and gain <= cost:
+        change = Resize.REALLOCATE
+        if sum(self.allocation) != sum(allocation):
+            change = Resize.ADD if sum(allocation) > sum(self.allocation) else Resize.REMOVE
+        message = f"({_split(self.allocation)}) -> ({_split(allocation)}) takes the predicted {self.what} "
+        message += f"from {self.now_s:.3g} s to {then_s:.3g} s"
+        cost, gain = self.cost_s(allocation), self.gain_s(then_s)
+        if change is Resize.REALLOCATE and gain <= cost:
             weighed = f"a pause of {self.settings.pause_s:g} s costs {cost:.3g} tuple-seconds and gains {gain:.3g}"
-            return f"{told}, which is not worth it: {weighed} in {self.settings.horizon_s:g} s"
-        return change, found, told
+            return f"{message}, which is not worth it: {weighed} in {self.settings.horizon_s:g} s"
+        return change, allocation, message
 
     def cost_s(self, allocation: tuple[int, ...]) -> float:
         """Tuple-seconds that the pause of a change costs."""
@@ -272,18 +280,18 @@ class _Policy:
         """Tuple-seconds that a change gains within the horizon."""
         return self.rate_per_s * (self.now_s - then_s) * self.settings.horizon_s
 
-    def keep(self, because: str, change: Change = Change.KEEP) -> Decision:
-        return Decision(change, self.allocation, because, self.now_s, self.now_s, self.numbers(self.now_s))
+    def keep(self, reason: str, change: Resize = Resize.KEEP) -> Decision:
+        return Decision(change, self.allocation, reason, self.now_s, self.now_s, self.numbers(self.now_s))
 
-    def changed(self, change: Change, allocation: tuple[int, ...], because: str) -> Decision:
+    def changed(self, change: Resize, allocation: tuple[int, ...], reason: str) -> Decision:
         then_s = self.latency_s(allocation)
-        return Decision(change, allocation, because, self.now_s, then_s, self.numbers(then_s))
+        return Decision(change, allocation, reason, self.now_s, then_s, self.numbers(then_s))
 
     def numbers(self, then_s: float) -> Mapping[str, float]:
-        found = {"predicted_now_s": self.now_s, "predicted_then_s": then_s, "correction": self.factor}
+        numbers = {"predicted_now_s": self.now_s, "predicted_then_s": then_s, "correction": self.factor}
         if self.measured_s is not None:
-            found["measured_s"] = self.measured_s
-        return MappingProxyType(found)
+            numbers["measured_s"] = self.measured_s
+        return MappingProxyType(numbers)
 
 
 def _split(allocation: tuple[int, ...]) -> str:

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from headgate.adaptation.cluster import Cluster, SetPartitions
-from headgate.adaptation.policies.drs import Change, Decision, DrsSettings, Estimates, decide
+from headgate.adaptation.policies.drs import Decision, DrsSettings, Estimates, Resize, decide
 from headgate.adaptation.rows import between, stream_rows
 from headgate.errors import BadValue, Infeasible, nearest
 from headgate.model.cluster.observation import Observation, SinkObservation, Sojourn, TaskObservation
 from headgate.model.dataflow import Dataflow
 from headgate.queueing.fitting.correction import Correction
 from headgate.queueing.fitting.fit import NotMeasured, fit_network
-from headgate.queueing.fitting.observation import OperatorWindow, Window
+from headgate.queueing.fitting.observation import ObservationWindow, OperatorWindow
 from headgate.queueing.fitting.smoothing import AlphaWeighted, Smoothing
 from headgate.queueing.network import Network, Operator
 from headgate.queueing.spark_flow import BatchCosts, SparkFlow
@@ -52,8 +52,8 @@ class Managed:
         known = [str(task.id) for task in self.dataflow.tasks]
         for name in self.operators:
             if name not in known:
-                told = f"dataflow '{self.dataflow.name}' has no task '{name}'"
-                raise BadValue(told, f"one of {', '.join(known[:12])}", nearest(name, known))
+                message = f"dataflow '{self.dataflow.name}' has no task '{name}'"
+                raise BadValue(message, f"one of {', '.join(known[:12])}", nearest(name, known))
         if not self.operators:
             raise BadValue("no operators", "the tasks that are to get processors")
 
@@ -69,7 +69,7 @@ class Answer:
     """What a policy has decided on an observation, and what is to be done."""
 
     at_s: float
-    because: str
+    reason: str
     actions: tuple[SetPartitions, ...] = ()
     decision: Decision | None = None
     """None while too little has been measured to decide anything."""
@@ -90,7 +90,7 @@ class DrsPolicy:
         self.learns = learns
         self.correction = Correction()
         self.last_change_s: float | None = None
-        self._windows: list[Window] = []
+        self._windows: list[ObservationWindow] = []
         self._interval_s: float | None = None
         """From batch to batch, in the last window that had any."""
 
@@ -123,9 +123,9 @@ class DrsPolicy:
         now = tuple(k for k in allocation if k is not None)
         estimates = self._learnt(estimates, now)
         decision = decide(estimates, now, self.settings, now_s, self.last_change_s)
-        if decision.change in (Change.KEEP, Change.INFEASIBLE):
+        if decision.change in (Resize.KEEP, Resize.INFEASIBLE):
             self._settled += 1
-            return Answer(now_s, decision.because, (), decision, estimates)
+            return Answer(now_s, decision.reason, (), decision, estimates)
         return self._changed(tasks, decision, estimates, now_s)
 
     def estimates(self, seen: Observation) -> Estimates:
@@ -151,7 +151,7 @@ class DrsPolicy:
         mine = {task.name.rpartition(".")[2]: task for task in seen.tasks if name in task.dataflows}
         return mine if all(operator in mine for operator in self.managed.operators) else None
 
-    def _window(self, seen: Observation, tasks: Mapping[str, TaskObservation]) -> Window | None:
+    def _window(self, seen: Observation, tasks: Mapping[str, TaskObservation]) -> ObservationWindow | None:
         """An observation as the fitting room knows it; none if no batch has ended."""
         managed = self.managed
         rows = stream_rows(
@@ -171,7 +171,7 @@ class DrsPolicy:
             served, external = tasks[name].rows_in, round(flows.get(("", name), 0.0))
             times = () if service is None or service <= 0 else (service,)
             operators.append(OperatorWindow(name, served, external, times, sent=sent))
-        return Window(self._seconds(seen, tasks), tuple(operators))
+        return ObservationWindow(self._seconds(seen, tasks), tuple(operators))
 
     def _seconds(self, seen: Observation, tasks: Mapping[str, TaskObservation]) -> float:
         """Over how long the rows of a window's batches came in.
@@ -183,10 +183,10 @@ class DrsPolicy:
         comes.
         """
         signatures = {task.task for task in tasks.values()}
-        found = [f for f in seen.fragments if f.kind == "source" and f.batches and signatures & set(f.tasks)]
-        if not found:
+        sources = [f for f in seen.fragments if f.kind == "source" and f.batches and signatures & set(f.tasks)]
+        if not sources:
             return seen.seconds
-        busiest = max(found, key=lambda fragment: fragment.rows_in)
+        busiest = max(sources, key=lambda fragment: fragment.rows_in)
         seconds, self._without_s = seen.seconds + self._without_s, 0.0
         behind, self._behind = self._behind, busiest.rows_behind
         came = busiest.rows_in + busiest.rows_behind - (behind or 0)
@@ -220,8 +220,8 @@ class DrsPolicy:
                 return Answer(now_s, f"nothing is changed: {worse.message}", (), None, estimates)
         then_s = sizer.latency_s(wanted)
         split = ":".join(map(str, wanted))
-        because = f"operators had no processors of their own: ({split}) is predicted to give {then_s:.3g} s"
-        decision = Decision(Change.ADD, wanted, because, float("inf"), then_s)
+        reason = f"operators had no processors of their own: ({split}) is predicted to give {then_s:.3g} s"
+        decision = Decision(Resize.ADD, wanted, reason, float("inf"), then_s)
         return self._changed(tasks, decision, estimates, now_s)
 
     def _changed(
@@ -230,7 +230,7 @@ class DrsPolicy:
         self.last_change_s, self._settled = now_s, 0
         pairs = zip(self.managed.operators, decision.allocation, strict=True)
         actions = tuple(SetPartitions(tasks[name].task, k) for name, k in pairs if tasks[name].partitions != k)
-        return Answer(now_s, decision.because, actions, decision, estimates)
+        return Answer(now_s, decision.reason, actions, decision, estimates)
 
 
 def act(cluster: Cluster, policy: DrsPolicy, now_s: float) -> Answer:
@@ -250,12 +250,12 @@ def _with_scv(network: Network, managed: Managed) -> Network:
 
 def _measured(sinks: Sequence[SinkObservation], percentile: float | None) -> float | None:
     """The mean sojourn over all rows of a dataflow's sinks; of a percentile, that of the sink where it is longest."""
-    found = [(sink.rows, sink.sojourn) for sink in sinks if sink.sojourn is not None and sink.rows]
-    if not found:
+    sojourns = [(sink.rows, sink.sojourn) for sink in sinks if sink.sojourn is not None and sink.rows]
+    if not sojourns:
         return None
     if percentile is None:
-        return sum(rows * sojourn.mean_s for rows, sojourn in found) / sum(rows for rows, _ in found)
-    return max(_percentile(sojourn, percentile) for _, sojourn in found)
+        return sum(rows * sojourn.mean_s for rows, sojourn in sojourns) / sum(rows for rows, _ in sojourns)
+    return max(_percentile(sojourn, percentile) for _, sojourn in sojourns)
 
 
 def _percentile(sojourn: Sojourn, p: float) -> float:

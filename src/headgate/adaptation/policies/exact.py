@@ -7,8 +7,8 @@ from decimal import Decimal
 
 import numpy as np
 
-from headgate.adaptation.cluster_view import Situation
-from headgate.adaptation.core_moves import emptied, more, throughput, towards
+from headgate.adaptation.cluster_view import ClusterView
+from headgate.adaptation.core_moves import add_cores, drain_due, fit_power, throughput
 from headgate.model.arrays import Ints
 from headgate.model.cluster.vm_class import Cloud, VmClass
 from headgate.model.dataflow import Dataflow
@@ -45,30 +45,30 @@ class Optimal:
     time_limit_s: float = 0.3
     name: str = "exact"
 
-    def decide(self, now: Situation, turn: int) -> None:
+    def decide(self, now: ClusterView, turn: int) -> None:
         del turn
         asked = now.aim(self.margin)
         problem, groups, most = self._problem(now, asked)
-        found = self._solved(problem, most, now.active)
-        if found is None or found.power is None or found.active is None or found.machines is None:
-            more(now, asked)
+        solution = self._solved(problem, most, now.active)
+        if solution is None or solution.power is None or solution.active is None or solution.machines is None:
+            add_cores(now, asked)
             return
-        if self._stays(now, problem, found.objective):
+        if self._stays(now, problem, solution.objective):
             return
-        now.active[:] = found.active
+        now.active[:] = solution.active
         largest = float(now.cloud.largest.core_power)
         for place, (kind, held) in enumerate(groups):
-            if not held and found.machines[place]:
-                now.open(kind, int(found.machines[place]), float(problem.cloud.classes[place].core_power))
-        needed = np.where(now.cost > 0, np.maximum(found.power, 1e-9), 0.0)
+            if not held and solution.machines[place]:
+                now.open(kind, int(solution.machines[place]), float(problem.cloud.classes[place].core_power))
+        needed = np.where(now.cost > 0, np.maximum(solution.power, 1e-9), 0.0)
         # Where there are many, what has less than a core more than it needs is left alone. The program knows machines
         # by their mean speed: what is missing for that is little, and little is bought for it.
         least = min(now.cloud.classes, key=lambda each: (each.price_per_h, -each.power))
-        towards(now, needed, needed + (0.0 if _is_small(problem, now.active) else largest), least)
-        more(now, now.level.throughput_min, least)
-        emptied(now, 0.9)
+        fit_power(now, needed, needed + (0.0 if _is_small(problem, now.active) else largest), least)
+        add_cores(now, now.level.throughput_min, least)
+        drain_due(now, 0.9)
 
-    def _stays(self, now: Situation, problem: Problem, best: float | None) -> bool:
+    def _stays(self, now: ClusterView, problem: Problem, best: float | None) -> bool:
         """Whether what runs will do: it meets the throughput, and the optimum is hardly better.
 
         Where there are many machines a little is soon much, since some are to be paid anew at every turn.
@@ -80,7 +80,7 @@ class Optimal:
         goal = goal_of(problem)
         return goal.per_value * problem.value(now.active) - goal.per_money * cost >= (best or 0.0) - STAY
 
-    def _problem(self, now: Situation, asked: float) -> tuple[Problem, list[tuple[int, bool]], list[float]]:
+    def _problem(self, now: ClusterView, asked: float) -> tuple[Problem, list[tuple[int, bool]], list[float]]:
         """The planner's problem with a class for each group of machines, what they are, and how many."""
         classes, groups, most = [], [], []
         usual = _usual_speed(now)
@@ -108,12 +108,12 @@ class Optimal:
         for allowed in [stay, *(combinations_of(problem) or [])]:
             rates = rates_with(problem, allowed, min)
             program = Program(problem, goal, allowed, rates, rates, whole, whole_instances=tiny, most=most)
-            found = program.solved(self.time_limit_s, 1e-3)
-            if found.objective is None:
+            solution = program.solved(self.time_limit_s, 1e-3)
+            if solution.objective is None:
                 continue
             gain = 0.0 if best is None else self.switch_gain
-            if best is None or best.objective is None or found.objective > best.objective + gain:
-                best = found
+            if best is None or best.objective is None or solution.objective > best.objective + gain:
+                best = solution
         return best
 
 
@@ -122,7 +122,7 @@ def _is_small(problem: Problem, active: Ints, cores: int = 150) -> bool:
     return bool(problem.needed_power(active).sum() < cores * max(each.core_power for each in problem.cloud.classes))
 
 
-def posed(dataflow: Dataflow, now: Situation, cloud: Cloud, asked: float) -> Problem:
+def posed(dataflow: Dataflow, now: ClusterView, cloud: Cloud, asked: float) -> Problem:
     """The planner's problem for what comes in and waits now."""
     names = [str(name) for name in now.shape.names]
     problem = Problem.of(
@@ -136,12 +136,12 @@ def posed(dataflow: Dataflow, now: Situation, cloud: Cloud, asked: float) -> Pro
     return replace(problem, throughput_min=asked, waiting=waiting)
 
 
-def at_usual_speed(each: VmClass, now: Situation) -> VmClass:
+def at_usual_speed(each: VmClass, now: ClusterView) -> VmClass:
     """A class as its machines may be expected to perform."""
     return _like(each, each.name, round(each.core_power * _usual_speed(now), 9), each.price_per_h)
 
 
-def _usual_speed(now: Situation) -> float:
+def _usual_speed(now: ClusterView) -> float:
     """What machines do of what they are rated for."""
     rated = np.array([each.core_power for each in now.cloud.classes])[now.kind]
     return float((now.speed / rated).mean()) if len(rated) else 1.0
@@ -151,7 +151,7 @@ def _like(each: VmClass, name: str, speed: float, price: Decimal) -> VmClass:
     return VmClass(name, each.cores, max(speed, 1e-6), each.bandwidth_mbit_per_s, max(price, Decimal("1e-9")))
 
 
-def _costs(now: Situation) -> dict[tuple[str, str], tuple[float, float]]:
+def _costs(now: ClusterView) -> dict[tuple[str, str], tuple[float, float]]:
     shape = now.shape
     return {
         (str(name), way): (float(shape.cost_s[task, column]), float(shape.selectivity[task, column]))
@@ -160,7 +160,7 @@ def _costs(now: Situation) -> dict[tuple[str, str], tuple[float, float]]:
     }
 
 
-def _shares(now: Situation) -> dict[tuple[str, str], float]:
+def _shares(now: ClusterView) -> dict[tuple[str, str], float]:
     shape = now.shape
     return {
         (str(shape.names[source]), str(shape.names[target])): float(share)

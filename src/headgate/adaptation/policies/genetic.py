@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from headgate.adaptation.cluster_view import Situation
-from headgate.adaptation.core_moves import emptied, more, towards
+from headgate.adaptation.cluster_view import ClusterView
+from headgate.adaptation.core_moves import add_cores, drain_due, fit_power
 from headgate.adaptation.policies.exact import at_usual_speed, posed
 from headgate.adaptation.policies.reactive import Reactive
 from headgate.model.dataflow import Dataflow
@@ -33,7 +33,7 @@ class Evolved:
     margin: float = 0.025
     name: str = "ga"
 
-    def decide(self, now: Situation, turn: int) -> None:
+    def decide(self, now: ClusterView, turn: int) -> None:
         asked = now.aim(self.margin)
         if turn % self.evolve_every:
             Reactive(alternates_every=1_000_000, margin=self.margin).decide(now, turn)
@@ -44,7 +44,7 @@ class Evolved:
         near = (tuple(int(way) for way in now.active), tuple(int(count) for count in cores))
         plan = Genetic(self.population, self.generations, seed=turn, near=near).plan(problem)
         if not isinstance(plan, Plan):
-            more(now, asked)
+            add_cores(now, asked)
             return
         layout = Layout.of(problem, plan.deployment)
         for task, name in enumerate(now.shape.names):
@@ -52,6 +52,6 @@ class Evolved:
                 now.active[task] = now.shape.alternates[task].index(plan.deployment.alternates[name])
         speed = np.array([each.core_power for each in usual.classes])
         needed = (layout.count * speed[layout.kind]) @ layout.placed
-        towards(now, needed, needed)
-        more(now, asked)
-        emptied(now)
+        fit_power(now, needed, needed)
+        add_cores(now, asked)
+        drain_due(now)

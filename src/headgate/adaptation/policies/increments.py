@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headgate.adaptation.core_moves import weakest
-from headgate.adaptation.trajectory import Course
+from headgate.adaptation.core_moves import least_weight
+from headgate.adaptation.trajectory import Trajectory
 
-__all__ = ["Prices", "better_way", "cheaper_way", "scale_down", "scale_up"]
+__all__ = ["IncrementPrices", "better_way", "cheaper_way", "scale_down", "scale_up"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Prices:
+class IncrementPrices:
     """What value and machines are worth."""
 
     sigma: float
@@ -37,25 +37,25 @@ class Prices:
     tasks: int
 
     @classmethod
-    def of(cls, course: Course, plain: bool = False) -> Prices:
-        """As a course's cloud and service level have it; plain is the paper, with value for the interval alone."""
-        level, shape = course.now.level, course.shape
+    def of(cls, trajectory: Trajectory, plain: bool = False) -> IncrementPrices:
+        """As a trajectory's cloud and service level have it; plain is the paper, with value for the interval alone."""
+        level, shape = trajectory.now.level, trajectory.shape
         best, worst = level.break_even_at_best_per_h, level.break_even_at_worst_per_h
         sigma = 0.0
         if best is not None and worst is not None and best > worst:
             least = np.array([row[: len(ways)].min() for row, ways in zip(shape.value, shape.alternates, strict=True)])
             sigma = (1.0 - float(least.mean())) / float(best - worst)
-        classes = course.now.cloud.classes
+        classes = trajectory.now.cloud.classes
         # Of those that are as good for money the one with the strongest cores, and the fewest of them.
         kind = min(
             range(len(classes)),
             key=lambda each: (classes[each].price_per_power_h, -classes[each].core_power, classes[each].cores),
         )
-        period_h = course.now.cloud.billing.period_s / 3_600
+        period_h = trajectory.now.cloud.billing.period_s / 3_600
         return cls(
             sigma,
             kind,
-            float(course.price[kind]) / classes[kind].cores,
+            float(trajectory.price[kind]) / classes[kind].cores,
             period_h,
             0.0 if plain else period_h,
             shape.tasks,
@@ -69,110 +69,112 @@ class Prices:
         return self.sigma * cost
 
 
-def cheaper_way(course: Course, task: int) -> int:
+def cheaper_way(trajectory: Trajectory, task: int) -> int:
     """The alternate of a task that needs the most of those that need less; -1 if none does."""
-    cost = course.shape.cost_s[task, : len(course.shape.alternates[task])]
-    less = np.flatnonzero(cost < cost[course.active[task]])
+    cost = trajectory.shape.cost_s[task, : len(trajectory.shape.alternates[task])]
+    less = np.flatnonzero(cost < cost[trajectory.active[task]])
     return int(less[np.argmax(cost[less])]) if len(less) else -1
 
 
-def better_way(course: Course, task: int) -> int:
+def better_way(trajectory: Trajectory, task: int) -> int:
     """The alternate of a task that needs the least of those of more value; -1 if none has."""
-    cost, value = course.shape.cost_s[task], course.shape.value[task, : len(course.shape.alternates[task])]
-    more = np.flatnonzero(value > value[course.active[task]])
+    cost, value = trajectory.shape.cost_s[task], trajectory.shape.value[task, : len(trajectory.shape.alternates[task])]
+    more = np.flatnonzero(value > value[trajectory.active[task]])
     return int(more[np.argmin(cost[more])]) if len(more) else -1
 
 
-def _rest_h(course: Course, prices: Prices, step: int) -> float:
+def _rest_h(trajectory: Trajectory, prices: IncrementPrices, step: int) -> float:
     """The rest of the interval, and a billing period at least: a machine is paid for no less, whoever needs it then."""
-    return max((course.steps - step) * course.step_s / 3_600, prices.least_h)
+    return max((trajectory.steps - step) * trajectory.step_s / 3_600, prices.least_h)
 
 
-def scale_up(course: Course, prices: Prices, step: int) -> bool:
+def scale_up(trajectory: Trajectory, prices: IncrementPrices, step: int) -> bool:
     """A cheaper alternate or an instance more for the bottleneck; whether anything could be done.
 
     The two are compared for the same relief: as many instances as take as much work off. Those on free cores cost
     nothing; others cost what their cores do, for a billing period at least.
     """
-    ratios = course.ratios(step)
+    ratios = trajectory.ratios(step)
     task = int(np.argmin(ratios))
     if ratios[task] >= 1 - 1e-9:
         return False
-    free = course.free()
-    way = cheaper_way(course, task)
-    hours = _rest_h(course, prices, step)
+    free = trajectory.free()
+    way = cheaper_way(trajectory, task)
+    hours = _rest_h(trajectory, prices, step)
     if way >= 0:
-        shape = course.shape
-        offered = float(course.offered[step:, task].mean())
-        relief = float(shape.cost_s[task, course.active[task]] - shape.cost_s[task, way]) * offered
-        cores = relief / (course.now.cloud.classes[prices.kind].core_power * course.usual)
+        shape = trajectory.shape
+        offered = float(trajectory.offered[step:, task].mean())
+        relief = float(shape.cost_s[task, trajectory.active[task]] - shape.cost_s[task, way]) * offered
+        cores = relief / (trajectory.now.cloud.classes[prices.kind].core_power * trajectory.usual)
         bought = max(cores - float(free.sum()), 0.0)
         periods = max(hours / prices.period_h, 1.0)
-        lost = prices.value(float(shape.value[task, course.active[task]] - shape.value[task, way]), hours)
+        lost = prices.value(float(shape.value[task, trajectory.active[task]] - shape.value[task, way]), hours)
         if lost < prices.money(bought * prices.per_core * periods):
-            course.switch(step, task, way)
+            trajectory.switch(step, task, way)
             return True
-    speed = np.where(free > 0, course.speed[step:].mean(axis=0), -1.0)
+    speed = np.where(free > 0, trajectory.speed[step:].mean(axis=0), -1.0)
     machine = int(np.argmax(speed)) if len(speed) else -1
     if machine < 0 or speed[machine] <= 0:
-        machine = course.open(step, _fitting(course, prices, step, task))
-    course.give(step, task, machine)
+        machine = trajectory.open(step, _fitting(trajectory, prices, step, task))
+    trajectory.give(step, task, machine)
     return True
 
 
-def _fitting(course: Course, prices: Prices, step: int, task: int) -> int:
+def _fitting(trajectory: Trajectory, prices: IncrementPrices, step: int, task: int) -> int:
     """The class of the new machine for a task: of those that do what it lacks the cheapest, else the best for money."""
-    classes = course.now.cloud.classes
-    asked = course.now.level.throughput_min
-    lacks = float((course.offered[step:, task] * asked).mean() * course.cost[task] - course.power[step:, task].mean())
-    enough = [each for each, kind in enumerate(classes) if kind.core_power * course.usual >= lacks]
+    classes = trajectory.now.cloud.classes
+    asked = trajectory.now.level.throughput_min
+    lacks = float(
+        (trajectory.offered[step:, task] * asked).mean() * trajectory.cost[task] - trajectory.power[step:, task].mean()
+    )
+    enough = [each for each, kind in enumerate(classes) if kind.core_power * trajectory.usual >= lacks]
     best = min(enough, key=lambda each: (classes[each].price_per_h, -classes[each].core_power), default=None)
     return prices.kind if best is None else best
 
 
-def scale_down(course: Course, prices: Prices, step: int, low: float) -> bool:
+def scale_down(trajectory: Trajectory, prices: IncrementPrices, step: int, low: float) -> bool:
     """A better alternate or an instance less for the task with most to spare, as long as throughput stays.
 
     An instance less saves its core's price where a machine must be paid anew before the interval ends.
     """
-    ratios = course.ratios(step)
-    hours = _rest_h(course, prices, step)
-    due = course.left_s[: course.now.held] <= course.steps * course.step_s
+    ratios = trajectory.ratios(step)
+    hours = _rest_h(trajectory, prices, step)
+    due = trajectory.left_s[: trajectory.now.held] <= trajectory.steps * trajectory.step_s
     saved = prices.money(prices.per_core) if due.any() else 0.0
     for task in np.argsort(-ratios, kind="stable").tolist():
         if ratios[task] < 1:
             return False
-        way = better_way(course, task)
+        way = better_way(trajectory, task)
         gain = -1.0
         if way >= 0:
-            value = course.shape.value[task]
-            gain = prices.value(float(value[way] - value[course.active[task]]), hours)
+            value = trajectory.shape.value[task]
+            gain = prices.value(float(value[way] - value[trajectory.active[task]]), hours)
         choices = sorted([(gain, "better"), (saved, "fewer")], reverse=True)
         for worth, what in choices:
             if worth < 0:
                 continue
-            tried = course.tried()
+            tried = trajectory.tried()
             if what == "better":
                 tried.switch(step, task, way)
             elif not _one_less(tried, step, task):
                 continue
             if tried.mean(step) >= low:
-                course.takes(tried)
+                trajectory.takes(tried)
                 return True
     return False
 
 
-def _one_less(course: Course, step: int, task: int) -> bool:
+def _one_less(trajectory: Trajectory, step: int, task: int) -> bool:
     """Take an instance from the machine of least weight (DYN, Eq. 10), of those that are there."""
-    held = course.now.held
-    placed = course.placed[:held]
-    if placed[:, task].sum() <= (1 if course.cost[task] > 0 else 0):
+    held = trajectory.now.held
+    placed = trajectory.placed[:held]
+    if placed[:, task].sum() <= (1 if trajectory.cost[task] > 0 else 0):
         return False
-    cores = course.cores[course.kind[:held]]
-    worth = cores * course.speed[step:, :held].mean(axis=0) / course.price[course.kind[:held]]
-    left = np.maximum(course.left_s[:held] - step * course.step_s, 0.0)
-    machine = int(weakest(placed, course.free()[:held], cores, left, worth, task, held))
+    cores = trajectory.cores[trajectory.kind[:held]]
+    worth = cores * trajectory.speed[step:, :held].mean(axis=0) / trajectory.price[trajectory.kind[:held]]
+    left = np.maximum(trajectory.left_s[:held] - step * trajectory.step_s, 0.0)
+    machine = int(least_weight(placed, trajectory.free()[:held], cores, left, worth, task, held))
     if machine < 0:
         return False
-    course.take(step, task, machine)
+    trajectory.take(step, task, machine)
     return True

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from headgate.adaptation.cluster_view import Situation
-from headgate.adaptation.outlook import Sight
-from headgate.adaptation.policies.increments import Prices, scale_down, scale_up
+from headgate.adaptation.cluster_view import ClusterView
+from headgate.adaptation.outlook import Predictor
+from headgate.adaptation.policies.increments import IncrementPrices, scale_down, scale_up
 from headgate.adaptation.policies.reactive import Core, Reactive
 from headgate.adaptation.policies.renewal import renew, use_spare
-from headgate.adaptation.trajectory import Course, explained
+from headgate.adaptation.trajectory import Trajectory, explained
 from headgate.model.arrays import Floats
 
 MEMORY = 144
@@ -57,7 +57,7 @@ class LookAhead:
     Reference: PLAN-AHEAD, Alg. 1; :mod:`headgate.adaptation.policies.renewal` is ours.
     """
 
-    sight: Sight
+    predictor: Predictor
     reactive: Core = field(default_factory=Reactive)
     margin: float = 0.005
     plain: bool = False
@@ -71,30 +71,30 @@ class LookAhead:
     def name(self) -> str:
         return "lookahead-plain" if self.plain else "lookahead"
 
-    def decide(self, now: Situation, turn: int) -> None:
-        outlook = self.sight.look(now)
+    def decide(self, now: ClusterView, turn: int) -> None:
+        outlook = self.predictor.predict(now)
         self._owed = self._owed * (1 - 1 / MEMORY) + now.level.throughput_min - now.omega
         if outlook.trouble:
             if not self._blind:
-                now.because.append(f"no looking ahead: {outlook.trouble}; decided on what was observed instead")
+                now.reasons.append(f"no looking ahead: {outlook.trouble}; decided on what was observed instead")
         elif self._blind:
-            now.because.append("forecasts are sound again: looking ahead")
+            now.reasons.append("forecasts are sound again: looking ahead")
         self._blind = bool(outlook.trouble)
         if outlook.steps == 1:
             self.reactive.decide(now, turn)
             return
         low, high = self._band(now)
-        course = Course(now, outlook)
-        prices = Prices.of(course, self.plain)
+        trajectory = Trajectory(now, outlook)
+        prices = IncrementPrices.of(trajectory, self.plain)
         if not self.plain:
-            renew(course, prices, low)
-            use_spare(course, low)
-        ahead = course.omegas().copy()
-        plan(course, prices, low, high)
-        now.because += explained(course, crossover(ahead, low, high), low, high)
-        course.enact()
+            renew(trajectory, prices, low)
+            use_spare(trajectory, low)
+        ahead = trajectory.omegas().copy()
+        plan(trajectory, prices, low, high)
+        now.reasons += explained(trajectory, crossover(ahead, low, high), low, high)
+        trajectory.enact()
 
-    def _band(self, now: Situation) -> tuple[float, float]:
+    def _band(self, now: ClusterView) -> tuple[float, float]:
         """Throughput to plan for: more than is asked for to make up for what was missed, less if too much was given.
 
         What is asked for is a mean over a period. At most the tolerance more is planned for, and half of it less.
@@ -104,11 +104,11 @@ class LookAhead:
         return min(low, 1.0), min(max(asked + eps, low + eps / 2), 1.0)
 
 
-def plan(course: Course, prices: Prices, low: float, high: float) -> None:
+def plan(trajectory: Trajectory, prices: IncrementPrices, low: float, high: float) -> None:
     """Alg. 1: from cross-over to cross-over, one change at a time, until the interval holds."""
     begin = 0
-    for _ in range(4 * int(course.placed.sum()) + 200):
-        omegas = course.omegas(begin)
+    for _ in range(4 * int(trajectory.placed.sum()) + 200):
+        omegas = trajectory.omegas(begin)
         at = crossover(omegas, low, high)
         if at is None:
             return
@@ -116,9 +116,9 @@ def plan(course: Course, prices: Prices, low: float, high: float) -> None:
         rest = float(omegas[at:].mean())
         done = True
         if rest < low:
-            done = scale_up(course, prices, cross)
+            done = scale_up(trajectory, prices, cross)
         elif rest > high:
-            done = scale_down(course, prices, cross, low)
+            done = scale_down(trajectory, prices, cross, low)
         begin = cross if done else cross + 1
-        if begin >= course.steps:
+        if begin >= trajectory.steps:
             return

@@ -7,8 +7,8 @@ from typing import Protocol
 
 import numpy as np
 
-from headgate.adaptation.cluster_view import Situation
-from headgate.adaptation.core_moves import emptied, fewer, more
+from headgate.adaptation.cluster_view import ClusterView
+from headgate.adaptation.core_moves import add_cores, drain_due, remove_cores
 from headgate.model.arrays import Floats
 
 __all__ = ["Core", "Reactive"]
@@ -21,7 +21,7 @@ class Core(Protocol):
     def name(self) -> str:
         """What people call it."""
 
-    def decide(self, now: Situation, turn: int) -> None:
+    def decide(self, now: ClusterView, turn: int) -> None:
         """Change what is to be changed; ``turn`` counts decisions from 1."""
 
 
@@ -49,21 +49,21 @@ class Reactive:
     def name(self) -> str:
         return "ce" if self.centralised else "sh"
 
-    def decide(self, now: Situation, turn: int) -> None:
+    def decide(self, now: ClusterView, turn: int) -> None:
         cores, active = int(now.placed.sum()), now.active.copy()
         self._change(now, turn)
-        more, switched = int(now.placed.sum()) - cores, int((now.active != active).sum())
-        if more or switched:
+        added, switched = int(now.placed.sum()) - cores, int((now.active != active).sum())
+        if added or switched:
             low, high = now.level.throughput_band
             band = "is within the band" if low <= now.omega <= high else f"is not within {low:g} to {high:g}"
             done = (
                 f"{switched} alternates switched"
                 if switched
-                else f"{abs(more)} instances {'more' if more > 0 else 'less'}"
+                else f"{abs(added)} instances {'added' if added > 0 else 'removed'}"
             )
-            now.because.append(f"relative throughput was {now.omega:.3f}, which {band}: {done}")
+            now.reasons.append(f"relative throughput was {now.omega:.3f}, which {band}: {done}")
 
-    def _change(self, now: Situation, turn: int) -> None:
+    def _change(self, now: ClusterView, turn: int) -> None:
         asked, eps = now.level.throughput_min, now.level.throughput_tolerance
         if turn % self.alternates_every == 0:
             if now.omega <= asked - eps:
@@ -73,13 +73,13 @@ class Reactive:
             return
         aim = now.aim(self.margin)
         if now.omega <= aim - eps:
-            more(now, aim)
+            add_cores(now, aim)
         elif now.omega >= asked + eps:
-            fewer(now, aim)
+            remove_cores(now, aim)
         if self.centralised:
-            emptied(now)
+            drain_due(now)
 
-    def _switch(self, now: Situation, cheaper: bool) -> None:
+    def _switch(self, now: ClusterView, cheaper: bool) -> None:
         shape, asked = now.shape, now.level.throughput_min
         total = self._costs(now)
         power = now.power
@@ -102,7 +102,7 @@ class Reactive:
                 out = shape.selectivity[task, now.active[task]] * shape.stream_share[stream]
                 offered[shape.stream_target[stream]] += finish * out
 
-    def _costs(self, now: Situation) -> Floats:
+    def _costs(self, now: ClusterView) -> Floats:
         """What a message costs by alternate: its own, or with what it makes the tasks behind do as they are now."""
         shape = now.shape
         if not self.centralised:

@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from headgate.adaptation.cluster_view import Situation
+from headgate.adaptation.cluster_view import ClusterView
 from headgate.adaptation.policies.levelling import least_served, levelled
 from headgate.adaptation.policies.reactive import Reactive
-from headgate.adaptation.speed_estimates import Watch
+from headgate.adaptation.speed_estimates import SpeedEstimates
 from headgate.errors import BadValue
 from headgate.forecasting.forecast import Forecast
 from headgate.forecasting.forecaster import Forecaster
 from headgate.forecasting.guard import Guarded
 from headgate.model.arrays import Floats, Ints
 from headgate.planning.objective import BreakEven
-from headgate.planning.programs.horizon import Group, Horizon, Scenario, Steps, blocks_of
+from headgate.planning.programs.horizon import Group, Horizon, HorizonSteps, Scenario, blocks_of
 
 __all__ = ["Receding"]
 
@@ -79,15 +79,15 @@ class Receding:
     """By how much throughput usually is below what the program expects: cores are whole, and rates not as forecast."""
 
     _since: int = 1_000_000
-    _machines: Watch = field(init=False)
+    _machines: SpeedEstimates = field(init=False)
     _foreseen: Floats = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
         if self.period < 1 or self.budget_s <= 0:
             raise BadValue(f"a period of {self.period} steps, {self.budget_s:g} s for each", "at least 1, above 0")
-        self._machines = Watch(max(1, round(3_600 / self.interval_s)))
+        self._machines = SpeedEstimates(max(1, round(3_600 / self.interval_s)))
 
-    def decide(self, now: Situation, turn: int) -> None:
+    def decide(self, now: ClusterView, turn: int) -> None:
         began = time.process_time()
         if self._promised is not None:
             self._short += LEARNS * (float(np.clip(self._promised - now.omega, 0.0, 0.2)) - self._short)
@@ -97,11 +97,11 @@ class Receding:
         self.forecaster.update(now.external[list(self.sources)])
         trouble = self._decided(now)
         if trouble:
-            now.because.append(f"reactive: {trouble}")
+            now.reasons.append(f"reactive: {trouble}")
             self.reactive.decide(now, turn)
         self.took_s.append(time.process_time() - began)
 
-    def _decided(self, now: Situation) -> str:
+    def _decided(self, now: ClusterView) -> str:
         """Decide by the program; says why not if it could not be."""
         left = max(self.period - self._count, 1)
         ahead = min(left, FAR)
@@ -138,10 +138,10 @@ class Receding:
             return f"no plan was found within {self.budget_s:g} s"
         self._since, self._foreseen, self._promised = 0, forecast.mean.copy(), float(steps.omega[0])
         self._enact(now, steps, rows, forecast)
-        now.because.append(self._sentence(now, steps, groups, asked, blocks))
+        now.reasons.append(self._sentence(now, steps, groups, asked, blocks))
         return ""
 
-    def _is_time(self, now: Situation, forecast: Forecast) -> bool:
+    def _is_time(self, now: ClusterView, forecast: Forecast) -> bool:
         """Whether it is time for another program."""
         self._since += 1
         if self._since >= self.plan_every or (now.left_s < now.period_s).any():
@@ -159,19 +159,19 @@ class Receding:
         wanted = (least + margin) * (self._count + ahead) - self._seen
         return float(np.clip(wanted / ahead + self._short, 0.0, 1.0))
 
-    def _scenarios(self, now: Situation, forecast: Forecast, blocks: list[int]) -> list[Scenario]:
+    def _scenarios(self, now: ClusterView, forecast: Forecast, blocks: list[int]) -> list[Scenario]:
         starts = np.cumsum([0, *blocks[:-1]])
-        found = []
+        scenarios = []
         for level, weight in zip(LEVELS, WEIGHTS, strict=True):
             external = np.zeros((now.shape.tasks, len(blocks)))
             rates = np.maximum(forecast.at(level), 0.0)
             external[list(self.sources)] = np.add.reduceat(rates, starts, axis=1) / np.array(blocks)
             # What waits is to be worked off first.
             external[:, 0] += now.waiting / blocks[0]
-            found.append(Scenario(external, weight))
-        return found
+            scenarios.append(Scenario(external, weight))
+        return scenarios
 
-    def _groups(self, now: Situation) -> tuple[list[Group], list[Ints]]:
+    def _groups(self, now: ClusterView) -> tuple[list[Group], list[Ints]]:
         """Machines by class, by the steps for which they are paid and, if due, by speed, with their rows."""
         paid = np.floor(now.left_s / self.interval_s + 1e-6).astype(np.int64)
         paid[now.left_s < now.period_s] = 0
@@ -185,20 +185,20 @@ class Receding:
             rows.append(there)
         return groups, rows
 
-    def _watch(self, now: Situation) -> None:
+    def _watch(self, now: ClusterView) -> None:
         """Remember machines that work: one that is slow at the moment is not slow for an hour."""
         rated = np.array([each.core_power for each in now.cloud.classes])[now.kind]
         shares = (now.speed / rated).tolist()
         working = zip(now.machine, shares, now.starts_s.tolist(), strict=True)
         self._machines.see((name, share) for name, share, starts_s in working if starts_s <= 0)
 
-    def _expected(self, now: Situation) -> Floats:
+    def _expected(self, now: ClusterView) -> Floats:
         """Power of a core of each machine over the next hours."""
         rated = np.array([each.core_power for each in now.cloud.classes])[now.kind]
-        found: Floats = rated * np.array([self._machines.expected(name) for name in now.machine])
-        return found
+        power: Floats = rated * np.array([self._machines.expected(name) for name in now.machine])
+        return power
 
-    def _enact(self, now: Situation, steps: Steps, rows: list[Ints], forecast: Forecast) -> None:
+    def _enact(self, now: ClusterView, steps: HorizonSteps, rows: list[Ints], forecast: Forecast) -> None:
         now.active[:] = steps.active
         # The slowest go: what runs there finds its cores elsewhere.
         leaving = [row for place, stay in steps.kept.items() for row in self._slowest(now, rows[place], stay)]
@@ -210,11 +210,11 @@ class Receding:
                 now.open(kind, count, vm.core_power * self._machines.usual * max(works, 1e-3))
         self._share(now, forecast, leaving)
 
-    def _slowest(self, now: Situation, rows: Ints, stay: int) -> list[int]:
+    def _slowest(self, now: ClusterView, rows: Ints, stay: int) -> list[int]:
         speed = self._expected(now)[rows]
         return [int(row) for row in rows[np.argsort(-speed, kind="stable")][stay:]]
 
-    def _share(self, now: Situation, forecast: Forecast, leaving: list[int]) -> None:
+    def _share(self, now: ClusterView, forecast: Forecast, leaving: list[int]) -> None:
         """Share cores for what the next step may bring; what is to go gets none."""
         before = now.external.copy()
         now.external[list(self.sources)] = np.maximum(forecast.at(0.75)[:, 0], 0.0)
@@ -228,11 +228,13 @@ class Receding:
         if least_served(placed, speed, demand) > served + self.stay:
             now.placed[staying] = placed
 
-    def _sentence(self, now: Situation, steps: Steps, groups: list[Group], asked: float, blocks: list[int]) -> str:
+    def _sentence(
+        self, now: ClusterView, steps: HorizonSteps, groups: list[Group], asked: float, blocks: list[int]
+    ) -> str:
         classes = now.cloud.classes
-        told = [f"buys {count} {classes[kind].name}" for kind, count in steps.bought.items() if count]
+        actions = [f"buys {count} {classes[kind].name}" for kind, count in steps.bought.items() if count]
         gone = sum(groups[place].count - stay for place, stay in steps.kept.items())
-        told += [f"lets {gone} of the machines go whose paid time is up"] if gone else []
+        actions += [f"lets {gone} of the machines go whose paid time is up"] if gone else []
         hours = sum(blocks) * self.interval_s / 3_600
-        what = " and ".join(told) or "keeps the machines"
+        what = " and ".join(actions) or "keeps the machines"
         return f"{what}: for {asked:.2f} of what comes over {hours:.1f} h, {steps.omega[0]:.2f} of it in the next step"

@@ -41,8 +41,8 @@ class Threshold:
 
     def __post_init__(self) -> None:
         if not 0 < self.low < self.target < self.high <= 1:
-            told = f"thresholds of {self.low:g}, {self.target:g} and {self.high:g}"
-            raise BadValue(told, "0 < low < target < high, at most 1")
+            message = f"thresholds of {self.low:g}, {self.target:g} and {self.high:g}"
+            raise BadValue(message, "0 < low < target < high, at most 1")
 
     def decide(self, observed: Observation) -> Sequence[Action]:
         if not self._began:

@@ -41,8 +41,8 @@ class Deployment:
         for number, machine in enumerate(self.machines):
             kind = cloud.vm_class(machine.vm_class)
             if sum(machine.cores.values()) > kind.cores:
-                told = f"machine {number + 1} gives away {sum(machine.cores.values())} cores"
-                raise BadValue(told, f"at most the {kind.cores} of a {kind.name}")
+                message = f"machine {number + 1} gives away {sum(machine.cores.values())} cores"
+                raise BadValue(message, f"at most the {kind.cores} of a {kind.name}")
 
     @property
     def cores(self) -> Mapping[str, int]:
@@ -52,8 +52,8 @@ class Deployment:
         >>> dict(Deployment(two).cores)
         {'a': 2, 'b': 1}
         """
-        found: dict[str, int] = {}
+        cores: dict[str, int] = {}
         for machine in self.machines:
             for task, count in machine.cores.items():
-                found[task] = found.get(task, 0) + count
-        return found
+                cores[task] = cores.get(task, 0) + count
+        return cores

@@ -81,19 +81,19 @@ class VmClass:
     """0 where it does not matter, as in a simulation."""
 
     def __post_init__(self) -> None:
-        told = f"VM class '{self.name}'"
+        message = f"VM class '{self.name}'"
         if self.cores < 1 or not (isfinite(self.core_power) and self.core_power > 0):
             what = f"{self.cores} cores of power {self.core_power:g}"
-            raise BadValue(f"{told} is too small for anything: {what}", "at least one core, with a power above 0")
+            raise BadValue(f"{message} is too small for anything: {what}", "at least one core, with a power above 0")
         if not self.bandwidth_mbit_per_s > 0:
             what = f"a bandwidth of {self.bandwidth_mbit_per_s:g} Mbit/s"
-            raise BadValue(f"{told} has {what}, so that no message could reach it", "a bandwidth above 0")
+            raise BadValue(f"{message} has {what}, so that no message could reach it", "a bandwidth above 0")
         if not (self.price_per_h.is_finite() and self.price_per_h > 0):
             expected = "a price above 0: with a free machine every plan would be as good as any"
-            raise BadValue(f"{told} has a price of {self.price_per_h} an hour", expected)
+            raise BadValue(f"{message} has a price of {self.price_per_h} an hour", expected)
         for name in ("boot_s", "shut_down_s", "interruptions_per_h"):
             if not (isfinite(getattr(self, name)) and getattr(self, name) >= 0):
-                raise BadValue(f"{told} has {name} {getattr(self, name)}", "a finite number of at least 0")
+                raise BadValue(f"{message} has {name} {getattr(self, name)}", "a finite number of at least 0")
 
     @property
     def power(self) -> float:

@@ -27,7 +27,7 @@ from headgate.model.arrays import Floats, Ints, Shape
 from headgate.model.cluster.vm_class import Cloud
 from headgate.model.dataflow import Dataflow
 from headgate.planning.objective import BreakEven
-from headgate.planning.programs.leases import Holdings
+from headgate.planning.programs.leases import Leases
 from headgate.planning.programs.linear import LinearProgram, outcome_of
 from headgate.planning.programs.serving import Fluid, Future
 
@@ -107,8 +107,8 @@ def hindsight(
     """The bound of one replication of a setting."""
     even = BreakEven.of(setting.dataflow)
     if even is None or even.sigma <= 0:
-        told = f"dataflow '{setting.dataflow.name}' does not say what value is worth, so there is no profit to bound"
-        raise InputError("NO_BREAK_EVEN", f"{told}; give break-even costs and alternates of different value")
+        message = f"dataflow '{setting.dataflow.name}' does not say what value is worth, so there is no profit to bound"
+        raise InputError("NO_BREAK_EVEN", f"{message}; give break-even costs and alternates of different value")
     if setting.shape().stream_returns.any():
         raise InputError("LOOP", f"dataflow '{setting.dataflow.name}' has a loop, and bounds are of dataflows without")
     return _Search(setting, row, even.times(setting.hours), time_limit_s, gap).run(progress)
@@ -119,9 +119,9 @@ class _Search:
         self.even, self.gap = even, gap
         self.began = time.perf_counter()
         self.deadline = self.began + time_limit_s
-        self.holdings = Holdings.of(setting.cloud, setting.interval_s, setting.intervals, setting.warm)
+        self.leases = Leases.of(setting.cloud, setting.interval_s, setting.intervals, setting.warm)
         # Whoever spends more than this has less than nothing.
-        self.most = int(min(even.value_max / even.sigma / self.holdings.least_cost(), MOST_MACHINES)) + 1
+        self.most = int(min(even.value_max / even.sigma / self.leases.least_cost(), MOST_MACHINES)) + 1
         self.speed = setting.machine_speeds(row, self.most)
         self.program = LinearProgram()
         self.future = future_of(setting, row, self.speed)
@@ -141,7 +141,7 @@ class _Search:
 
     def _emergency(self, setting: World) -> None:
         """Power and cores at a price that no machine has, so that there is a solution before there are machines."""
-        hours = max(self.holdings.billing.period_s, setting.interval_s) / 3_600
+        hours = max(self.leases.billing.period_s, setting.interval_s) / 3_600
         for rows, of in ((self.serving.power, "power"), (self.serving.cores, "cores")):
             price = max(float(each.price_per_h) / float(getattr(each, of)) for each in setting.cloud.classes)
             columns = self.program.columns(len(rows), -2.0 * self.even.sigma * price * hours)
@@ -155,16 +155,16 @@ class _Search:
             left_s = max(self.deadline - time.perf_counter(), 1.0)
             self.solver.setOptionValue("time_limit", self.solver.getRunTime() + left_s)
             self.solver.run()
-            found = outcome_of(self.solver, whole=False)
-            if found.objective is None or not np.isfinite(found.bound):
+            solution = outcome_of(self.solver, whole=False)
+            if solution.objective is None or not np.isfinite(solution.bound):
                 break
-            best = (found.values, found.objective)
-            power, cores = np.abs(found.prices[self.serving.power]), np.abs(found.prices[self.serving.cores])
+            best = (solution.values, solution.objective)
+            power, cores = np.abs(solution.prices[self.serving.power]), np.abs(solution.prices[self.serving.cores])
             # What serving brings at these prices is what is left of the optimum without the machines' part.
-            serves = found.objective - self._prefix(self._known_worth(power, cores))[0]
+            serves = solution.objective - self._prefix(self._known_worth(power, cores))[0]
             prices = power[self.future.block_of], cores[self.future.block_of]
             worth, ways = self._best_ways(self.speed[: self.machines], *prices)
-            missing = serves + self._prefix(worth)[0] - found.objective
+            missing = serves + self._prefix(worth)[0] - solution.objective
             if missing > self.gap / 2 and self._add(ways):
                 continue
             # The program has what it needs of the machines it knows: now those that it does not know.
@@ -173,25 +173,25 @@ class _Search:
             bound = min(bound, serves + total)
             if progress is not None:
                 known = f"{self.machines} machines and {len(self.columns)} ways"
-                progress(f"bound {bound:.4f}, plan {found.objective:.4f}, {known}")
-            if bound - found.objective <= self.gap or last <= self.machines:
+                progress(f"bound {bound:.4f}, plan {solution.objective:.4f}, {known}")
+            if bound - solution.objective <= self.gap or last <= self.machines:
                 break
             self._more_machines(min(last - self.machines, max(4, self.machines // 3)))
         if best is None:
             raise InputError("NO_BOUND", "no bound was found in the time given; give more time, or a shorter period")
         if self.most > MOST_MACHINES:
             # Nobody looked at more machines; whoever has them has paid for them.
-            bound = max(bound, self.even.value_max - self.even.sigma * MOST_MACHINES * self.holdings.least_cost())
-        return self._told(max(bound, 0.0), best[1], best[0], rounds)
+            bound = max(bound, self.even.value_max - self.even.sigma * MOST_MACHINES * self.leases.least_cost())
+        return self._result(max(bound, 0.0), best[1], best[0], rounds)
 
     def _best_ways(self, speed: Floats, power: Floats, cores: Floats) -> tuple[Floats, list[tuple[Ints, Floats]]]:
         """What each machine brings at most, and for each class the best way to hold each machine."""
-        found = []
-        for kind in range(len(self.holdings.cloud.classes)):
-            value = self.holdings.worth(kind, speed, power, cores) - self.even.sigma * self.holdings.cost(kind)
+        best = []
+        for kind in range(len(self.leases.cloud.classes)):
+            value = self.leases.worth(kind, speed, power, cores) - self.even.sigma * self.leases.cost(kind)
             way = value.argmax(axis=1)
-            found.append((way, value[np.arange(len(value)), way]))
-        return np.max([value for _, value in found], axis=0), found
+            best.append((way, value[np.arange(len(value)), way]))
+        return np.max([value for _, value in best], axis=0), best
 
     def _known_worth(self, power: Floats, cores: Floats) -> Floats:
         """The same among the ways that the program has."""
@@ -216,9 +216,9 @@ class _Search:
             self.solver.addRow(-np.inf, 1.0 if machine == 0 else 0.0, len(places), places, values)
         self.rows = np.concatenate([self.rows, np.arange(self.solver.getNumRow() - count, self.solver.getNumRow())])
         self.machines += count
-        cheap = min(range(len(self.holdings.cloud.classes)), key=lambda kind: float(self.holdings.cost(kind)[0]))
-        large = self.holdings.cloud.place(self.holdings.cloud.largest.name)
-        throughout = int(np.flatnonzero((self.holdings.begin == 0) & (self.holdings.end == self.holdings.intervals))[0])
+        cheap = min(range(len(self.leases.cloud.classes)), key=lambda kind: float(self.leases.cost(kind)[0]))
+        large = self.leases.cloud.place(self.leases.cloud.largest.name)
+        throughout = int(np.flatnonzero((self.leases.begin == 0) & (self.leases.end == self.leases.intervals))[0])
         for machine in new:
             self._column(machine, large, throughout)
             self._column(machine, cheap, 0)
@@ -236,11 +236,11 @@ class _Search:
             return False
         self.known.add((machine, kind, way))
         self.columns.append((machine, kind, way))
-        vm, works = self.holdings.cloud.classes[kind], self.holdings.works(kind, way)
+        vm, works = self.leases.cloud.classes[kind], self.leases.works(kind, way)
         blocks, starts = len(self.serving.starts), self.serving.starts
         gives = np.add.reduceat(vm.cores * vm.core_power * works * self.speed[machine], starts)
         cores = np.add.reduceat(vm.cores * (works > 0.0), starts).astype(np.float64)
-        cost = self.even.sigma * float(self.holdings.cost(kind)[way])
+        cost = self.even.sigma * float(self.leases.cost(kind)[way])
         self.worths.append(np.concatenate([gives, cores, [-cost]]))
         rows = np.concatenate([self.serving.power, self.serving.cores, self.rows[machine : machine + 2]])
         values = np.concatenate([-gives, -cores, [1.0, -1.0][: len(rows) - 2 * blocks]])
@@ -248,14 +248,14 @@ class _Search:
         self.solver.addCol(-cost, 0.0, np.inf, len(there), rows[there].astype(np.int32), values[there])
         return True
 
-    def _told(self, bound: float, relaxed: float, values: Floats, rounds: int) -> Hindsight:
+    def _result(self, bound: float, relaxed: float, values: Floats, rounds: int) -> Hindsight:
         shares = values[self.first : self.first + len(self.columns)]
         held, cost = [], 0.0
         for (machine, kind, way), share in zip(self.columns, shares.tolist(), strict=False):
             if share > 1e-7:
-                ends = (int(self.holdings.begin[way]), int(self.holdings.end[way]))
+                ends = (int(self.leases.begin[way]), int(self.leases.end[way]))
                 held.append((Lease(machine, kind, *ends), share))
-                cost += share * float(self.holdings.cost(kind)[way])
+                cost += share * float(self.leases.cost(kind)[way])
         return Hindsight(
             bound,
             relaxed,

@@ -30,7 +30,7 @@ from headgate.planning.programs.leases import presence
 from headgate.planning.programs.linear import LinearProgram
 from headgate.planning.programs.serving import achievable, modes_of
 
-__all__ = ["Group", "Horizon", "Scenario", "Steps", "blocks_of"]
+__all__ = ["Group", "Horizon", "HorizonSteps", "Scenario", "blocks_of"]
 
 SHORT = 3.0
 """Penalty for throughput that is missing, in units of value."""
@@ -55,7 +55,7 @@ class Scenario:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Steps:
+class HorizonSteps:
     """What to do now."""
 
     active: Ints
@@ -81,13 +81,13 @@ def blocks_of(steps: int, hour: int) -> list[int]:
     >>> blocks_of(64, 12)
     [1, 2, 3, 6, 12, 12, 24, 4]
     """
-    found: list[int] = []
+    blocks: list[int] = []
     for length in (1, hour // 6, hour // 4, hour // 2):
-        if length > 0 and sum(found) < min(hour, steps):
-            found.append(min(max(length, 1), steps - sum(found), hour - sum(found)))
-    while sum(found) < steps:
-        found.append(min(hour if sum(found) < 3 * hour else 2 * hour, steps - sum(found)))
-    return found
+        if length > 0 and sum(blocks) < min(hour, steps):
+            blocks.append(min(max(length, 1), steps - sum(blocks), hour - sum(blocks)))
+    while sum(blocks) < steps:
+        blocks.append(min(hour if sum(blocks) < 3 * hour else 2 * hour, steps - sum(blocks)))
+    return blocks
 
 
 @dataclass(slots=True)
@@ -129,7 +129,7 @@ class Horizon:
     _gives: list[tuple[int, Floats]] = field(default_factory=list)
     _fixed: Floats = field(default_factory=lambda: np.zeros(0))
 
-    def solved(self, time_limit_s: float) -> Steps | None:
+    def solved(self, time_limit_s: float) -> HorizonSteps | None:
         """The best steps found within a time limit; none if there are none."""
         count = len(self.blocks)
         self._fixed = np.zeros(count)
@@ -144,8 +144,8 @@ class Horizon:
             self._keep(place, group)
         for kind in range(len(self.cloud.classes)):
             self._buy(kind)
-        found = self.program.solved(time_limit_s, 2e-4)
-        return None if found.objective is None else self._told(found.values, found.objective, first)
+        solution = self.program.solved(time_limit_s, 2e-4)
+        return None if solution.objective is None else self._steps(solution.values, solution.objective, first)
 
     @property
     def _lengths(self) -> Floats:
@@ -162,15 +162,15 @@ class Horizon:
 
     def _first_alternates(self) -> list[Ints]:
         program, shape = self.program, self.shape
-        found = []
+        chosen = []
         near = float(self._lengths[: self._near].sum())
         for task, ways in enumerate(shape.alternates):
             worth = shape.value[task, : len(ways)] * near / shape.tasks
             worth = worth + np.where(np.arange(len(ways)) == self.active[task], self.per_switch, 0.0)
             columns = program.columns(len(ways), worth, upper=1.0)
             program.put(program.rows(1, 1.0, 1.0), columns, 1.0)
-            found.append(columns)
-        return found
+            chosen.append(columns)
+        return chosen
 
     def _serve(self, place: int, scenario: Scenario, first: list[Ints]) -> None:
         program, shape, count = self.program, self.shape, len(self.blocks)
@@ -252,8 +252,8 @@ class Horizon:
         """The share of each block that lies between two steps."""
         ends = self._ends
         starts = ends - np.array(self.blocks)
-        found: Floats = np.clip(np.minimum(ends, end) - np.maximum(starts, begin), 0, None) / np.array(self.blocks)
-        return found
+        covered: Floats = np.clip(np.minimum(ends, end) - np.maximum(starts, begin), 0, None) / np.array(self.blocks)
+        return covered
 
     def _price(self, kind: int) -> float:
         vm = self.cloud.classes[kind]
@@ -301,7 +301,7 @@ class Horizon:
                 if start == 0:
                     self._bought.setdefault(kind, []).append(column)
 
-    def _told(self, values: Floats, objective: float, first: list[Ints]) -> Steps:
+    def _steps(self, values: Floats, objective: float, first: list[Ints]) -> HorizonSteps:
         active = np.array([int(np.argmax(values[columns])) for columns in first], dtype=np.int64)
         omega = np.zeros(len(self.blocks))
         for weight, _, done in self._omega:
@@ -311,4 +311,4 @@ class Horizon:
         bought = {kind: round(float(values[columns].sum())) for kind, columns in self._bought.items()}
         worth = [float(self.shape.value[task, way]) for task, way in enumerate(active)]
         had = [float(self.shape.value[task, way]) for task, way in enumerate(self.active)]
-        return Steps(active, kept, bought, omega, power, objective, (sum(worth) - sum(had)) / self.shape.tasks)
+        return HorizonSteps(active, kept, bought, omega, power, objective, (sum(worth) - sum(had)) / self.shape.tasks)

@@ -9,7 +9,7 @@ import numpy as np
 from headgate.model.arrays import Floats, Ints
 from headgate.model.cluster.vm_class import BillingPeriod, Cloud
 
-__all__ = ["Holdings", "presence"]
+__all__ = ["Leases", "presence"]
 
 
 def presence(boot_s: float, interval_s: float, intervals: int) -> Floats:
@@ -23,7 +23,7 @@ def presence(boot_s: float, interval_s: float, intervals: int) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Holdings:
+class Leases:
     """All ways to hold one machine: when it starts, and for how many intervals.
 
     Only ways that end with a paid period or with the time itself are there: letting go earlier saves nothing. What a
@@ -41,7 +41,7 @@ class Holdings:
     periods: Ints
 
     @classmethod
-    def of(cls, cloud: Cloud, interval_s: float, intervals: int, warm: bool) -> Holdings:
+    def of(cls, cloud: Cloud, interval_s: float, intervals: int, warm: bool) -> Leases:
         begins, ends, paid = [], [], []
         counts = [cloud.billing.periods(n * interval_s) for n in range(intervals + 2)]
         for begin in range(intervals):
@@ -61,8 +61,8 @@ class Holdings:
     def cost(self, kind: int) -> Floats:
         """What each way costs with a machine of a class."""
         price = float(self.cloud.classes[kind].price_per_h) * self.billing.period_s / 3_600
-        found: Floats = self.periods.astype(np.float64) * price
-        return found
+        cost: Floats = self.periods.astype(np.float64) * price
+        return cost
 
     def least_cost(self) -> float:
         """What any machine costs at least."""
@@ -71,29 +71,29 @@ class Holdings:
     def works(self, kind: int, way: int) -> Floats:
         """The share of each interval for which a machine works that is held this way."""
         begin, end = int(self.begin[way]), int(self.end[way])
-        found = np.zeros(self.intervals)
+        works = np.zeros(self.intervals)
         boot_s = 0.0 if self.warm and begin == 0 else self.cloud.classes[kind].boot_s
-        found[begin:end] = presence(boot_s, self.interval_s, end - begin)
-        return found
+        works[begin:end] = presence(boot_s, self.interval_s, end - begin)
+        return works
 
     def worth(self, kind: int, speed: Floats, power_price: Floats, core_price: Floats) -> Floats:
         """What each way brings at given prices, by machine (a row of ``speed``) and way; costs are not taken off."""
         vm = self.cloud.classes[kind]
         power = vm.cores * vm.core_power * power_price * speed
         cores = np.broadcast_to(vm.cores * core_price, speed.shape)
-        found = _between(power, self.begin, self.end) + _between(cores, self.begin, self.end)
+        worth = _between(power, self.begin, self.end) + _between(cores, self.begin, self.end)
         cold = (self.begin > 0) | (not self.warm)
         missing = 1.0 - presence(vm.boot_s, self.interval_s, self.intervals)
         for late in np.flatnonzero(missing > 0):
             at = self.begin + late
             hit = np.flatnonzero(cold & (at < self.end))
-            found[:, hit] -= missing[late] * power[:, at[hit]]
+            worth[:, hit] -= missing[late] * power[:, at[hit]]
             if missing[late] >= 1.0:
-                found[:, hit] -= cores[:, at[hit]]
-        return found
+                worth[:, hit] -= cores[:, at[hit]]
+        return worth
 
 
 def _between(values: Floats, begin: Ints, end: Ints) -> Floats:
     total = np.concatenate([np.zeros((len(values), 1)), np.cumsum(values, axis=1)], axis=1)
-    found: Floats = total[:, end] - total[:, begin]
-    return found
+    sums: Floats = total[:, end] - total[:, begin]
+    return sums

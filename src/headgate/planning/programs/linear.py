@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from headgate.model.arrays import Floats, Ints
 
-__all__ = ["LinearProgram", "Outcome"]
+__all__ = ["LinearProgram", "Solved"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Outcome:
+class Solved:
     """What the solver found, if anything, and what it proved."""
 
     objective: float | None
@@ -80,7 +80,7 @@ class LinearProgram:
         r, c, v = np.broadcast_arrays(np.asarray(rows), np.asarray(columns), np.asarray(values, dtype=np.float64))
         self._entries.append((r.ravel().astype(np.int64), c.ravel().astype(np.int64), v.ravel()))
 
-    def solved(self, time_limit_s: float = 60.0, gap: float = 1e-6, start: Floats | None = None) -> Outcome:
+    def solved(self, time_limit_s: float = 60.0, gap: float = 1e-6, start: Floats | None = None) -> Solved:
         """Solve, within a time limit and to an absolute gap, from a solution that is known."""
         import highspy
 
@@ -137,7 +137,7 @@ class LinearProgram:
         return keys // max(self.width, 1), keys % max(self.width, 1), total
 
 
-def outcome_of(solver: Any, whole: bool) -> Outcome:
+def outcome_of(solver: Any, whole: bool) -> Solved:
     """What a solver that has run found."""
     import highspy
 
@@ -147,9 +147,9 @@ def outcome_of(solver: Any, whole: bool) -> Outcome:
     nothing = np.zeros(0)
     bound = info.mip_dual_bound if whole else np.inf
     if infeasible or info.primal_solution_status != 2:
-        return Outcome(None, -np.inf if infeasible else bound, nothing, nothing, infeasible)
+        return Solved(None, -np.inf if infeasible else bound, nothing, nothing, infeasible)
     solution = solver.getSolution()
     if not whole and status == kinds.kOptimal:
         bound = info.objective_function_value
     prices = nothing if whole else np.array(solution.row_dual)
-    return Outcome(info.objective_function_value, bound, np.array(solution.col_value), prices)
+    return Solved(info.objective_function_value, bound, np.array(solution.col_value), prices)

@@ -152,13 +152,13 @@ class Program:
     def _into(self, task: int, flows: dict[tuple[int, int], int]) -> Terms:
         """What the tasks before send, negated, in units of what the task gets at most."""
         shape, unit = self.problem.shape, self._unit
-        found: Terms = []
+        terms: Terms = []
         for stream in np.flatnonzero(shape.stream_target == task):
             source, share = int(shape.stream_source[stream]), float(shape.stream_share[stream])
             for way in self.allowed[source]:
                 factor = share * float(shape.selectivity[source, way]) * unit[source] / unit[task]
-                found.append((flows[source, way], -factor))
-        return found
+                terms.append((flows[source, way], -factor))
+        return terms
 
     @property
     def _unit(self) -> Floats:

@@ -86,8 +86,8 @@ def modes_of(shape: Shape) -> list[Allowed]:
             key = 0.0 if task in shape.outputs else float(shape.selectivity[task, way])
             by_selectivity.setdefault(key, []).append(way)
         choices.append(list(by_selectivity.values()))
-    found = [list(each) for each in islice(product(*choices), MOST_MODES + 1)]
-    return found if len(found) <= MOST_MODES else [[list(range(len(ways))) for ways in shape.alternates]]
+    modes = [list(each) for each in islice(product(*choices), MOST_MODES + 1)]
+    return modes if len(modes) <= MOST_MODES else [[list(range(len(ways))) for ways in shape.alternates]]
 
 
 def achievable(shape: Shape, external: Floats, allowed: Allowed) -> Floats:
@@ -132,13 +132,13 @@ class Fluid:
         """Modes, with the value of the best alternates that each allows to the others."""
         program, shape, count = self.program, self.future.shape, self.future.intervals
         rows = program.rows(count, 1.0, 1.0)
-        found = []
+        modes = []
         for allowed in self.modes:
             best = sum(max(shape.value[task, way] for way in allowed[task]) for task in self.future.others)
             whole = self.whole and len(self.modes) > 1
-            found.append(program.columns(count, best / shape.tasks / count, upper=1.0, whole=whole))
-            program.put(rows, found[-1], 1.0)
-        return found
+            modes.append(program.columns(count, best / shape.tasks / count, upper=1.0, whole=whole))
+            program.put(rows, modes[-1], 1.0)
+        return modes
 
     def _output(self, mode: int, task: int, ways: list[int]) -> None:
         program, shape, count = self.program, self.future.shape, self.future.intervals
@@ -199,8 +199,8 @@ class Fluid:
         """Reference cores for which everything is done in the interval in which it comes, by the cheapest ways."""
         shape = self.future.shape
         least = [min(shape.cost_s[task, : len(ways)]) for task, ways in enumerate(shape.alternates)]
-        found: Floats = np.array(least) @ self.coming[0]
-        return found
+        work: Floats = np.array(least) @ self.coming[0]
+        return work
 
     def omega(self, values: Floats) -> Floats:
         """Relative throughput by interval, of a solution."""
@@ -210,10 +210,10 @@ class Fluid:
     def gamma(self, values: Floats) -> float:
         """The value of a solution, a mean over intervals."""
         shape, count = self.future.shape, self.future.intervals
-        found = 0.0
+        gamma = 0.0
         for allowed, columns in zip(self.modes, self.mode, strict=True):
             best = sum(max(shape.value[task, way] for way in allowed[task]) for task in self.future.others)
-            found += float(values[columns].sum()) * best
+            gamma += float(values[columns].sum()) * best
         for (_, task, way), columns in self.active.items():
-            found += float(values[columns].sum()) * float(shape.value[task, way])
-        return found / shape.tasks / count
+            gamma += float(values[columns].sum()) * float(shape.value[task, way])
+        return gamma / shape.tasks / count

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from math import exp, inf, log, sqrt
 from statistics import fmean, median
 
-__all__ = ["Estimate", "count_rate", "mean_of", "ratio_of", "scv_of", "without_outliers"]
+__all__ = ["SampleEstimate", "count_rate", "mean_of", "ratio_of", "scv_of", "without_outliers"]
 
 _Z = 1.96
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class SampleEstimate:
     """A value, the 95 % confidence interval about it, and how many measurements it stems from."""
 
     value: float
@@ -25,7 +25,7 @@ class Estimate:
     def spread(self) -> float:
         """Half the width of the interval, relative to the value: small is trustworthy.
 
-        >>> Estimate(10.0, 9.0, 11.0, 50).spread
+        >>> SampleEstimate(10.0, 9.0, 11.0, 50).spread
         0.1
         """
         if self.value == 0:
@@ -33,8 +33,8 @@ class Estimate:
         return (self.high - self.low) / 2 / abs(self.value)
 
 
-def _about(value: float, error: float, samples: int) -> Estimate:
-    return Estimate(value, max(value - _Z * error, 0.0), value + _Z * error, samples)
+def _about(value: float, error: float, samples: int) -> SampleEstimate:
+    return SampleEstimate(value, max(value - _Z * error, 0.0), value + _Z * error, samples)
 
 
 def without_outliers(values: Sequence[float], cut: float = 6.0) -> list[float]:
@@ -61,16 +61,16 @@ def without_outliers(values: Sequence[float], cut: float = 6.0) -> list[float]:
     return [value for value in values if low <= value <= high]
 
 
-def mean_of(values: Sequence[float]) -> Estimate:
+def mean_of(values: Sequence[float]) -> SampleEstimate:
     """The mean of a sample, with its standard error."""
     mean = fmean(values)
     if len(values) < 2:
-        return Estimate(mean, 0.0, inf, len(values))
+        return SampleEstimate(mean, 0.0, inf, len(values))
     variance = sum((value - mean) ** 2 for value in values) / (len(values) - 1)
     return _about(mean, sqrt(variance / len(values)), len(values))
 
 
-def scv_of(values: Sequence[float]) -> Estimate:
+def scv_of(values: Sequence[float]) -> SampleEstimate:
     r"""The squared coefficient of variation of a sample.
 
     Its standard error, by the delta method: :math:`c^2 \sqrt{(\kappa - 1 + 4c^2 - 4 \gamma c) / n}` with skewness
@@ -81,12 +81,12 @@ def scv_of(values: Sequence[float]) -> Estimate:
     """
     count = len(values)
     if count < 2:
-        return Estimate(1.0, 0.0, inf, count)
+        return SampleEstimate(1.0, 0.0, inf, count)
     mean = fmean(values)
     central = [value - mean for value in values]
     second = sum(part**2 for part in central) / count
     if mean == 0 or second == 0:
-        return Estimate(0.0, 0.0, 0.0, count)
+        return SampleEstimate(0.0, 0.0, 0.0, count)
     scv = second * count / (count - 1) / mean**2
     skewness = sum(part**3 for part in central) / count / second**1.5
     kurtosis = sum(part**4 for part in central) / count / second**2
@@ -94,21 +94,23 @@ def scv_of(values: Sequence[float]) -> Estimate:
     return _about(scv, scv * sqrt(spread / count), count)
 
 
-def count_rate(count: float, seconds: float, scv: float = 1.0) -> Estimate:
+def count_rate(count: float, seconds: float, scv: float = 1.0) -> SampleEstimate:
     """A rate (1/s) from a count during some time; counts of a renewal process have variance scv times their mean.
 
     >>> count_rate(100, 10.0).value
     10.0
     """
     if count == 0:
-        return Estimate(0.0, 0.0, 3 / seconds, 0)  # the rule of three: with 3 expected, none comes in 5 % of cases
+        return SampleEstimate(
+            0.0, 0.0, 3 / seconds, 0
+        )  # the rule of three: with 3 expected, none comes in 5 % of cases
     return _about(count / seconds, sqrt(max(scv, 0.0) * count) / seconds, int(count))
 
 
-def ratio_of(sent: float, served: float) -> Estimate:
+def ratio_of(sent: float, served: float) -> SampleEstimate:
     """Tuples sent per tuple served: a share if at most 1 (binomial), a multiple otherwise (Poisson)."""
     if served == 0:
-        return Estimate(0.0, 0.0, inf, 0)
+        return SampleEstimate(0.0, 0.0, inf, 0)
     ratio = sent / served
     variance = ratio * (1 - ratio) if ratio <= 1 else ratio
     return _about(ratio, sqrt(variance / served), int(served))

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from headgate.errors import HeadgateError
-from headgate.queueing.fitting.estimate import Estimate, count_rate, mean_of, ratio_of, scv_of, without_outliers
-from headgate.queueing.fitting.observation import OperatorWindow, Window
+from headgate.queueing.fitting.estimate import SampleEstimate, count_rate, mean_of, ratio_of, scv_of, without_outliers
+from headgate.queueing.fitting.observation import ObservationWindow, OperatorWindow
 from headgate.queueing.fitting.smoothing import AlphaWeighted, Smoothing
 from headgate.queueing.network import Network, Operator, Route
 
@@ -24,12 +24,12 @@ class FittedOperator:
     """What was estimated of one operator."""
 
     name: str
-    external_rate_per_s: Estimate
-    arrival_scv: Estimate
-    bulk_mean: Estimate
-    service_s: Estimate
-    service_scv: Estimate
-    routes: tuple[tuple[str, Estimate], ...]
+    external_rate_per_s: SampleEstimate
+    arrival_scv: SampleEstimate
+    bulk_mean: SampleEstimate
+    service_s: SampleEstimate
+    service_scv: SampleEstimate
+    routes: tuple[tuple[str, SampleEstimate], ...]
     outliers: int
     """Service times that were left out as absurd."""
 
@@ -40,7 +40,7 @@ class FittedNetwork:
 
     network: Network
     operators: tuple[FittedOperator, ...]
-    sojourn_s: Estimate | None
+    sojourn_s: SampleEstimate | None
 
     @property
     def spread(self) -> float:
@@ -50,7 +50,9 @@ class FittedNetwork:
 
 
 def fit_network(
-    windows: Sequence[Window], smoothing: Smoothing | None = None, limits: Mapping[str, Operator] | None = None
+    windows: Sequence[ObservationWindow],
+    smoothing: Smoothing | None = None,
+    limits: Mapping[str, Operator] | None = None,
 ) -> FittedNetwork:
     """Estimate rates, service times and routes from windows, oldest first.
 
@@ -60,7 +62,7 @@ def fit_network(
 
     >>> busy = OperatorWindow("read", 200, external=200, service_s=(0.01, 0.03) * 20, sent=(("keep", 100),))
     >>> kept = OperatorWindow("keep", 100, service_s=(0.02,) * 20)
-    >>> fitted = fit_network([Window(10.0, (busy, kept))])
+    >>> fitted = fit_network([ObservationWindow(10.0, (busy, kept))])
     >>> [(o.name, o.arrival_rate_per_s, round(o.service_rate_per_s)) for o in fitted.network.operators]
     [('read', 20.0, 50), ('keep', 0.0, 50)]
     >>> fitted.network.routes[0].mean
@@ -110,14 +112,14 @@ def _fit_operator(name: str, parts: Sequence[tuple[float, float, OperatorWindow]
     times = _resampled([(weight, operator.service_s) for weight, _, operator in parts])
     served = sum(operator.served for _, _, operator in parts)
     if not times:
-        told = (
+        message = (
             f"'{name}' served {served} tuples and no service time was sampled" if served else f"'{name}' served nothing"
         )
-        raise NotMeasured("NOT_MEASURED", f"{told}; wait for the next window", {"operator": name})
+        raise NotMeasured("NOT_MEASURED", f"{message}; wait for the next window", {"operator": name})
     kept = without_outliers(times)
     gaps = without_outliers(_resampled([(weight, operator.interarrival_s) for weight, _, operator in parts]))
     bulks = _resampled([(weight, tuple(map(float, operator.bulk_sizes))) for weight, _, operator in parts])
-    arrival_scv = scv_of(gaps) if len(gaps) >= 2 else Estimate(1.0, 0.0, inf, 0)
+    arrival_scv = scv_of(gaps) if len(gaps) >= 2 else SampleEstimate(1.0, 0.0, inf, 0)
     total = sum(weight for weight, _, _ in parts)
     scale = len(parts) / total if total > 0 else 0.0  # weights as if each window counted once
     seconds = sum(weight * length for weight, length, _ in parts) * scale
@@ -130,9 +132,9 @@ def _fit_operator(name: str, parts: Sequence[tuple[float, float, OperatorWindow]
         routes.append((target, ratio_of(sent, handled)))
     return FittedOperator(
         name,
-        count_rate(external, seconds, arrival_scv.value) if external else Estimate(0.0, 0.0, 0.0, 0),
+        count_rate(external, seconds, arrival_scv.value) if external else SampleEstimate(0.0, 0.0, 0.0, 0),
         arrival_scv,
-        mean_of(bulks) if bulks else Estimate(1.0, 1.0, 1.0, 0),
+        mean_of(bulks) if bulks else SampleEstimate(1.0, 1.0, 1.0, 0),
         mean_of(kept),
         scv_of(kept),
         tuple(routes),
@@ -146,8 +148,8 @@ def _resampled(parts: Sequence[tuple[float, Sequence[float]]]) -> list[float]:
     A window keeps the share of its sample that its weight is of the largest one, evenly spread over it.
     """
     heaviest = max((weight for weight, values in parts if values), default=0.0)
-    found: list[float] = []
+    samples: list[float] = []
     for weight, values in parts:
         keep = round(len(values) * weight / heaviest) if heaviest > 0 else 0
-        found += [values[place * len(values) // keep] for place in range(keep)]
-    return found
+        samples += [values[place * len(values) // keep] for place in range(keep)]
+    return samples

@@ -7,7 +7,7 @@ from math import isfinite
 
 from headgate.errors import BadValue
 
-__all__ = ["OperatorWindow", "Window"]
+__all__ = ["ObservationWindow", "OperatorWindow"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class OperatorWindow:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class ObservationWindow:
     """One window: how long it was, what every operator did, and the sojourns that were measured from end to end."""
 
     seconds: float

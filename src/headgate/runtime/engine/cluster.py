@@ -14,7 +14,7 @@ from headgate.adaptation.cluster import (
     SwitchAlternate,
 )
 from headgate.errors import HeadgateError, InputError
-from headgate.machines.provider import Machine
+from headgate.machines.provider import AcquiredMachine
 from headgate.model.cluster.observation import Observation
 from headgate.model.names import Signature
 from headgate.runtime.engine.engine import Engine
@@ -47,7 +47,7 @@ class SparkCluster:
         acquired = [action.vm_class for action in actions if isinstance(action, AcquireMachine)]
         released = list(dict.fromkeys(action.machine for action in actions if isinstance(action, ReleaseMachine)))
         engine.scaling.check(acquired, released)
-        got: list[Machine] = []
+        got: list[AcquiredMachine] = []
         try:
             for vm_class in acquired:
                 got.append(engine.scaling.acquire(vm_class))  # noqa: PERF401  (what came before a refusal counts)

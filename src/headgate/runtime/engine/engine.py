@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 
 from headgate.billing.journal import UsageJournal
 from headgate.errors import HeadgateError, InputError
-from headgate.machines.provider import Machine, Provider
+from headgate.machines.provider import AcquiredMachine, Provider
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import Signature
 from headgate.model.service_level import ServiceLevel
@@ -256,7 +256,7 @@ class Engine:
         """Have so many executors: more are asked for; those that are too many end their tasks and leave."""
         self.scaling.scale(executors)
 
-    def acquire(self, vm_class: str) -> Machine:
+    def acquire(self, vm_class: str) -> AcquiredMachine:
         """Ask the provider for a machine; executors come onto it when it is ready."""
         self.scaling.check([vm_class], [])
         return self.scaling.acquire(vm_class)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from decimal import Decimal
 
-from headgate.billing.journal import Machine, Usage
+from headgate.billing.journal import BilledMachine, Usage
 from headgate.billing.usage import Customer
 from headgate.model.dataflow import Dataflow
 from headgate.runtime.compile.plan import CompiledPlan
@@ -21,4 +21,4 @@ def usage_of(plan: CompiledPlan, dataflows: Iterable[Dataflow], price_per_h: Dec
     """This machine, with every task of a plan at work on it; a dataflow counts as many tasks as its author wrote."""
     tasks = Counter(tuple(sorted(task.users)) for task in plan.tasks.values())
     customers = tuple(Customer(flow.name, flow.owner, len(flow.tasks)) for flow in dataflows)
-    return Usage((Machine("local", price_per_h, dict(tasks)),), customers)
+    return Usage((BilledMachine("local", price_per_h, dict(tasks)),), customers)

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 
 from headgate.errors import InputError, unknown
-from headgate.machines.provider import Machine, Provider
+from headgate.machines.provider import AcquiredMachine, Provider
 from headgate.runtime.spark_internals.executors import Executors
 
 __all__ = ["Scaling"]
@@ -25,7 +25,7 @@ class Scaling:
         with self._lock:
             self.executors.request(count)
 
-    def machines(self) -> dict[str, Machine]:
+    def machines(self) -> dict[str, AcquiredMachine]:
         """The machines that there are, by host."""
         return {} if self.provider is None else {machine.host: machine for machine in self.provider.list()}
 
@@ -37,7 +37,7 @@ class Scaling:
         _check_names(acquired, [vm_class.name for vm_class in provider.classes()], "VM class", "UNKNOWN_VM_CLASS")
         _check_names(released, [machine.name for machine in provider.list()], "machine", "UNKNOWN_MACHINE")
 
-    def acquire(self, vm_class: str) -> Machine:
+    def acquire(self, vm_class: str) -> AcquiredMachine:
         """Ask for a machine; executors come onto it when it is ready."""
         with self._lock:
             machine = self._provider().acquire(vm_class)

@@ -13,7 +13,7 @@ from pathlib import Path
 from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
-from headgate.machines.provider import Machine
+from headgate.machines.provider import AcquiredMachine
 from headgate.model.cluster.observation import WorkerObservation
 from headgate.runtime.observing.speed import calibrated, probe
 from headgate.runtime.spark_internals.executors import Executors
@@ -45,7 +45,7 @@ class Workers:
         self,
         spark: SparkSession,
         reference: Path,
-        machines: Callable[[], Mapping[str, Machine]] = dict,
+        machines: Callable[[], Mapping[str, AcquiredMachine]] = dict,
         *,
         probe_every_s: float = EVERY_S,
         clock: Callable[[], float] = time.time,
