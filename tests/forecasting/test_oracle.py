@@ -1,4 +1,4 @@
-"""The paper's oracle errs as much as it is told to, and the averages are what they are called."""
+"""The paper's oracle errs as much as its settings say."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from headgate.errors import BadValue
-from headgate.forecasting.averaging import Average, average
 from headgate.forecasting.oracle import Oracle
 
 
@@ -69,9 +68,3 @@ def test_what_cannot_be_is_refused() -> None:
             make()
     with pytest.raises(BadValue, match="reading"):
         Oracle(reading="nonsense")  # type: ignore[arg-type]
-
-
-def test_favourable_is_less_of_a_rate_and_more_of_a_speed() -> None:
-    found = Oracle().start([[4.0, 1.0, 7.0]]).forecast(3)
-    assert [average(found, how, more_is_better=False)[0] for how in Average] == [4.0, 1.0, 7.0]
-    assert [average(found, how, more_is_better=True)[0] for how in Average] == [4.0, 7.0, 1.0]

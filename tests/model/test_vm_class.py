@@ -76,5 +76,3 @@ def test_clouds_and_deployments_are_checked() -> None:
         Deployment((Machine("v", {"a": 2, "b": 1}),)).check(cloud)
     with pytest.raises(BadValue, match="less than one core"):
         Machine("v", {"a": 0})
-    assert cloud.smallest_with(3) is None
-    assert cloud.smallest_with(2) is GOOD

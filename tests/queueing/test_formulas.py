@@ -16,6 +16,7 @@ from headgate.queueing.percentile import gamma_percentile, gamma_percentile_floo
 from headgate.queueing.predict import predict
 from headgate.queueing.station import StationModel
 from headgate_benchmarks.event_simulator.queueing_network import simulate
+from tests.queueing.exact_mmk import sojourn_percentile, sojourn_tail
 
 LOADS = st.tuples(st.integers(1, 60), st.floats(0.05, 0.99))
 
@@ -26,7 +27,7 @@ def test_moments_of_the_sojourn_are_those_of_its_tail(load: tuple[int, float]) -
     lam = rho * k
 
     def tail(t: float) -> float:
-        return mmk.sojourn_tail(t, k, lam, 1.0)
+        return sojourn_tail(t, k, lam, 1.0)
 
     far = 60 * max(1.0, 1 / (k - lam))
     mean = quad(tail, 0, far, limit=400, points=[1.0])[0]
@@ -38,13 +39,13 @@ def test_moments_of_the_sojourn_are_those_of_its_tail(load: tuple[int, float]) -
 @given(LOADS, st.floats(0.5, 0.999))
 def test_percentiles_undo_the_tail(load: tuple[int, float], p: float) -> None:
     k, rho = load
-    assert mmk.sojourn_tail(mmk.sojourn_percentile(p, k, rho * k, 1.0), k, rho * k, 1.0) == pytest.approx(1 - p)
+    assert sojourn_tail(sojourn_percentile(p, k, rho * k, 1.0), k, rho * k, 1.0) == pytest.approx(1 - p)
 
 
 def test_an_operator_that_cannot_keep_up_takes_for_ever() -> None:
     assert mmk.wait_mean([1, 2, 3], 2.0, 1.0).tolist()[:2] == [np.inf, np.inf]
-    assert mmk.sojourn_percentile(0.95, 2, 2.0, 1.0) == np.inf
-    assert mmk.sojourn_tail(5.0, 2, 3.0, 1.0) == 1.0
+    assert sojourn_percentile(0.95, 2, 2.0, 1.0) == np.inf
+    assert sojourn_tail(5.0, 2, 3.0, 1.0) == 1.0
 
 
 @given(st.floats(0.05, 0.99), st.floats(0, 5))

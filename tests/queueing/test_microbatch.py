@@ -5,13 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headgate.errors import BadValue, Infeasible
+from headgate.errors import BadValue
 from headgate.queueing.microbatch import (
     BatchFragment,
     MicroBatches,
     Stage,
-    best_trigger_s,
-    drain_s,
     predict_batches,
     stage_s,
     sustainable_rate_per_s,
@@ -69,29 +67,6 @@ def test_the_sustainable_rate_is_where_batches_just_fit() -> None:
     assert capacity == pytest.approx(1 / (0.08 / 4 + 0.01), rel=0.02)
     assert predict_batches(MicroBatches(capacity * 1.01, FLOW.fragments, 1.0), [4, 1]).mean_s == np.inf
     assert sustainable_rate_per_s(MicroBatches(1.0, FLOW.fragments, 0.1), [4, 1]) == 0.0
-
-
-def test_the_best_trigger_is_the_shortest_with_room_to_spare() -> None:
-    best = best_trigger_s(FLOW, [4, 1], headroom=0.1)
-    found = predict_batches(MicroBatches(20.0, FLOW.fragments, best), [4, 1])
-    assert found.intervals_s[0] == best
-    assert found.durations_s[0] == pytest.approx(0.9 * best, rel=1e-6)
-    for longer in (1.1, 1.5, 3.0):
-        assert predict_batches(MicroBatches(20.0, FLOW.fragments, best * longer), [4, 1]).mean_s > found.mean_s
-    with pytest.raises(Infeasible, match="cannot keep up at any trigger"):
-        best_trigger_s(MicroBatches(60.0, FLOW.fragments, 1.0), [4, 1])
-
-
-def test_a_backlog_is_worked_off_in_the_time_that_batches_take() -> None:
-    backlog, allocation = 400.0, [4, 1]
-    now, rows = 0.0, backlog
-    usual = 20.0 * 1.0
-    while rows > 1.01 * usual:
-        took = max(1.0, 0.15 + float(stage_s(MATCH, 4, rows)) + float(stage_s(FLOW.stages[1], 1, rows)))
-        now, rows = now + took, 20.0 * took
-    assert drain_s(FLOW, allocation, backlog) == pytest.approx(now)
-    assert drain_s(FLOW, allocation, 0.0) == 0.0
-    assert drain_s(MicroBatches(60.0, FLOW.fragments, 1.0), allocation, backlog) == np.inf
 
 
 def test_more_partitions_than_tuples_do_not_help() -> None:

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from headgate.errors import BadValue, Infeasible
-from headgate.queueing.mmk import sojourn_percentile, wait_mean
+from headgate.queueing.mmk import wait_mean
 from headgate.queueing.network import Network, Operator, Route
 from headgate_benchmarks.event_simulator import event_loop
 from headgate_benchmarks.event_simulator.distribution import Distribution
 from headgate_benchmarks.event_simulator.queueing_network import simulate
 from headgate_benchmarks.random_networks import general_network, jackson_network
+from tests.queueing.exact_mmk import sojourn_percentile
 
 
 def single(rate: float, **more: float) -> Network:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
 from headgate.billing.bill import Bill
 
-__all__ = ["FOCUS_COLUMNS", "iso_time", "rows_of", "to_csv", "to_dict", "to_focus", "to_json"]
+__all__ = ["FOCUS_COLUMNS", "iso_time", "to_csv", "to_dict", "to_focus", "to_json"]
 
 FOCUS_COLUMNS = (
     *("BilledCost", "BillingAccountId", "BillingAccountName", "BillingCurrency", "BillingPeriodEnd"),
@@ -143,8 +143,3 @@ def iso_time(moment: datetime) -> str:
     """
     known = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return known.astimezone(UTC).isoformat().replace("+00:00", "Z")
-
-
-def rows_of(text: str) -> list[Mapping[str, str]]:
-    """The rows of an exported CSV, by column."""
-    return list(csv.DictReader(io.StringIO(text)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from headgate.model.names import DataflowName, Owner
 
-__all__ = ["Customer", "Interval", "Prices", "VmUsage", "WorkerUsage", "packed"]
+__all__ = ["Customer", "Interval", "Prices", "VmUsage", "WorkerUsage"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,23 +85,3 @@ class Customer:
     dataflow: DataflowName
     owner: Owner
     tasks: int
-
-
-def packed(tasks: Mapping[str, tuple[DataflowName, ...]], prices: Prices, name: str = "vm") -> tuple[VmUsage, ...]:
-    """Put tasks onto as few machines as hold them, round-robin over the workers, as SHARE's experiments do.
-
-    >>> vms = packed({f"t{n}": ("a",) for n in range(9)}, Prices(workers_per_vm=2))
-    >>> [[len(worker.tasks) for worker in vm.workers] for vm in vms]
-    [[5, 4]]
-    """
-    count = -(-len(tasks) // prices.tasks_per_worker)
-    listed = list(tasks.items())
-    workers = [WorkerUsage(dict(listed[number::count])) for number in range(count)]
-    return tuple(
-        VmUsage(f"{name}-{number}", prices.price_per_h, tuple(_slice(workers, number, prices.workers_per_vm)))
-        for number in range(-(-count // prices.workers_per_vm))
-    )
-
-
-def _slice(workers: Sequence[WorkerUsage], number: int, size: int) -> Sequence[WorkerUsage]:
-    return workers[number * size : (number + 1) * size]

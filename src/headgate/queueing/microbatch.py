@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import ndtri
 
-from headgate.errors import BadValue, Infeasible
+from headgate.errors import BadValue
 
 __all__ = [
     "BatchFragment",
@@ -19,8 +19,6 @@ __all__ = [
     "MicroBatches",
     "Stage",
     "batch_percentile",
-    "best_trigger_s",
-    "drain_s",
     "hops",
     "passes_variance",
     "predict_batches",
@@ -295,67 +293,6 @@ def sustainable_rate_per_s(batches: MicroBatches, allocation: Sequence[int], tri
         middle = (low + high) / 2
         low, high = (middle, high) if keeps_up(middle) else (low, middle)
     return low
-
-
-def best_trigger_s(batches: MicroBatches, allocation: Sequence[int], headroom: float = 0.1) -> float:
-    """The trigger with the least mean sojourn that leaves a share ``headroom`` of every interval free.
-
-    The sojourn rises with the interval, so this is the shortest one in which every fragment is done with its batch,
-    with something to spare for batches that take longer than others. Raises
-    :class:`~headgate.errors.Infeasible` if no interval is long enough.
-
-    >>> flow = MicroBatches(10.0, (BatchFragment("main", (Stage("match", 0.1),), fixed_s=0.3),), trigger_s=1.0)
-    >>> round(best_trigger_s(flow, [4]), 2)
-    0.76
-    """
-    slower = 1 / (1 - headroom)
-    longest = 0.0
-    for fragment, ks in zip(batches.fragments, _by_fragment(batches, allocation), strict=True):
-        flow = batches.rate_per_s * fragment.passes
-
-        def late(
-            interval: float, fragment: BatchFragment = fragment, ks: Sequence[int] = ks, flow: float = flow
-        ) -> float:
-            return slower * _duration_s(fragment, ks, flow * interval) - interval
-
-        high = 1e-3
-        while late(high) > 0:
-            high *= 2
-            if high > 1e7:
-                capacity = sustainable_rate_per_s(batches, allocation, 0.0)
-                message = (
-                    f"fragment '{fragment.name}' cannot keep up at any trigger: it gets {batches.rate_per_s:g} rows/s"
-                )
-                message += (
-                    f" and these processors can sustain {capacity * (1 - headroom):.4g} with {headroom:.0%} to spare"
-                )
-                raise Infeasible("TOO_FEW_PROCESSORS", message, {"fragment": fragment.name})
-        longest = max(longest, float(brentq(late, 0.0, high)) if late(0.0) > 0 else 0.0)
-    return longest
-
-
-def drain_s(batches: MicroBatches, allocation: Sequence[int], backlog_rows: float) -> float:
-    """How long (s) it takes until a backlog is worked off and batches are back at their usual size.
-
-    Each batch takes in all that waits, and while it runs new rows come; so batches shrink from one to the next as long
-    as the rate can be sustained. Infinite otherwise.
-
-    >>> flow = MicroBatches(10.0, (BatchFragment("main", (Stage("match", 0.1),), fixed_s=0.2),), trigger_s=1.0)
-    >>> round(drain_s(flow, [4], 1_000), 1)
-    39.6
-    """
-    longest = 0.0
-    for fragment, ks in zip(batches.fragments, _by_fragment(batches, allocation), strict=True):
-        flow = batches.rate_per_s * fragment.passes
-        usual = _interval_s(fragment, ks, batches.rate_per_s, batches.trigger_s)
-        if not isfinite(usual):
-            return float("inf")
-        rows, spent = backlog_rows * fragment.passes, 0.0
-        while rows > 1.01 * flow * usual:
-            took = max(_duration_s(fragment, ks, rows), batches.trigger_s)
-            spent, rows = spent + took, flow * took
-        longest = max(longest, spent)
-    return longest
 
 
 def _by_fragment(batches: MicroBatches, allocation: Sequence[int]) -> list[tuple[int, ...]]:

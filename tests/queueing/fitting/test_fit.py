@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.errors import BadValue
-from headgate.queueing.fitting.correction import Correction, Corrections
+from headgate.queueing.fitting.correction import Correction
 from headgate.queueing.fitting.estimate import count_rate, mean_of, ratio_of, scv_of, without_outliers
 from headgate.queueing.fitting.fit import NotMeasured, fit_network
 from headgate.queueing.fitting.observation import ObservationWindow, OperatorWindow
@@ -140,9 +140,7 @@ def test_a_model_that_errs_by_a_factor_is_put_right(noise: list[float]) -> None:
     assert learnt.factor == pytest.approx(2.5, rel=0.01)
 
 
-def test_corrections_are_kept_for_each_dataflow_by_itself() -> None:
-    kept = Corrections().learn("a", 1.0, 2.0).learn("b", 1.0, 0.5)
-    assert (kept.of("a").factor, kept.of("b").factor, kept.of("c").factor) == pytest.approx((2.0, 0.5, 1.0))
-    assert kept.without("a").of("a").samples == 0
-    assert kept.of("a").learn(float("inf"), 1.0) == kept.of("a")
-    assert kept.of("a").learn(1.0, 0.0) == kept.of("a")
+def test_a_measurement_that_tells_nothing_leaves_the_correction_as_it_was() -> None:
+    learnt = Correction().learn(1.0, 2.0)
+    assert learnt.learn(float("inf"), 1.0) == learnt
+    assert learnt.learn(1.0, 0.0) == learnt

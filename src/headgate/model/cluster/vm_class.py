@@ -145,8 +145,3 @@ class Cloud:
     def largest(self) -> VmClass:
         """The class of most power; of several the cheapest."""
         return min(self.classes, key=lambda each: (-each.power, each.price_per_h))
-
-    def smallest_with(self, cores: int) -> VmClass | None:
-        """The cheapest class with so many cores; none if all are smaller."""
-        fitting = [each for each in self.classes if each.cores >= cores]
-        return min(fitting, key=lambda each: (each.price_per_h, each.cores), default=None)

@@ -1,13 +1,11 @@
-"""What measuring has taught about the model's error, kept for each dataflow."""
+"""What measuring has taught about the model's error, as a factor."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import exp, isfinite, log
-from types import MappingProxyType
 
-__all__ = ["Correction", "Corrections"]
+__all__ = ["Correction"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,23 +37,3 @@ class Correction:
         ratio = min(max(log(measured_s / predicted_s), -log(10)), log(10))
         old = log(self.factor) if self.samples else ratio
         return replace(self, factor=exp(self.alpha * old + (1 - self.alpha) * ratio), samples=self.samples + 1)
-
-
-@dataclass(frozen=True, slots=True)
-class Corrections:
-    """The corrections of all dataflows, by name; one that has not been measured has none."""
-
-    by_dataflow: Mapping[str, Correction] = field(default_factory=lambda: MappingProxyType({}))
-
-    def of(self, dataflow: str) -> Correction:
-        return self.by_dataflow.get(dataflow, Correction())
-
-    def learn(self, dataflow: str, predicted_s: float, measured_s: float) -> Corrections:
-        """Corrections in which one dataflow has learnt; the others stay."""
-        learnt = self.of(dataflow).learn(predicted_s, measured_s)
-        return Corrections(MappingProxyType({**self.by_dataflow, dataflow: learnt}))
-
-    def without(self, dataflow: str) -> Corrections:
-        """Corrections after a dataflow was withdrawn."""
-        kept = {name: correction for name, correction in self.by_dataflow.items() if name != dataflow}
-        return Corrections(MappingProxyType(kept))

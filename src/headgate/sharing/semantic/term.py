@@ -26,7 +26,6 @@ __all__ = [
     "NotNormal",
     "Term",
     "column",
-    "columns_in",
     "conjuncts",
     "kind",
     "kind_of_type",
@@ -108,13 +107,6 @@ def conjuncts(term: Term) -> tuple[Term, ...]:
     """The terms that must all be true for a predicate to be; rows for which it is null do not pass either way."""
     parts = term[1:] if term[0] == "and" else (term,)
     return tuple(dict.fromkeys(part for part in parts if part != ("lit", "boolean", "true")))
-
-
-def columns_in(term: Term) -> set[str]:
-    """The base columns that a term reads."""
-    if term[0] == "col":
-        return {term[1]}
-    return {name for part in term[1:] if isinstance(part, tuple) for name in columns_in(part)}
 
 
 def kind(term: Term) -> str:
