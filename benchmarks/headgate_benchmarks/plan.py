@@ -122,8 +122,7 @@ def _adapted(seed: int, progress: Progress) -> Part:
     """Fig. 6: with adaptation, machines and rates varying, at growing rates; deployed once beside it."""
     from headgate.planning.plan import Plan
     from headgate.planning.planners import make_planner
-    from headgate.service.policies import make_policy
-    from headgate.simulation.policies import Deployed
+    from headgate.simulation.policies import Deployed, make_policy
     from headgate.simulation.simulator import simulate
 
     rows: list[dict[str, Any]] = []
@@ -239,7 +238,7 @@ def _random(seed: int, progress: Progress) -> Part:
 
 def _alternates(seed: int, progress: Progress) -> Part:
     """Fig. 7(c): what the same policies cost with the best alternates alone."""
-    from headgate.service.policies import make_policy
+    from headgate.simulation.policies import make_policy
     from headgate.simulation.simulator import simulate
 
     rows: list[dict[str, Any]] = []

@@ -50,7 +50,7 @@ def speed(seed: int, progress: Progress) -> Measured:
 
 
 def _linear_road(seed: int, progress: Progress) -> tuple[dict[str, Any], dict[str, Any]]:
-    from headgate.service.policies import make_policy
+    from headgate.simulation.policies import make_policy
     from headgate.simulation.rates import Constant, RandomWalk
     from headgate.simulation.simulator import simulate
     from headgate_benchmarks.dynamic import linear_road, varying_setting
@@ -105,7 +105,7 @@ def _stages(seed: int, replications: int) -> Setting:
 
 
 def _simulated(seed: int, replications: int) -> Run:
-    from headgate.service.policies import make_policy
+    from headgate.simulation.policies import make_policy
     from headgate.simulation.simulator import simulate
 
     setting = _stages(seed, replications)

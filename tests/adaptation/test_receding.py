@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from headgate import parse
+from headgate.adaptation.look_ahead import LookAheadSettings
 from headgate.adaptation.policies.levelling import least_served, levelled
 from headgate.adaptation.policies.reactive import Reactive
 from headgate.adaptation.policies.receding import Receding
@@ -20,8 +21,7 @@ from headgate.forecasting.oracle import Oracle
 from headgate.model.cluster.deployment import Deployment, Machine
 from headgate.model.cluster.vm_class import Cloud, VmClass
 from headgate.planning.objective import BreakEven
-from headgate.service.ahead import Ahead
-from headgate.service.policies import make_policy
+from headgate.simulation.policies import make_policy
 from headgate.simulation.rates import Recorded
 from headgate.simulation.reshaped import Reshaped
 from headgate.simulation.run import Run
@@ -110,11 +110,11 @@ def test_where_what_waits_counts_it_does_not_shed() -> None:
 
 def test_by_name_with_a_forecaster_of_ours() -> None:
     setting = world([2.0, 2.2, 1.9, 2.1] * 6)
-    seen = simulate(setting, make_policy("receding", setting, Ahead("holt")))
+    seen = simulate(setting, make_policy("receding", setting, LookAheadSettings("holt")))
     assert seen.policy == "receding"
     assert seen.summary().omega >= 0.75
     with pytest.raises(InputError, match="did you mean 'holt'"):
-        simulate(setting, make_policy("receding", setting, Ahead("hold")))
+        simulate(setting, make_policy("receding", setting, LookAheadSettings("hold")))
 
 
 def test_a_period_without_steps_is_refused() -> None:

@@ -17,8 +17,7 @@ from headgate.adaptation.policies.reactive import Core, Reactive
 from headgate.errors import BadValue
 from headgate.model.arrays import Shape
 from headgate.model.cluster.vm_class import Cloud, VmClass
-from headgate.service.policies import POLICIES, make_policy
-from headgate.simulation.policies import EachReplication
+from headgate.simulation.policies import EachReplication, make_policy
 from headgate.simulation.rates import ArrivalRate, Constant, RandomWalk
 from headgate.simulation.reshaped import Reshaped
 from headgate.simulation.setting import Setting
@@ -27,8 +26,7 @@ from headgate_benchmarks.dynamic import linear_road, varying_setting
 
 ROAD = linear_road(50.0)
 RATES: dict[str, ArrivalRate] = {"reports": RandomWalk(50.0), "weather": Constant(0.5)}
-ADAPTIVE = [name for name in POLICIES if name not in ("static", "static-peak", "threshold", "ga")]
-ADAPTIVE += ["lookahead", "waaf", "wpp"]
+ADAPTIVE = ["ce", "sh", "exact", "ds2", "flink", "cpu", "lookahead", "waaf", "wpp"]
 
 
 def _setting(hours: float = 3.0, counts_queues: bool = False) -> Setting:

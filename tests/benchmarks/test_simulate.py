@@ -7,7 +7,7 @@ import tracemalloc
 
 import pytest
 
-from headgate.service.policies import make_policy
+from headgate.simulation.policies import make_policy
 from headgate.simulation.rates import ArrivalRate, Constant, RandomWalk
 from headgate.simulation.simulator import simulate
 from headgate_benchmarks import simulate_spark

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate import parse
+from headgate.adaptation.catalogue import POLICIES
 from headgate.errors import HeadgateError, InputError
 from headgate.model.cluster.vm_class import BillingPeriod, Cloud, VmClass
 from headgate.planning.objective import BreakEven
@@ -18,7 +19,7 @@ from headgate.planning.programs.hindsight import future_of, hindsight
 from headgate.planning.programs.leases import Leases
 from headgate.planning.programs.linear import LinearProgram
 from headgate.planning.programs.serving import Fluid
-from headgate.service.policies import make_policy, names
+from headgate.simulation.policies import make_policy
 from headgate.simulation.rates import Recorded
 from headgate.simulation.setting import Setting
 from headgate.simulation.simulator import Simulator, simulate
@@ -123,7 +124,7 @@ def test_no_run_is_above_the_bound(
             assert profit_of(setting, seen.gamma, seen.cost) <= bound + 1e-6
 
 
-@pytest.mark.parametrize("name", [name for name in names() if name != "ga"])
+@pytest.mark.parametrize("name", [name for name in POLICIES if name != "ga"])
 @pytest.mark.parametrize("counts", [False, True])
 def test_no_policy_is_above_the_bound(name: str, counts: bool) -> None:
     rng = np.random.default_rng(len(name))

@@ -25,10 +25,12 @@ POLICIES = ("lookahead", "wpa", "wpo", "wpp")
 
 
 def _trials(world: Workload) -> list[Row]:
-    from headgate.service.ahead import Ahead
+    from headgate.adaptation.look_ahead import LookAheadSettings
 
     return [
-        trial(world, policy, Ahead(f"oracle:{error}:{bias}", 60.0 * BIAS_HORIZON_MIN), error=error, bias=bias)
+        trial(
+            world, policy, LookAheadSettings(f"oracle:{error}:{bias}", 60.0 * BIAS_HORIZON_MIN), error=error, bias=bias
+        )
         for bias in BIASES
         for error in ERRORS
         for policy in POLICIES

@@ -19,10 +19,12 @@ ERRORS = (0.0, 0.05, 0.10, 0.15, 0.20)
 
 
 def _trials(world: Workload) -> list[Row]:
-    from headgate.service.ahead import Ahead
+    from headgate.adaptation.look_ahead import LookAheadSettings
 
     return [
-        trial(world, "lookahead", Ahead(f"oracle:{error}", 60.0 * minutes), error=error, horizon_min=minutes)
+        trial(
+            world, "lookahead", LookAheadSettings(f"oracle:{error}", 60.0 * minutes), error=error, horizon_min=minutes
+        )
         for error in ERRORS
         for minutes in HORIZONS_MIN
     ]

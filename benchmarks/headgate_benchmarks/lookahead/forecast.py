@@ -16,7 +16,7 @@ FORECAST_SEEDS = 2
 
 def forecast_part(seed: int, progress: Progress) -> Measured:
     """Forecasters of ours: look-ahead's profit against CAF's."""
-    from headgate.service.ahead import Ahead
+    from headgate.adaptation.look_ahead import LookAheadSettings
     from headgate_benchmarks.lookahead.recorded import recorded
     from headgate_benchmarks.lookahead.workloads import realistic
 
@@ -27,9 +27,9 @@ def forecast_part(seed: int, progress: Progress) -> Measured:
         made = [each.name for each in realistic(seed + turn)]
         for world in worlds:
             progress(f"forecast: {world.name}, world {turn + 1} of {FORECAST_SEEDS}")
-            rows += [trial(world, policy, Ahead(), forecaster="none") for policy in BLIND]
+            rows += [trial(world, policy, LookAheadSettings(), forecaster="none") for policy in BLIND]
             for forecaster in (*FORECASTERS, "oracle"):
-                ahead = Ahead(forecaster, 60.0 * FORECAST_HORIZON_MIN, STEP_S * world.season, world.history)
+                ahead = LookAheadSettings(forecaster, 60.0 * FORECAST_HORIZON_MIN, STEP_S * world.season, world.history)
                 rows.append(trial(world, "lookahead", ahead, forecaster=forecaster))
     mean = means(rows, "workload", "policy", "forecaster")
     names = list(dict.fromkeys(row["workload"] for row in rows))

@@ -70,20 +70,20 @@ def hindsight_part(seed: int, progress: Progress) -> Measured:
 def _regrets(workload: Workload, progress: Progress) -> list[dict[str, Any]]:
     from dataclasses import asdict, replace
 
+    from headgate.adaptation.look_ahead import LookAheadSettings
     from headgate.planning.programs.hindsight import hindsight
-    from headgate.service.ahead import Ahead
     from headgate.service.hindsight import regrets
-    from headgate.service.policies import make_policy
+    from headgate.simulation.policies import make_policy
     from headgate.simulation.simulator import simulate
 
     setting = workload.setting
     bound: Hindsight = hindsight(setting, time_limit_s=BOUND_S)
-    ahead = Ahead("ensemble", 3_600.0, SEASON_S, workload.history)
+    ahead = LookAheadSettings("ensemble", 3_600.0, SEASON_S, workload.history)
     runs = []
     for policy in POLICIES:
         progress(f"hindsight: {workload.name}, {policy}")
         runs.append(replace(simulate(setting, make_policy(policy, setting, ahead)), policy=policy))
-    knowing = simulate(setting, make_policy("receding", setting, Ahead("oracle", 3_600.0)))
+    knowing = simulate(setting, make_policy("receding", setting, LookAheadSettings("oracle", 3_600.0)))
     runs.append(replace(knowing, policy="replayed"))
     _, found = regrets(runs, bound=bound)
     told = {"workload": workload.name, "bound": bound.bound, "unproven": bound.bound - bound.relaxed}
@@ -96,9 +96,9 @@ def _regrets(workload: Workload, progress: Progress) -> list[dict[str, Any]]:
 
 def _steps(seed: int) -> list[float]:
     """CPU seconds of the receding horizon's decisions on ten stages with so many machines."""
+    from headgate.adaptation.look_ahead import LookAheadSettings, receding_core
     from headgate.model.cluster.deployment import Deployment, Machine
-    from headgate.service.ahead import Ahead
-    from headgate.service.receding import receding_core
+    from headgate.simulation.perfect_forecast import SimulatedReplication
     from headgate.simulation.rates import ArrivalRate, RandomWalk
     from headgate.simulation.reshaped import Reshaped
     from headgate.simulation.simulator import Simulator
@@ -113,7 +113,7 @@ def _steps(seed: int) -> list[float]:
     cores = []
 
     def make(simulator: Simulator, row: int) -> Any:
-        cores.append(receding_core(Ahead("ensemble"), simulator, row))
+        cores.append(receding_core(SimulatedReplication(simulator, row), LookAheadSettings("ensemble")))
         return cores[-1]
 
     simulator = Simulator(setting)

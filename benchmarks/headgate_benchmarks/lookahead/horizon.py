@@ -23,11 +23,11 @@ SHOWN = ("lookahead", "lookahead-plain", *REACTIVE)
 
 
 def _trials(world: Workload) -> list[Row]:
-    from headgate.service.ahead import Ahead
+    from headgate.adaptation.look_ahead import LookAheadSettings
 
-    rows = [trial(world, policy, Ahead("oracle", STEP_S), horizon_min=0) for policy in BLIND]
+    rows = [trial(world, policy, LookAheadSettings("oracle", STEP_S), horizon_min=0) for policy in BLIND]
     return rows + [
-        trial(world, policy, Ahead("oracle", 60.0 * minutes), horizon_min=minutes)
+        trial(world, policy, LookAheadSettings("oracle", 60.0 * minutes), horizon_min=minutes)
         for minutes in HORIZONS_MIN
         for policy in SEEING
     ]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from headgate_benchmarks.measured import Measured
 
 if TYPE_CHECKING:
-    from headgate.service.ahead import Ahead
+    from headgate.adaptation.look_ahead import LookAheadSettings
     from headgate_benchmarks.lookahead.workloads import Workload
 
 __all__ = [
@@ -76,9 +76,9 @@ class Study:
     told: Callable[[Sequence[Row]], Told]
 
 
-def trial(workload: Workload, policy: str, ahead: Ahead, **about: Any) -> Row:
+def trial(workload: Workload, policy: str, ahead: LookAheadSettings, **about: Any) -> Row:
     """One run of a policy in a world, as a row."""
-    from headgate.service.policies import make_policy
+    from headgate.simulation.policies import make_policy
     from headgate.simulation.simulator import simulate
 
     seen = simulate(workload.setting, make_policy(policy, workload.setting, ahead))

@@ -87,8 +87,7 @@ def simulate(
             import matplotlib  # noqa: F401 (better missed now than when the picture is drawn)
 
         from headgate.report.figures import check_ending
-        from headgate.service.ahead import Ahead
-        from headgate.service.simulate import Asked, run_policies, setting_of
+        from headgate.service.simulate import Asked, LookAheadSettings, run_policies, setting_of
     except ModuleNotFoundError as error:
         raise missing_package("NO_SIMULATION", "simulating", error, "simulation") from None
     if plot is not None:
@@ -114,7 +113,7 @@ def simulate(
         setting = replayed_setting(asked, replay, known_types())
         gap = replay_gap(file, replay, known_types())
     shown = sys.stderr.isatty() and not as_json
-    ahead = Ahead(forecaster, seconds("--horizon", horizon), seconds("--season", season) if season else 0.0)
+    ahead = LookAheadSettings(forecaster, seconds("--horizon", horizon), seconds("--season", season) if season else 0.0)
     runs = run_policies(setting, policy or ["static"], _progress if shown else None, ahead)
     against = _against(runs) if hindsight else None
     if plot is not None:

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
+from headgate.adaptation.catalogue import POLICIES
 from headgate.documents import read_located
 from headgate.documents.check.pydantic_faults import complaints
 from headgate.documents.experiment_document import ExperimentDocument
 from headgate.errors import HeadgateError, InputError, InvalidDataflow, os_reason
-from headgate.service.policies import make_policy
-from headgate.service.policies import names as policy_names
 from headgate.service.simulate import Asked, run_policies, setting_of
+from headgate.simulation.policies import make_policy
 from headgate.simulation.run import Run, Summary
 from headgate.tasks.registry import Registry, default_registry
 
@@ -130,7 +130,7 @@ def _check(cells: Sequence[Cell], registry: Registry) -> None:
             setting = setting_of(cell.asked, registry)
             setting.external(setting.shape())
             seen.add(world)
-        if cell.policy not in policy_names():
+        if cell.policy not in POLICIES:
             make_policy(cell.policy, setting)
 
 

@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from headgate.adaptation.look_ahead import LookAheadSettings
 from headgate.documents.cloud_document import load_cloud
 from headgate.errors import BadValue, InputError
 from headgate.model.cluster.catalogues import CATALOGUES, catalogue
 from headgate.model.cluster.vm_class import Cloud
 from headgate.model.graph import Graph
 from headgate.model.trace_statistics import TraceUnit
-from headgate.service.ahead import Ahead
 from headgate.service.load import load
-from headgate.service.policies import make_policy
 from headgate.service.tables import table_columns
+from headgate.simulation.policies import make_policy
 from headgate.simulation.rate_text import read_rate
 from headgate.simulation.rates import ArrivalRate
 from headgate.simulation.run import Run
@@ -25,7 +25,7 @@ from headgate.simulation.traces import coefficients, pool_of, trace_files, trace
 from headgate.simulation.variability import GENERATORS, STEADY, TracePool
 from headgate.tasks.registry import Registry
 
-__all__ = ["Asked", "cloud_of", "pool_named", "rates_of", "run_policies", "setting_of"]
+__all__ = ["Asked", "LookAheadSettings", "cloud_of", "pool_named", "rates_of", "run_policies", "setting_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ def run_policies(
     setting: Setting,
     policies: Sequence[str],
     progress: Callable[[str, int, int], None] | None = None,
-    ahead: Ahead | None = None,
+    ahead: LookAheadSettings | None = None,
 ) -> tuple[Run, ...]:
     """One run for each policy, in the same world."""
     made = [make_policy(name, setting, ahead) for name in policies]

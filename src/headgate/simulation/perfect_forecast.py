@@ -9,9 +9,11 @@ import numpy as np
 from headgate.adaptation.cluster_view import ClusterView
 from headgate.adaptation.outlook import Outlook, PresentOnly
 from headgate.forecasting.oracle import Oracle
+from headgate.model.arrays import Floats, Shape
+from headgate.simulation.setting import Setting
 from headgate.simulation.simulator import Simulator
 
-__all__ = ["PerfectForecast"]
+__all__ = ["PerfectForecast", "SimulatedReplication"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,3 +42,25 @@ class PerfectForecast:
         external = np.zeros((self.steps, sim.shape.tasks))
         external[:, sources] = forecast[: len(sources)].T
         return Outlook(external, forecast[len(sources) :].T, present.usual)
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedReplication:
+    """One replication of a simulator, as policies that look ahead are made for it."""
+
+    simulator: Simulator
+    number: int
+
+    @property
+    def world(self) -> Setting:
+        return self.simulator.setting
+
+    @property
+    def shape(self) -> Shape:
+        return self.simulator.shape
+
+    def true_rates(self) -> Floats:
+        return np.asarray(self.simulator.external[self.number].T[: len(self.shape.sources)])
+
+    def perfect_forecast(self, oracle: Oracle, steps: int) -> PerfectForecast:
+        return PerfectForecast(oracle, self.simulator, self.number, steps)

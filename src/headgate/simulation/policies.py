@@ -1,16 +1,22 @@
-"""How policies meet the simulator: one deployment for all replications, or a policy of its own for each."""
+"""Policies on the simulator: one deployment for all replications, or a policy of its own for each."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from headgate.adaptation.catalogue import POLICIES
+from headgate.adaptation.look_ahead import LookAheadSettings
 from headgate.adaptation.policy import Policy
+from headgate.errors import missing_package, unknown
 from headgate.model.cluster.deployment import Deployment
 from headgate.simulation.cluster import SimulatedCluster
-from headgate.simulation.simulator import Simulator
+from headgate.simulation.perfect_forecast import SimulatedReplication
+from headgate.simulation.reshaped import Reshaped
+from headgate.simulation.setting import Setting
+from headgate.simulation.simulator import Simulator, VectorPolicy
 
-__all__ = ["Deployed", "EachReplication"]
+__all__ = ["Deployed", "EachReplication", "make_policy"]
 
 
 @dataclass(slots=True)
@@ -49,3 +55,21 @@ class EachReplication:
             actions = policy.decide(cluster.observe())
             if actions:
                 cluster.apply(actions)
+
+
+def make_policy(name: str, setting: Setting, ahead: LookAheadSettings | None = None) -> VectorPolicy:
+    """A policy by name, for a setting; ``ahead`` is for those that look ahead."""
+    entry = POLICIES.get(name)
+    if entry is None:
+        raise unknown("UNKNOWN_POLICY", f"unknown policy {name[:60]!r}", name, POLICIES)
+    try:
+        deployment = entry.deployment(setting)
+    except ModuleNotFoundError as error:
+        raise missing_package("NO_PLANNING", f"policy '{name}'", error, "planning") from None
+    make_core, make = entry.core, entry.policy
+    if make is not None:
+        return EachReplication(lambda: make(setting, deployment), name=name)
+    if make_core is None:
+        return Deployed(deployment, name)
+    settings = ahead or LookAheadSettings()
+    return Reshaped(lambda sim, row: make_core(SimulatedReplication(sim, row), settings), deployment, name)

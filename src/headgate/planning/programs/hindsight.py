@@ -18,45 +18,21 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from headgate.errors import InputError
-from headgate.model.arrays import Floats, Ints, Shape
-from headgate.model.cluster.vm_class import Cloud
-from headgate.model.dataflow import Dataflow
+from headgate.model.arrays import Floats, Ints
 from headgate.planning.objective import BreakEven
 from headgate.planning.programs.leases import Leases
 from headgate.planning.programs.linear import LinearProgram, outcome_of
 from headgate.planning.programs.serving import Fluid, Future
+from headgate.planning.world import World
 
-__all__ = ["Hindsight", "Lease", "World", "future_of", "hindsight"]
+__all__ = ["Hindsight", "Lease", "future_of", "hindsight"]
 
 MOST_MACHINES = 4_000
-
-
-class World(Protocol):
-    """A simulated world as the bound must know it; :class:`headgate.simulation.setting.Setting` is one."""
-
-    @property
-    def dataflow(self) -> Dataflow: ...
-    @property
-    def cloud(self) -> Cloud: ...
-    @property
-    def intervals(self) -> int: ...
-    @property
-    def interval_s(self) -> float: ...
-    @property
-    def hours(self) -> float: ...
-    @property
-    def warm(self) -> bool: ...
-    def shape(self) -> Shape: ...
-    def external(self, shape: Shape) -> Floats:
-        """Rates from outside: replications × intervals × sources."""
-
-    def machine_speeds(self, replication: int, count: int) -> Floats:
-        """The speed of the first machines that are acquired: machines × intervals."""
 
 
 @dataclass(frozen=True, slots=True)

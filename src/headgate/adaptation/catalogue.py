@@ -1,0 +1,123 @@
+"""All policies by name: what each deploys first, and what decides afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from headgate.adaptation.look_ahead import LookAheadSettings, Replication, predictor_of, receding_core
+from headgate.adaptation.outlook import PresentOnly
+from headgate.adaptation.policies.averages import Averaged, RecentMean
+from headgate.adaptation.policies.baselines import CpuThresholds, Ds2, UtilisationTarget
+from headgate.adaptation.policies.exact import Optimal
+from headgate.adaptation.policies.genetic import Evolved
+from headgate.adaptation.policies.lookahead import LookAhead
+from headgate.adaptation.policies.reactive import Core, Reactive
+from headgate.adaptation.policies.threshold import Threshold
+from headgate.adaptation.policy import Policy
+from headgate.errors import Infeasible
+from headgate.model.cluster.deployment import Deployment
+from headgate.planning.deployment_for_rates import steady_deployment
+from headgate.planning.plan import Plan
+from headgate.planning.planners import make_planner
+from headgate.planning.problem import Problem
+from headgate.planning.world import World
+
+__all__ = ["POLICIES", "PolicyEntry", "sized_for"]
+
+MakeCore = Callable[[Replication, LookAheadSettings], Core]
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyEntry:
+    """A policy: its first deployment, and a core or a policy on observations for each replication; none if static."""
+
+    summary: str
+    deployment: Callable[[World], Deployment]
+    core: MakeCore | None = None
+    policy: Callable[[World, Deployment], Policy] | None = None
+
+
+def sized_for(world: World, rates: Mapping[str, float], headroom: float = 1.0) -> Deployment:
+    """A deployment of the first alternates that keeps up with given rates on machines that perform as rated."""
+    shape = world.shape()
+    load = shape.rates(rates) * shape.cost_s[:, 0]
+    demand = {str(name): float(work) for name, work in zip(shape.names, load, strict=True)}
+    return steady_deployment(world.dataflow, world.cloud, demand, headroom)
+
+
+def _mean(world: World) -> Deployment:
+    return sized_for(world, world.mean_rates())
+
+
+def _peak(world: World) -> Deployment:
+    return sized_for(world, world.peak_rates(), 1.25)
+
+
+def _planned(planner: str) -> Callable[[World], Deployment]:
+    """The plan of a planner for the mean rates."""
+
+    def deployment(world: World) -> Deployment:
+        problem = Problem.of(
+            world.dataflow, world.cloud, world.mean_rates(), world.message_bytes, world.costs, world.shares
+        )
+        plan = make_planner(planner, 10.0).plan(problem)
+        if not isinstance(plan, Plan):
+            raise Infeasible(plan.condition, f"policy '{planner}' has no first deployment: {plan.sentence}")
+        return plan.deployment
+
+    return deployment
+
+
+def _threshold(world: World, deployment: Deployment) -> Policy:
+    return Threshold(world.cloud, deployment, period_s=world.interval_s)
+
+
+def _fixed(core: Core) -> MakeCore:
+    return lambda *_: core
+
+
+def _averaged(model: str) -> MakeCore:
+    return lambda replication, ahead: Averaged(model, predictor_of(replication, ahead))
+
+
+def _lookahead(plain: bool) -> MakeCore:
+    return lambda replication, ahead: LookAhead(predictor_of(replication, ahead), plain=plain)
+
+
+_CE = _planned("ce")
+
+POLICIES: Mapping[str, PolicyEntry] = {
+    "static": PolicyEntry("deployed once, for the mean rates", _mean),
+    "static-peak": PolicyEntry("deployed once, for a quarter more than the peak rates", _peak),
+    "threshold": PolicyEntry("cores follow the utilisation of each task", _mean, policy=_threshold),
+    "ce": PolicyEntry("DYN's centralised heuristic at runtime (Alg. 2)", _CE, _fixed(Reactive(True))),
+    "sh": PolicyEntry("DYN's sharded heuristic at runtime", _planned("sh"), _fixed(Reactive(False))),
+    "ga": PolicyEntry(
+        "DYN's genetic algorithm, run again every half hour", _planned("ga"), lambda r, _: Evolved(r.world.dataflow)
+    ),
+    "exact": PolicyEntry(
+        "the optimum after every interval, with the cost of changes",
+        _planned("exact"),
+        lambda r, _: Optimal(r.world.dataflow),
+    ),
+    "ds2": PolicyEntry("DS2: the parallelism that the sources' rates need", _mean, _fixed(Ds2())),
+    "flink": PolicyEntry(
+        "a utilisation target for each task, as Flink's autoscaler", _mean, _fixed(UtilisationTarget())
+    ),
+    "cpu": PolicyEntry("more of all above 70 % CPU, less below 30 %", _mean, _fixed(CpuThresholds())),
+    "lookahead": PolicyEntry(
+        "PLAN-AHEAD's Alg. 1: plans for where throughput will leave its band", _CE, _lookahead(plain=False)
+    ),
+    "lookahead-plain": PolicyEntry("Alg. 1 as the paper prints it", _CE, _lookahead(plain=True)),
+    "receding": PolicyEntry(
+        "a program over the forecast for the rest of the period, of which one step is applied", _CE, receding_core
+    ),
+    "caf": PolicyEntry(
+        "ce on the last observation (PLAN-AHEAD's averaging models)", _CE, lambda *_: Averaged("caf", PresentOnly())
+    ),
+    "waaf": PolicyEntry("ce on the mean of the last six intervals", _CE, lambda *_: Averaged("waaf", RecentMean())),
+    "wpa": PolicyEntry("ce on the mean of the forecast", _CE, _averaged("wpa")),
+    "wpo": PolicyEntry("ce on the most favourable of the forecast", _CE, _averaged("wpo")),
+    "wpp": PolicyEntry("ce on the least favourable of the forecast", _CE, _averaged("wpp")),
+}
