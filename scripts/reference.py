@@ -3,22 +3,26 @@
 
     .venv/bin/python scripts/reference.py
 
-docs/reference/task-types.md and format.md come from the options' models, dataflow.schema.json from the same, and the
-pictures from the examples. A test fails when one of them is out of date.
+docs/reference/task-types.md and format.md come from the options' models, dataflow.schema.json from the same,
+openapi.json from the API's routes, and the pictures from the examples. A test fails when one of them is out of date.
 """
 
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import yaml
 from pydantic import BaseModel
 
+from headgate.api.application import application
 from headgate.documents import document
 from headgate.model.task_type import Role, TaskType
 from headgate.report.runs import draw_runs
 from headgate.report.svg import to_svg
 from headgate.service.load import load
+from headgate.service.serve import ServedEngine
 from headgate.service.simulate import Asked, run_policies, setting_of
 from headgate.service.size import latency_picture, load_request, size
 from headgate.sharing.merge import merge
@@ -71,6 +75,7 @@ def files() -> dict[Path, str]:
         reference / "task-types.md": task_types(),
         reference / "format.md": format_page(),
         reference / "dataflow.schema.json": json.dumps(document.json_schema(REGISTRY), indent=2) + "\n",
+        reference / "openapi.json": json.dumps(application(without_engine()).openapi(), indent=2) + "\n",
         pictures / "merged.svg": merged_picture(),
     }
     written[pictures / "latency.svg"] = latency_picture_of("sizing/logos.yaml", latency_s=2.0)
@@ -78,6 +83,11 @@ def files() -> dict[Path, str]:
     for name, example in PICTURES.items():
         written[pictures / f"{name}.svg"] = to_svg(dataflow_of(example), REGISTRY)
     return written
+
+
+def without_engine() -> ServedEngine:
+    """What the routes are made of; nobody asks for anything."""
+    return cast(ServedEngine, SimpleNamespace(engine=None))
 
 
 def task_types() -> str:

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from headgate.errors import InputError
 from headgate.model.dataflow import Dataflow
+from headgate.model.status import DataflowStatus, FragmentStatus
 from headgate.sharing.applied import Applied
 from headgate.sharing.change import GraphChange
 from headgate.sharing.shared_set import SharedSet, Submission
 from headgate.tasks.registry import default_registry
+
+
+class Killed(BaseException):
+    """The process was killed: nothing that follows happens."""
 
 
 @dataclass(frozen=True)
@@ -23,31 +30,29 @@ class FakeApplied(Applied):
     restarted: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class FakeStatus:
-    name: str
-    owner: str
-    state: str = "running"
-    reason: str = ""
-    tasks: int = 3
-    shared: int = 0
-    rows_out: int = 0
-
-
 class FakeEngine:
-    """Answers what the use cases ask of an engine."""
+    """Answers what the use cases ask of an engine; its state directory holds nothing of it but requests."""
 
-    def __init__(self) -> None:
+    def __init__(self, state: Path) -> None:
+        self.state = state
         self.shared = SharedSet(default_registry())
         self.dataflows: Sequence[Dataflow] = ()
         self.snapshot = 0
+        self.done: list[tuple[object, ...]] = []
+        """Calls that the fake only notes."""
+
+        self.killed: str | None = None
+        """Die ``before`` or ``after`` the next change becomes durable."""
+
         self.may_go_on = threading.Event()
         """Submissions wait for this."""
 
         self.may_go_on.set()
         self._lock = threading.RLock()
 
-    def submit(self, *dataflows: Dataflow, replace: bool = False) -> FakeApplied:
+    def submit(
+        self, *dataflows: Dataflow, replace: bool = False, before: Callable[[Applied], None] | None = None
+    ) -> FakeApplied:
         self.may_go_on.wait(30)
         with self._lock:
             shared, done = self.shared, []
@@ -57,24 +62,59 @@ class FakeEngine:
                     shared, _ = shared.withdraw(dataflow.name)
                 shared, submission = shared.submit(dataflow)
                 done.append(submission)
-            self.shared = shared
-            self.dataflows = (*(f for f in self.dataflows if f not in dataflows), *dataflows)
-            self.snapshot += 1
-            return FakeApplied(self.snapshot, tuple(done))
+            names = {dataflow.name for dataflow in dataflows}
+            left = tuple(flow for flow in self.dataflows if flow.name not in names)
+            return self._publish(shared, (*left, *dataflows), FakeApplied(self.snapshot + 1, tuple(done)), before)
 
-    def withdraw(self, *names: str) -> FakeApplied:
+    def withdraw(self, *names: str, before: Callable[[Applied], None] | None = None) -> FakeApplied:
         with self._lock:
             shared, done = self.shared, []
             for name in names:
                 shared, change = shared.withdraw(name)
                 done.append(change)
-            self.shared = shared
-            self.dataflows = tuple(flow for flow in self.dataflows if flow.name not in names)
-            self.snapshot += 1
-            return FakeApplied(self.snapshot, withdrawals=tuple(done))
+            left = tuple(flow for flow in self.dataflows if flow.name not in names)
+            return self._publish(shared, left, FakeApplied(self.snapshot + 1, withdrawals=tuple(done)), before)
 
-    def status(self) -> tuple[Sequence[Any], Sequence[Any]]:
-        return [FakeStatus(flow.name, flow.owner) for flow in self.dataflows], []
+    def _publish(
+        self,
+        shared: SharedSet,
+        dataflows: Sequence[Dataflow],
+        applied: FakeApplied,
+        before: Callable[[Applied], None] | None,
+    ) -> FakeApplied:
+        if before is not None:
+            before(applied)
+        killed, self.killed = self.killed, None
+        if killed == "before":
+            raise Killed
+        self.shared, self.dataflows, self.snapshot = shared, dataflows, applied.snapshot
+        if killed == "after":
+            raise Killed
+        return applied
+
+    def pause(self, name: str) -> None:
+        self.shared.running.find(name)
+        self.done.append(("pause", name))
+
+    def resume(self, name: str) -> None:
+        self.done.append(("resume", name))
+
+    def limit(self, dataflow: str, task: str, rows: int | None) -> None:
+        if rows is not None and rows < 1:
+            raise InputError("BAD_LIMIT", f"{rows} rows per trigger: at least 1 is needed")
+        self.done.append(("limit", dataflow, task, rows))
+
+    def switch(self, dataflow: str, task: str, alternate: str) -> None:
+        self.done.append(("switch", dataflow, task, alternate))
+
+    def repartition(self, dataflow: str, task: str, partitions: int | None) -> None:
+        self.done.append(("repartition", dataflow, task, partitions))
+
+    def status(self) -> tuple[Sequence[DataflowStatus], Sequence[FragmentStatus]]:
+        flows = [DataflowStatus(flow.name, str(flow.owner), "running", "", 3, 0, 0) for flow in self.dataflows]
+        fragment = FragmentStatus("source-1", "wide.r", "source", 3, 7, self.snapshot, 10, 5, 0.25, 0, None, 40.0)
+        return flows, [fragment] if flows else []
 
     def about(self) -> dict[str, Any]:
-        return {"state": "here", "process": 1, "folder": "/", "strategy": "hot", "snapshot": self.snapshot}
+        facts = {"state": str(self.state), "process": 1, "folder": "/", "strategy": "hot"}
+        return {**facts, "snapshot": self.snapshot}

@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 
 from headgate.errors import InputError
 from headgate.model.dataflow import Dataflow
+from headgate.model.status import DataflowStatus
 from headgate.runtime.engine.engine import Engine
-from headgate.runtime.engine.status import DataflowStatus
 from tests.runtime.small import files, flow, json_rows, memory, multiset, numbered, put, put_text, wait_for
 
 pytestmark = pytest.mark.spark

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headgate.model.status import DataflowStatus
 from headgate.runtime.engine.engine import Engine
-from headgate.runtime.engine.status import DataflowStatus
 from headgate.runtime.isolation.quarantine import FIRST_REST_S, LONGEST_REST_S, Quarantine, behind, find_culprits
 from tests.runtime.small import files, flow, memory, numbered, put, wait_for
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from headgate.control.client import ask
+from headgate.api.client import EngineClient
 from headgate.documents import read
 from headgate.documents.document import to_document
 from headgate.errors import InputError
@@ -67,7 +67,7 @@ class Server:
         assert self.process is not None
         assert self.process.poll() is None, (self.folder / "log").read_text(errors="replace")[-3000:]
         with suppress(InputError):
-            return bool(ask(self.state, {"do": "list"}))
+            return self.names() is not None
         return False
 
     def end(self) -> None:
@@ -76,12 +76,14 @@ class Server:
                 os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait(30)
 
-    def submit(self, *files: Path) -> dict[str, Any]:
+    def submit(self, *files: Path, request_id: str | None = None) -> dict[str, Any]:
         documents = [to_document(read(file).dataflow) for file in files]
-        return ask(self.state, {"do": "submit", "dataflows": documents})
+        with EngineClient(self.state) as client:
+            return client.submit(documents, request_id=request_id)
 
     def names(self) -> list[str]:
-        return [flow["name"] for flow in ask(self.state, {"do": "list"})["dataflows"]]
+        with EngineClient(self.state) as client:
+            return [flow["name"] for flow in client.dataflows()["dataflows"]]
 
 
 @contextmanager
@@ -117,10 +119,13 @@ def test_killed_in_the_middle_of_submissions(tmp_path: Path) -> None:
         assert server.names() == ["one"], "what was not decided has left no trace"
         put(tmp_path / "in", "1", numbered(6, 6))
         with pytest.raises(InputError):
-            server.submit(second, third)
+            server.submit(second, third, request_id="again")
 
         server.start()
         assert server.names() == ["one", "two", "three"], "what was decided is there"
+        again = server.submit(second, third, request_id="again")
+        assert [one["dataflow"] for one in again["submitted"]] == ["two", "three"], "answered as it would have been"
+        assert again["continued"] == []
         put(tmp_path / "in", "2", numbered(12, 6))
         wait_for(lambda: len(json_rows(tmp_path / "out_one")) == 18, "all rows of the first", PATIENCE_S)
         wait_for(lambda: len(json_rows(tmp_path / "out_three")) >= 6, "rows of the third", PATIENCE_S)
@@ -132,7 +137,7 @@ def test_killed_in_the_middle_of_submissions(tmp_path: Path) -> None:
         bad.write_text(first.read_text().replace("id >= 0", "idd >= 0"))
         for arguments, told in [
             (("submit", bad), "did you mean 'id'?"),
-            (("submit", write_flow(tmp_path, "two", "id >= 9")), "is running already and is not what the file says"),
+            (("submit", write_flow(tmp_path, "two", "id >= 9")), "--replace"),
             (("withdraw", "thre"), "did you mean 'three'?"),
             (("status", "four"), "no dataflow 'four'"),
         ]:

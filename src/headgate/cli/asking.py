@@ -1,29 +1,34 @@
-"""What the commands that reach a running engine have in common."""
+"""Options and helpers of the commands that talk to a running engine."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
-from headgate.control.client import ask
+if TYPE_CHECKING:
+    from headgate.api.client import EngineClient
 
-__all__ = ["AsJson", "State", "asked", "counted"]
+__all__ = ["AsJson", "State", "ask", "counted"]
 
 State = Annotated[Path, typer.Option("--state", metavar="DIR", help="The state directory of the engine.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
 
 
-def asked(state: Path, request: Mapping[str, Any], meanwhile: str) -> dict[str, Any]:
-    """Ask the engine, and show on a terminal that it is at work."""
-    if not sys.stderr.isatty():
-        return ask(state, request)
-    with Console(stderr=True).status(f"{meanwhile} ..."):
-        return ask(state, request)
+def ask(state: Path, request: Callable[[EngineClient], dict[str, Any]], waiting: str) -> dict[str, Any]:
+    """Ask the engine; on a terminal, show that it works."""
+    from headgate.api.client import EngineClient
+
+    with EngineClient(state) as client:
+        if not sys.stderr.isatty():
+            return request(client)
+        from rich.console import Console
+
+        with Console(stderr=True).status(f"{waiting} ..."):
+            return request(client)
 
 
 def counted(count: int, noun: str) -> str:

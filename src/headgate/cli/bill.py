@@ -8,13 +8,12 @@ from typing import Annotated
 
 import typer
 
-from headgate.billing.export import to_csv, to_focus, to_json
 from headgate.cli.asking import State
 from headgate.cli.output import sentence_to_stderr, write_file
 from headgate.report.bill import bill_tables, draw_bill
 from headgate.report.render import render
+from headgate.service.bill import EXPORTS, of_owner
 from headgate.service.bill import bill as draw_up
-from headgate.service.bill import of_owner
 
 __all__ = ["BillFormat", "bill"]
 
@@ -26,14 +25,6 @@ class BillFormat(StrEnum):
     CSV = "csv"
     JSON = "json"
     FOCUS = "focus"
-
-
-FORMS = {
-    BillFormat.TEXT: lambda bill: render(bill_tables(bill)),
-    BillFormat.CSV: to_csv,
-    BillFormat.JSON: to_json,
-    BillFormat.FOCUS: to_focus,
-}
 
 
 def bill(
@@ -48,17 +39,17 @@ def bill(
         Path | None, typer.Option("--plot", metavar="FILE", help="Draw it too, as .png, .svg or .pdf.")
     ] = None,
 ) -> None:
-    """Show who pays what for what has run on a state directory, beside what each would have paid alone.
+    """Show who pays what, and what each dataflow would have paid on machines of its own.
 
-    The lines and what was idle add up to the cost of the machine. It is drawn up from the record of usage, whether or
-    not the engine is running; what it costs an hour is said by headgate run --price-per-hour.
+    The lines and the idle time add up to the cost of the machine. The bill is made from the record of usage, whether
+    or not the engine is running. Set the price of the machine with headgate run --price-per-hour.
 
     Examples: [bold]headgate bill --state here --plot bill.png[/bold], [bold]headgate bill --owner ana -f csv[/bold]
     """
     whole = draw_up(state)
-    told = of_owner(whole, owner) if owner is not None else whole
-    picture = None if plot is None else draw_bill(told, plot.suffix)
-    text = FORMS[form](told)
+    wanted = of_owner(whole, owner) if owner is not None else whole
+    picture = None if plot is None else draw_bill(wanted, plot.suffix)
+    text = render(bill_tables(wanted)) if form is BillFormat.TEXT else EXPORTS[form](wanted)
     if output is None:
         typer.echo(text, nl=False)
     else:

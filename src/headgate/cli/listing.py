@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from headgate.cli.asking import AsJson, State, asked, counted
+from headgate.cli.asking import AsJson, State, ask, counted
 from headgate.cli.output import print_json
 from headgate.report.text_table import text_table
 
@@ -18,7 +18,7 @@ def list_dataflows(state: State = Path(".headgate"), as_json: AsJson = False) ->
 
     Example: [bold]headgate list --state here[/bold]
     """
-    told = asked(state, {"do": "list"}, "asking")
+    told = ask(state, lambda client: client.dataflows(), "asking")
     if as_json:
         print_json(told)
         return

@@ -24,8 +24,6 @@ import typer
 from headgate.cli.output import known_types, notices_to_stderr, print_json
 from headgate.cli.span import seconds
 from headgate.cli.watch import Watch, watching
-from headgate.control.requests import answerer
-from headgate.control.server import listening
 from headgate.errors import Fault, InputError, InvalidDataflow, missing_package, shorten
 from headgate.machines.local import LocalProvider
 from headgate.model.dataflow import Dataflow
@@ -35,8 +33,8 @@ from headgate.service.submission import split_submission
 from headgate.tasks.registry import Registry
 
 if TYPE_CHECKING:
+    from headgate.model.status import DataflowStatus, FragmentStatus
     from headgate.runtime.engine.engine import Engine
-    from headgate.runtime.engine.status import DataflowStatus, FragmentStatus
 
 __all__ = ["run"]
 
@@ -105,6 +103,10 @@ def run(
 
     Examples: [bold]headgate run flows/*.yaml --until-idle[/bold], [bold]headgate run --serve --state here[/bold]
     """
+    from headgate.api.application import application
+    from headgate.api.server import serving
+    from headgate.service.serve import ServedEngine
+
     registry = known_types()
     trigger_s, budget_s = seconds("--trigger", trigger), seconds("--time-budget", time_budget)
     limits = _Limits(None if duration is None else seconds("--for", duration), until_idle, serve)
@@ -119,7 +121,7 @@ def run(
         engine = _started(lambda: _engine(state, where, settings), stop, watch)
         try:
             _submit(engine, flows, replace, serve, watch)
-            with listening(engine.state.path, answerer(engine, registry)):
+            with serving(engine.state.path, application(ServedEngine(engine, registry))):
                 watch.say(f"running after {time.monotonic() - began:.1f} s; what Spark says is in {engine.log}")
                 _follow(engine, limits, stop, watch)
         except BaseException:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from headgate.cli.asking import AsJson, State, asked
+from headgate.cli.asking import AsJson, State, ask
 from headgate.cli.output import print_json
 from headgate.errors import printable
 from headgate.report.text_table import text_table
@@ -24,7 +24,7 @@ def status(
 
     Example: [bold]headgate status hot --state here[/bold]
     """
-    told = asked(state, {"do": "status", "name": name}, "asking")
+    told = ask(state, lambda client: client.status(name), "asking")
     if as_json:
         print_json(told)
         return

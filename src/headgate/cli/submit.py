@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from headgate.cli.asking import AsJson, State, asked, counted
+from headgate.cli.asking import AsJson, State, ask, counted
 from headgate.cli.output import known_types, notices_to_stderr, print_json
 from headgate.documents.document import to_document
 from headgate.errors import Fault, InvalidDataflow, printable
@@ -43,8 +43,8 @@ def submit(
     if faults:
         raise InvalidDataflow(faults)
     notices_to_stderr(notice for one in loaded for notice in one.notices)
-    request = {"do": "submit", "dataflows": [to_document(one.dataflow) for one in loaded], "replace": replace}
-    told = asked(state, request, "submitting")
+    documents = [to_document(one.dataflow) for one in loaded]
+    told = ask(state, lambda client: client.submit(documents, replace=replace), "submitting")
     if as_json:
         print_json(told)
         return

@@ -20,7 +20,7 @@ from rich.text import Text
 from headgate.errors import printable
 
 if TYPE_CHECKING:
-    from headgate.runtime.engine.status import DataflowStatus, FragmentStatus
+    from headgate.model.status import DataflowStatus, FragmentStatus
 
 __all__ = ["Watch", "watching"]
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from headgate.cli.asking import AsJson, State, asked
+from headgate.cli.asking import AsJson, State, ask
 from headgate.cli.output import print_json
 from headgate.cli.submit import told_withdrawn
 
@@ -25,7 +25,7 @@ def withdraw(
 
     Example: [bold]headgate withdraw hot --state here[/bold]
     """
-    told = asked(state, {"do": "withdraw", "names": names}, "withdrawing")
+    told = ask(state, lambda client: client.withdraw(names), "withdrawing")
     if as_json:
         print_json(told)
     else:

@@ -5,18 +5,23 @@ from __future__ import annotations
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 from headgate.billing.bill import Bill, draw_up
+from headgate.billing.export import to_csv, to_dict, to_focus, to_json
 from headgate.billing.journal import read_usage
 from headgate.billing.usage import Prices
 from headgate.errors import InputError, unknown
 
-__all__ = ["UNIT", "bill", "of_owner"]
+__all__ = ["EXPORTS", "UNIT", "bill", "bill_facts", "of_owner"]
 
 UNIT = Decimal("0.0001")
 """Bills are rounded to hundredths of a cent: much of what runs costs less than a cent an hour."""
 
 WHOLE_MACHINE = 1_000_000
+
+EXPORTS = {"csv": to_csv, "json": to_json, "focus": to_focus}
+"""Files for other programs, by format."""
 
 
 def bill(state: Path) -> Bill:
@@ -42,3 +47,9 @@ def of_owner(whole: Bill, owner: str) -> Bill:
         owners = [line.owner for line in whole.owners]
         raise unknown("UNKNOWN_OWNER", f"no dataflow of owner '{owner}' has run", owner, owners)
     return replace(whole, lines=lines, idle=Decimal("0.0000"), total=sum((x.cost for x in lines), Decimal()))
+
+
+def bill_facts(state: Path, owner: str | None = None) -> dict[str, Any]:
+    """The bill of a state directory, or of one owner, as plain values."""
+    whole = bill(state)
+    return to_dict(whole if owner is None else of_owner(whole, owner))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from headgate.documents.check import check
@@ -19,18 +19,30 @@ __all__ = ["applied_facts", "submit"]
 
 
 def submit(
-    engine: RunningEngine, documents: Sequence[Mapping[str, Any]], registry: Registry, *, replace: bool = False
-) -> dict[str, Any]:
-    """Submit dataflows as documents; tells of each what it reuses and adds, and of the whole which fragments it took.
+    engine: RunningEngine,
+    documents: Sequence[Mapping[str, Any]],
+    registry: Registry,
+    *,
+    replace: bool = False,
+    before: Callable[[Mapping[str, Any]], None] | None = None,
+) -> Mapping[str, Any]:
+    """Submit dataflows as documents; answers what each reuses and adds, and which fragments the change affects.
 
-    One that runs already just as it is given simply goes on. Raises :class:`~headgate.errors.InputError` for what is
-    not valid, for a name that stands for something else, and for what Spark refuses; nothing has changed then.
+    A dataflow that already runs exactly as given is left as it is. ``before`` gets the answer just before the change
+    becomes durable. Raises :class:`~headgate.errors.InputError` for a dataflow that is not valid, a name that is taken
+    and for what Spark refuses; nothing has changed then.
     """
     todo = split_submission(engine.dataflows, _dataflows(documents, registry), replace)
     given = (*todo.new, *todo.replacing)
-    applied = engine.submit(*given, replace=replace) if given else None
-    facts = applied_facts(applied) if applied else {"submitted": [], "withdrawn": []}
-    return {**engine.about(), **facts, "continued": [flow.name for flow in todo.continued]}
+    about = {**engine.about(), "continued": [flow.name for flow in todo.continued]}
+    if not given:
+        return {**about, "submitted": [], "withdrawn": [], "fragments": {"touched": [], "started": [], "restarted": []}}
+
+    def announce(applied: Applied) -> None:
+        if before is not None:
+            before({**about, **applied_facts(applied)})
+
+    return {**about, **applied_facts(engine.submit(*given, replace=replace, before=announce))}
 
 
 def applied_facts(applied: Applied) -> dict[str, Any]:

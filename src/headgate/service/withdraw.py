@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from headgate.service.engine import RunningEngine
 from headgate.service.submit import applied_facts
+from headgate.sharing.applied import Applied
 
 __all__ = ["withdraw"]
 
 
-def withdraw(engine: RunningEngine, names: Sequence[str]) -> dict[str, Any]:
-    """Withdraw dataflows; tells of each what is removed and what goes on, and for whom.
+def withdraw(
+    engine: RunningEngine, names: Sequence[str], *, before: Callable[[Mapping[str, Any]], None] | None = None
+) -> Mapping[str, Any]:
+    """Withdraw dataflows; answers what is removed of each, and which of its tasks keep running for others.
 
-    Raises :class:`~headgate.errors.InputError` for one that is not there, with the nearest name; nothing has changed
-    then.
+    ``before`` gets the answer just before the change becomes durable. Raises :class:`~headgate.errors.InputError` for
+    an unknown dataflow, with the nearest name; nothing has changed then.
     """
-    return applied_facts(engine.withdraw(*dict.fromkeys(names)))
+    about = engine.about()
+
+    def announce(applied: Applied) -> None:
+        if before is not None:
+            before({**about, **applied_facts(applied)})
+
+    return {**about, **applied_facts(engine.withdraw(*dict.fromkeys(names), before=announce))}

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
@@ -28,6 +28,7 @@ from headgate.machines.provider import AcquiredMachine, Provider
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import Signature
 from headgate.model.service_level import ServiceLevel
+from headgate.model.status import DataflowStatus, FragmentStatus
 from headgate.model.strategy import StrategyName
 from headgate.model.task_type import Role, State
 from headgate.runtime.compile.plan import FED, CompiledPlan, CompiledTask, compile_plan
@@ -41,7 +42,7 @@ from headgate.runtime.engine.queries import Queries
 from headgate.runtime.engine.scaling import Scaling
 from headgate.runtime.engine.snapshot import Snapshot
 from headgate.runtime.engine.state import StateDirectory
-from headgate.runtime.engine.status import DataflowStatus, FragmentStatus, dataflow_status, fragment_status
+from headgate.runtime.engine.status import dataflow_status, fragment_status
 from headgate.runtime.epochs.background_jobs import BackgroundJobs
 from headgate.runtime.epochs.context import FragmentContext
 from headgate.runtime.epochs.fragment import RunningFragment
@@ -212,26 +213,28 @@ class Engine:
 
     # changes
 
-    def submit(self, *dataflows: Dataflow, replace: bool = False) -> Applied:
+    def submit(
+        self, *dataflows: Dataflow, replace: bool = False, before: Callable[[Applied], None] | None = None
+    ) -> Applied:
         """Run more dataflows; all of them or, if one cannot be run, none.
 
         With ``replace`` they take the place of running ones of their names, between two micro-batches: what is the same
-        in both goes on, sources where they are.
+        in both goes on, sources where they are. ``before`` is called just before the change becomes durable.
         """
         with self._lock:
             joined = PendingChange(self.snapshot, self.shared)
             joined = joined.making_room(dataflows) if replace else joined
             for dataflow in dataflows:
                 joined = joined.submitted(dataflow)
-            return self._publish(joined)
+            return self._publish(joined, before)
 
-    def withdraw(self, *names: str) -> Applied:
+    def withdraw(self, *names: str, before: Callable[[Applied], None] | None = None) -> Applied:
         """Stop dataflows, all of them or none; tasks that others use go on."""
         with self._lock:
             joined = PendingChange(self.snapshot, self.shared)
             for name in names:
                 joined = joined.withdrawn(name)
-            return self._publish(joined)
+            return self._publish(joined, before)
 
     def switch(self, dataflow: str, task: str, alternate: str) -> None:
         """Make another alternate of a task the active one, for all dataflows that share the task."""
@@ -324,7 +327,7 @@ class Engine:
         """Publish other choices for the same dataflows."""
         self._publish(PendingChange(replace(self.snapshot, **choices), self.shared))  # type: ignore[arg-type]
 
-    def _publish(self, joined: PendingChange) -> Applied:
+    def _publish(self, joined: PendingChange, announce: Callable[[Applied], None] | None = None) -> Applied:
         if self._stopped:
             raise InputError("ENGINE_STOPPED", "the engine is being stopped and takes no changes any more")
         before = self.plan
@@ -338,11 +341,23 @@ class Engine:
         self._plans.prepare(plan)
         prepared = self._fleet.prepare(plan, snapshot)
         stopped = [f for f in self._fleet.holding(joined.stopped) if f.fragment.id in plan.fragments]
+        touched = [change.fragments_touched(_tasks(before)) for change in joined.withdrawals]
+        touched += [submission.change.fragments_touched(_tasks(plan)) for submission in joined.submissions]
+        applied = Applied(
+            snapshot.number,
+            joined.submissions,
+            joined.withdrawals,
+            tuple(dict.fromkeys(name for names in touched for name in names)),
+            tuple(fragment.fragment.id for fragment, _ in prepared),
+            tuple(fragment.fragment.id for fragment in stopped),
+        )
         for fragment in stopped:
             fragment.end()
         try:
             for fragment in stopped:
                 fragment.stop()
+            if announce is not None:
+                announce(applied)
             self._plans.publish(snapshot, plan)
         except BaseException:
             self._fleet.discard(prepared)
@@ -356,16 +371,7 @@ class Engine:
         self._fleet.start(prepared)
         self._fleet.retire()
         self._meter()
-        touched = [change.fragments_touched(_tasks(before)) for change in joined.withdrawals]
-        touched += [submission.change.fragments_touched(_tasks(plan)) for submission in joined.submissions]
-        return Applied(
-            snapshot.number,
-            joined.submissions,
-            joined.withdrawals,
-            tuple(dict.fromkeys(name for names in touched for name in names)),
-            tuple(fragment.fragment.id for fragment, _ in prepared),
-            tuple(fragment.fragment.id for fragment in stopped),
-        )
+        return applied
 
     # watching
 
@@ -443,7 +449,7 @@ class Engine:
                 )
                 for flow in self.dataflows
             ]
-            return flows, [fragment_status(fragment) for fragment in running]
+            return flows, [fragment_status(fragment, self.plan) for fragment in running]
 
     def observer(self) -> Observer:
         """One who observes from now on."""

@@ -12,6 +12,7 @@
     pending/SINK/        what a sink has refused and will be offered again
     usage/               who has used the machines, and for how long
     control.sock         where the running engine listens, if it does
+    requests.jsonl       the answers of the last day, by request id
     dead_letters/TASK/   rows for which a task raised
 """
 

@@ -4,51 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import Signature
 from headgate.model.on_error import OnError
-from headgate.runtime.compile.plan import CompiledPlan, CompiledTask
+from headgate.model.status import DataflowStatus, FragmentStatus
+from headgate.runtime.compile.plan import CompiledPlan, CompiledTask, Fragment
 from headgate.runtime.engine.snapshot import Snapshot
 from headgate.runtime.epochs.fragment import RunningFragment
 from headgate.runtime.io.outbox import SinkOutbox
 from headgate.runtime.isolation.dead_letters import DeadLetters
 
-__all__ = ["DataflowStatus", "FragmentStatus", "dataflow_status", "fragment_status"]
-
-
-@dataclass(frozen=True, slots=True)
-class FragmentStatus:
-    """How a fragment is doing."""
-
-    id: str
-    kind: str
-    tasks: int
-    epoch: int
-    snapshot: int
-    rows_in: int
-    rows_out: int
-    batch_s: float
-    behind: int
-    failure: str | None
-    rate_per_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class DataflowStatus:
-    """How a dataflow is doing: running, paused, throttled or degraded, with the reason."""
-
-    name: str
-    owner: str
-    state: str
-    reason: str
-    tasks: int
-    shared: int
-    rows_out: int
-    rows_skipped: int = 0
-    rows_dead: int = 0
-    """Rows that became dead letters."""
+__all__ = ["dataflow_status", "fragment_name", "fragment_status"]
 
 
 def dataflow_status(
@@ -120,12 +87,19 @@ def _raised(fragment: RunningFragment, plan: CompiledPlan, signatures: Collectio
             yield f"a stream into a stateful task raised {reason}; it is left out and tried again later"
 
 
-def fragment_status(fragment: RunningFragment) -> FragmentStatus:
+def fragment_name(fragment: Fragment, plan: CompiledPlan) -> str:
+    """What people call a fragment: its first root task, with the number of the others."""
+    names = [plan.tasks[root].name for root in fragment.roots if root in plan.tasks]
+    return names[0] + (f" +{len(names) - 1}" if len(names) > 1 else "") if names else fragment.id
+
+
+def fragment_status(fragment: RunningFragment, plan: CompiledPlan) -> FragmentStatus:
     """How a fragment is doing."""
     progress = fragment.query.lastProgress if fragment.query is not None else None
     last = fragment.last
     return FragmentStatus(
         fragment.fragment.id,
+        fragment_name(fragment.fragment, plan),
         fragment.fragment.kind.value,
         len(fragment.fragment.tasks),
         last.epoch,

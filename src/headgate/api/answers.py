@@ -1,0 +1,212 @@
+"""What the API is asked and what it answers, as models: the OpenAPI document is made of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from headgate.model.cluster.observation import Observation
+from headgate.model.status import DataflowStatus, FragmentStatus
+
+__all__ = [
+    "AlternateRequest",
+    "BillAnswer",
+    "Changed",
+    "DataflowDetails",
+    "EngineAnswer",
+    "EngineStatus",
+    "LimitRequest",
+    "Listing",
+    "Observations",
+    "PartitionsRequest",
+    "SubmissionRequest",
+    "Submitted",
+    "Withdrawn",
+]
+
+
+class _Request(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SubmissionRequest(_Request):
+    """Dataflows to submit, all of them or none."""
+
+    dataflows: list[dict[str, Any]] = Field(min_length=1, description="Dataflows, as their JSON documents.")
+    replace: bool = Field(False, description="Replace running dataflows of the same names.")
+
+
+class LimitRequest(_Request):
+    """How many rows a source or a stateful task takes per trigger."""
+
+    rows: int | None = Field(description="At least 1; null removes the limit.")
+
+
+class AlternateRequest(_Request):
+    """Which alternate of a task is active."""
+
+    alternate: str
+
+
+class PartitionsRequest(_Request):
+    """On how many partitions a task runs."""
+
+    partitions: int | None = Field(description="At least 1; null leaves it to the task's input.")
+
+
+class EngineAnswer(BaseModel):
+    """Which engine answers, and its newest plan snapshot."""
+
+    state: str = Field(description="The state directory.")
+    process: int = Field(description="The process id.")
+    folder: str = Field(description="Relative paths in dataflows are looked up here.")
+    strategy: str
+    snapshot: int
+
+
+class Listing(EngineAnswer):
+    """The dataflows, in the order of submission."""
+
+    dataflows: list[DataflowStatus]
+
+
+class EngineStatus(Listing):
+    """Dataflows and fragments."""
+
+    fragments: list[FragmentStatus]
+
+
+class TaskSharing(BaseModel):
+    """A task of a dataflow, and the other dataflows that use it."""
+
+    task: str
+    type: str
+    signature: str
+    shared_with: list[str]
+
+
+class DataflowDetails(EngineStatus):
+    """One dataflow and its tasks."""
+
+    tasks: list[TaskSharing]
+
+
+class _Reused(BaseModel):
+    model_config = ConfigDict(title="Reused")
+
+    task: str
+    users: int
+    for_: str = Field(alias="for", description="The dataflows that use it, in words.")
+
+
+class ReusedTask(_Reused):
+    """A task that ran already."""
+
+    brought_by: str
+
+
+class TaskLeft(_Reused):
+    """A task that keeps running for others."""
+
+
+class WiderTask(BaseModel):
+    """A task whose rows come from a wider stream that ran already, through residual tasks."""
+
+    task: str
+    wider: str
+    residual: list[str]
+
+
+class Tap(BaseModel):
+    """A stream from a running task to a new one."""
+
+    from_: str = Field(alias="from")
+    to: str
+
+
+class Components(BaseModel):
+    """The components of the running graph that the dataflow belongs to, by number, before and after the change."""
+
+    before: list[int]
+    after: list[int]
+
+
+class _SharingChange(BaseModel):
+    dataflow: str
+    streams_shared: int
+    streams_own: int
+    taps: list[Tap]
+    touched: list[str] = Field(description="Dataflows whose tasks the change touches.")
+    running_dataflows: Components
+
+
+class Submitted(_SharingChange):
+    """What a submitted dataflow reuses and adds."""
+
+    reused: list[ReusedTask]
+    wider: list[WiderTask]
+    added: list[str]
+
+
+class Withdrawn(_SharingChange):
+    """What is removed of a withdrawn dataflow, and what keeps running for others."""
+
+    left: list[TaskLeft]
+    removed: list[str]
+
+
+class ChangedFragments(BaseModel):
+    """The fragments that a change affects, by id."""
+
+    touched: list[str]
+    started: list[str]
+    restarted: list[str]
+
+
+class Changed(EngineAnswer):
+    """What a submission or withdrawal has changed."""
+
+    submitted: list[Submitted]
+    withdrawn: list[Withdrawn]
+    continued: list[str] = Field(default=[], description="Dataflows that ran already, exactly as given.")
+    fragments: ChangedFragments
+
+
+class Observations(BaseModel):
+    """What was measured, oldest first."""
+
+    observations: list[Observation]
+
+
+class _Amounts(BaseModel):
+    owner: str
+    cost: str = Field(description="What is paid, as a decimal.")
+    alone: str = Field(description="What it would cost on machines of its own.")
+    saved: str
+
+
+class DataflowAmounts(_Amounts):
+    """What a dataflow pays."""
+
+    dataflow: str
+    tasks: int
+    hours: float
+
+
+class OwnerAmounts(_Amounts):
+    """What an owner pays."""
+
+    dataflows: int
+
+
+class BillAnswer(BaseModel):
+    """Who pays what; the dataflows and `idle` add up to `total`."""
+
+    start: str
+    end: str
+    currency: str
+    dataflows: list[DataflowAmounts]
+    owners: list[OwnerAmounts]
+    idle: str
+    total: str

@@ -1,0 +1,87 @@
+"""The API as an application: its routes, and errors as problem documents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from headgate import __version__
+from headgate.api.changes import change_routes
+from headgate.api.limits import Limits
+from headgate.api.problems import CONTENT_TYPE, Problem, problem_of
+from headgate.api.reads import read_routes
+from headgate.errors import HeadgateError, InputError
+from headgate.service.serve import ServedEngine
+
+__all__ = ["application"]
+
+DESCRIPTION = """Submit dataflows to a running engine, withdraw them, and see how they are doing.
+
+Routes under `/v1` are stable. A refused request is answered with a problem document (RFC 9457) and changes nothing."""
+
+CONDITIONS = {404: "UNKNOWN_ROUTE", 405: "METHOD_NOT_ALLOWED", 408: "REQUEST_TOO_SLOW", 413: "REQUEST_TOO_LARGE"}
+
+
+def application(served: ServedEngine) -> FastAPI:
+    """The API of an engine."""
+    app = FastAPI(
+        title="Headgate",
+        version=__version__,
+        description=DESCRIPTION,
+        openapi_url="/v1/openapi.json",
+        docs_url=None,  # its scripts would come from another host
+        redoc_url=None,
+        generate_unique_id_function=lambda route: route.name,
+        responses={"default": {"model": Problem, "description": "The request was refused; nothing has changed."}},
+        exception_handlers={
+            HeadgateError: _refused,
+            RequestValidationError: _not_understood,
+            HTTPException: _not_served,
+            Exception: _failed,
+        },
+    )
+    app.include_router(read_routes(served))
+    app.include_router(change_routes(served))
+    app.add_middleware(Limits)
+    for operations in app.openapi()["paths"].values():
+        for operation in operations.values():
+            refusal = operation["responses"]["default"]
+            refusal["content"] = {CONTENT_TYPE: refusal["content"]["application/json"]}
+    return app
+
+
+def _response(error: HeadgateError, **more: Any) -> JSONResponse:
+    problem = problem_of(error) | more
+    headers = {"Retry-After": "5"} if problem["status"] == 503 else None
+    return JSONResponse(problem, problem["status"], headers, media_type=CONTENT_TYPE)
+
+
+async def _refused(request: Request, error: Any) -> JSONResponse:
+    del request
+    return _response(error)
+
+
+async def _not_understood(request: Request, error: Any) -> JSONResponse:
+    """All that is wrong with a request, in place of FastAPI's own document."""
+    del request
+    faults = [
+        {"condition": "BAD_REQUEST", "message": f"{'.'.join(map(str, fault['loc']))}: {fault['msg'].lower()}"}
+        for fault in error.errors()
+    ]
+    message = f"The request cannot be understood: {'; '.join(fault['message'] for fault in faults[:3])}."
+    return _response(InputError("BAD_REQUEST", message), errors=faults)
+
+
+async def _not_served(request: Request, error: Any) -> JSONResponse:
+    condition = CONDITIONS.get(error.status_code, "BAD_REQUEST")
+    where = f"{request.method} {request.url.path[:100]}"
+    return _response(InputError(condition, f"{where}: {str(error.detail).lower()}."))
+
+
+async def _failed(request: Request, error: Any) -> JSONResponse:
+    del request
+    return _response(HeadgateError("INTERNAL", f"internal error: {type(error).__name__}: {error}"))

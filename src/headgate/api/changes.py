@@ -1,0 +1,127 @@
+"""Routes that change what runs. Each may carry a request id, which makes it safe to send again."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Query, Request
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import JSONResponse
+
+from headgate.api.answers import (
+    AlternateRequest,
+    Changed,
+    EngineAnswer,
+    LimitRequest,
+    PartitionsRequest,
+    SubmissionRequest,
+)
+from headgate.api.problems import CONTENT_TYPE, problem_of
+from headgate.errors import HeadgateError
+from headgate.service.serve import Announce, Answer, ServedEngine
+from headgate.service.submit import submit
+from headgate.service.withdraw import withdraw
+
+__all__ = ["change_routes"]
+
+RequestId = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=200,
+        description="An id of your choice, such as a UUID. The same id sent again gets the same answer for a day.",
+    ),
+]
+Names = Annotated[list[str], Query(alias="name", min_length=1, description="A dataflow; may be repeated.")]
+
+
+class _Changes:
+    """Makes changes one at a time; those that wait hold no thread."""
+
+    def __init__(self, served: ServedEngine) -> None:
+        self._served = served
+        self._lock = asyncio.Lock()
+
+    async def __call__(
+        self, request: Request, request_id: str | None, change: Callable[[Announce | None], Mapping[str, Any]]
+    ) -> JSONResponse:
+        def answer(announce: Announce | None) -> Answer:
+            try:
+                return 200, change(announce)
+            except HeadgateError as error:
+                problem = problem_of(error)
+                return problem["status"], problem
+
+        asked = b"%s %s " % (request.method.encode(), str(request.url).encode()) + await request.body()
+        fingerprint = hashlib.blake2b(asked, digest_size=16).hexdigest()
+        async with self._lock:
+            if request_id is None:
+                status, body = await run_in_threadpool(answer, None)
+            else:
+                status, body = await run_in_threadpool(self._served.once, request_id, fingerprint, answer)
+        return JSONResponse(body, status, media_type=None if status == 200 else CONTENT_TYPE)
+
+
+def change_routes(served: ServedEngine) -> APIRouter:
+    """The routes that change what an engine runs."""
+    router, change, engine = APIRouter(prefix="/v1/dataflows"), _Changes(served), served.engine
+
+    @router.post("", response_model=Changed)
+    async def submit_dataflows(request: Request, body: SubmissionRequest, request_id: RequestId = None) -> Any:
+        """Submit dataflows, all of them or none."""
+        return await change(
+            request,
+            request_id,
+            lambda announce: submit(engine, body.dataflows, served.registry, replace=body.replace, before=announce),
+        )
+
+    @router.delete("", response_model=Changed)
+    async def withdraw_dataflows(request: Request, names: Names, request_id: RequestId = None) -> Any:
+        """Withdraw dataflows, all of them or none; tasks that others share keep running."""
+        return await change(request, request_id, lambda announce: withdraw(engine, names, before=announce))
+
+    @router.post("/{dataflow}/pause", response_model=EngineAnswer)
+    async def pause_dataflow(request: Request, dataflow: str, request_id: RequestId = None) -> Any:
+        """Pause a dataflow: its sinks get no rows until it is resumed."""
+        return await change(request, request_id, _then_about(lambda: engine.pause(dataflow)))
+
+    @router.post("/{dataflow}/resume", response_model=EngineAnswer)
+    async def resume_dataflow(request: Request, dataflow: str, request_id: RequestId = None) -> Any:
+        """Resume a paused dataflow."""
+        return await change(request, request_id, _then_about(lambda: engine.resume(dataflow)))
+
+    @router.put("/{dataflow}/tasks/{task}/limit", response_model=EngineAnswer)
+    async def limit_task(
+        request: Request, dataflow: str, task: str, body: LimitRequest, request_id: RequestId = None
+    ) -> Any:
+        """Limit how many rows a source or stateful task takes per trigger, for all dataflows that share it."""
+        return await change(request, request_id, _then_about(lambda: engine.limit(dataflow, task, body.rows)))
+
+    @router.put("/{dataflow}/tasks/{task}/alternate", response_model=EngineAnswer)
+    async def switch_alternate(
+        request: Request, dataflow: str, task: str, body: AlternateRequest, request_id: RequestId = None
+    ) -> Any:
+        """Make another alternate of a task active, for all dataflows that share it."""
+        return await change(request, request_id, _then_about(lambda: engine.switch(dataflow, task, body.alternate)))
+
+    @router.put("/{dataflow}/tasks/{task}/partitions", response_model=EngineAnswer)
+    async def set_partitions(
+        request: Request, dataflow: str, task: str, body: PartitionsRequest, request_id: RequestId = None
+    ) -> Any:
+        """Set on how many partitions a task runs."""
+        act = _then_about(lambda: engine.repartition(dataflow, task, body.partitions))
+        return await change(request, request_id, act)
+
+    def _then_about(act: Callable[[], None]) -> Callable[[Announce | None], Mapping[str, Any]]:
+        def answer(announce: Announce | None) -> Mapping[str, Any]:
+            del announce  # made twice, it has the same effect
+            act()
+            return engine.about()
+
+        return answer
+
+    return router

@@ -1,0 +1,145 @@
+"""Every answer of the API is what the checked-in OpenAPI document says, and every error has its status."""
+
+from __future__ import annotations
+
+import json
+import time
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import httpx
+import jsonschema
+import pytest
+
+from headgate.api.problems import STATUSES, error_of, problem_of
+from headgate.billing.journal import BilledMachine, Usage, UsageJournal
+from headgate.billing.usage import Customer
+from headgate.errors import Fault, HeadgateError, Infeasible, InputError, InvalidDataflow, Place
+from headgate.model.names import DataflowName, Owner
+from headgate.store.observations import ObservationHistory
+from tests.api.fake import FakeEngine
+from tests.api.in_process import InProcess
+from tests.api.samples import document
+from tests.store.test_observations import observation
+
+DOCUMENT = json.loads(
+    (Path(__file__).parents[2] / "docs" / "reference" / "openapi.json").read_text(encoding="utf-8")
+)  # tests/docs checks that it is current
+
+
+class Contract:
+    """Sends requests, and holds each answer against the document."""
+
+    def __init__(self, engine: FakeEngine) -> None:
+        self.send = InProcess(engine)
+        self.covered: set[tuple[str, str]] = set()
+
+    def __call__(self, method: str, path: str, *arguments: str, status: int = 200, **more: Any) -> Any:
+        where = path.format(*arguments)
+        answer = self.send(method, where.removeprefix("/v1"), **more)
+        assert answer.status_code == status, answer.text
+        operation = DOCUMENT["paths"][_template(path)][method.lower()]
+        self._check(answer, operation)
+        if status == 200:
+            self.covered.add((method.lower(), _template(path)))
+        return answer.json()
+
+    def _check(self, answer: httpx.Response, operation: dict[str, Any]) -> None:
+        responses = operation["responses"]
+        content = responses.get(str(answer.status_code), responses["default"])["content"]
+        schema = content[answer.headers["content-type"]]["schema"]
+        whole = {**schema, "components": DOCUMENT["components"]}
+        jsonschema.validate(answer.json(), whole, jsonschema.Draft202012Validator)
+
+
+def _template(path: str) -> str:
+    parts = iter(["{dataflow}", "{task}"])
+    return "/".join(next(parts) if part == "{}" else part for part in path.split("/"))
+
+
+@pytest.fixture
+def contract(tmp_path: Path) -> Contract:
+    (tmp_path / "version").write_text("3", encoding="utf-8")
+    ObservationHistory(tmp_path / "observations").append(observation(time.time()))
+    journal, flow = UsageJournal(tmp_path / "usage"), DataflowName("wide")
+    customer = Customer(flow, Owner("ana"), 3)
+    now = int(time.time())
+    journal.changed(now - 100, Usage((BilledMachine("local", Decimal(1), {(flow,): 3}),), (customer,)))
+    journal.ended(now)
+    return Contract(FakeEngine(tmp_path))
+
+
+def test_every_operation_answers_as_the_document_says(contract: Contract) -> None:
+    flows = [document("wide"), document("narrow", "value > 5")]
+    submitted = contract("POST", "/v1/dataflows", json={"dataflows": flows})
+    assert submitted["submitted"][1]["wider"]
+    contract("GET", "/v1/engine")
+    contract("GET", "/v1/dataflows")
+    contract("GET", "/v1/dataflows/{}", "wide")
+    assert contract("GET", "/v1/status")["fragments"]
+    assert contract("GET", "/v1/observations", params={"limit": 10})["observations"][0]["tasks"]
+    assert contract("GET", "/v1/bill")["dataflows"]
+    for action in ("pause", "resume"):
+        contract("POST", f"/v1/dataflows/{{}}/{action}", "wide")
+    for setting, body in {
+        "limit": {"rows": 5},
+        "alternate": {"alternate": "a"},
+        "partitions": {"partitions": 2},
+    }.items():
+        contract("PUT", f"/v1/dataflows/{{}}/tasks/{{}}/{setting}", "wide", "f", json=body)
+    withdrawn = contract("DELETE", "/v1/dataflows", params={"name": ["wide", "narrow"]})
+    assert withdrawn["withdrawn"][0]["left"]
+    assert contract.covered == {(method, path) for path, item in DOCUMENT["paths"].items() for method in item}
+
+
+def test_every_refusal_is_a_problem_document(contract: Contract) -> None:
+    faulty = contract("POST", "/v1/dataflows", status=422, json={"dataflows": [document("a", "x > 1 and y > 1")]})
+    assert [fault["condition"] for fault in faulty["errors"]] == ["COLUMNS_DO_NOT_FIT"] * 2
+    missing = contract("POST", "/v1/dataflows", status=400, json={"replace": 5, "more": 1})
+    assert len(missing["errors"]) == 3, "all that is wrong at once"
+    contract("DELETE", "/v1/dataflows", status=400)
+    contract("DELETE", "/v1/dataflows", status=404, params={"name": "none"})
+    contract("GET", "/v1/dataflows/{}", "none", status=404)
+    contract("GET", "/v1/observations", status=400, params={"limit": 0})
+    contract("GET", "/v1/bill", status=404, params={"owner": "nobody"})
+    contract("PUT", "/v1/dataflows/{}/tasks/{}/limit", "wide", "r", status=422, json={"rows": 0})
+    for method, path, status, condition in [
+        ("GET", "/none", 404, "UNKNOWN_ROUTE"),
+        ("PATCH", "/dataflows", 405, "METHOD_NOT_ALLOWED"),
+    ]:
+        answer = contract.send(method, path)
+        assert (answer.status_code, answer.json()["condition"]) == (status, condition)
+
+
+FAULTS = [
+    Fault("UNKNOWN_TASK_TYPE", "unknown task type 'fliter'", Place("f.yaml", 4, 2), "clean", "a type", "filter"),
+    Fault("NO_TASKS", "a dataflow without tasks"),
+]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        InputError("UNKNOWN_DATAFLOW", "no dataflow 'a'", {"dataflow": "a", "nearest": None}),
+        InputError("NEVER_SEEN", "a condition that the table lacks"),
+        InputError("ENGINE_STOPPED", "the engine is being stopped"),
+        HeadgateError("INTERNAL", "internal error"),
+        InvalidDataflow(FAULTS),
+    ],
+    ids=lambda error: error.condition,
+)
+def test_an_error_comes_back_as_the_same_error(error: HeadgateError) -> None:
+    back = error_of(json.loads(json.dumps(problem_of(error))))
+    assert type(back) is type(error)
+    assert (back.condition, back.message, back.parameters) == (error.condition, error.message, error.parameters)
+    assert isinstance(error, InvalidDataflow) == isinstance(back, InvalidDataflow)
+    if isinstance(error, InvalidDataflow) and isinstance(back, InvalidDataflow):
+        assert back.faults == error.faults
+
+
+def test_statuses_follow_who_can_mend_it() -> None:
+    assert problem_of(InputError("NEVER_SEEN", "m"))["status"] == 422
+    assert problem_of(Infeasible("NEVER_SEEN", "m"))["status"] == 422
+    assert problem_of(HeadgateError("NEVER_SEEN", "m"))["status"] == 500
+    assert set(STATUSES.values()) <= {400, 404, 405, 408, 409, 413, 503}
