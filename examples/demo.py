@@ -218,7 +218,7 @@ def compare(console: Console, spark, dataflows: list[Dataflow], folder: Path) ->
 
     from headgate.model.strategy import StrategyName
     from headgate.runtime.engine.engine import Engine
-    from headgate_benchmarks.measured import cpu_seconds
+    from headgate_benchmarks.cpu_clock import cpu_seconds
 
     spent = {}
     for name, strategy in (("merged", StrategyName.HOT), ("separate", StrategyName.NONE)):

@@ -4,140 +4,58 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 from headgate import __version__
-from headgate_benchmarks import (
-    forecast,
-    model,
-    nexmark,
-    observe,
-    plan,
-    plan_plots,
-    queueing,
-    runtime,
-    scale,
-    sharing,
-    sharing_plots,
-    sharing_spark,
-    simulate,
-    simulate_spark,
-)
-from headgate_benchmarks.drs import benchmark as drs
-from headgate_benchmarks.drs import plots as drs_plots
-from headgate_benchmarks.linear_road import benchmark as linear_road
-from headgate_benchmarks.linear_road import plots as linear_road_plots
-from headgate_benchmarks.lookahead import benchmark as lookahead
-from headgate_benchmarks.lookahead import plots as lookahead_plots
-from headgate_benchmarks.measured import Measured
-from headgate_benchmarks.nexmark import plots as nexmark_plots
-from headgate_benchmarks.riotbench import benchmark as apps
-from headgate_benchmarks.riotbench import plots as apps_plots
+from headgate_benchmarks.benchmark import Benchmark
+from headgate_benchmarks.drs.benchmark import DRS
+from headgate_benchmarks.forecast import FORECAST
+from headgate_benchmarks.linear_road.benchmark import LINEAR_ROAD
+from headgate_benchmarks.lookahead.benchmark import LOOKAHEAD
+from headgate_benchmarks.model import MODEL
+from headgate_benchmarks.nexmark.benchmark import NEXMARK
+from headgate_benchmarks.observe import OBSERVE
+from headgate_benchmarks.plan import PLAN
+from headgate_benchmarks.queueing import QUEUEING
+from headgate_benchmarks.riotbench.benchmark import APPS
+from headgate_benchmarks.runtime import RUNTIME
+from headgate_benchmarks.scale import SCALE
+from headgate_benchmarks.sharing import SHARING
+from headgate_benchmarks.simulate import SIMULATE
+from headgate_benchmarks.study import Measured
 
-__all__ = ["BENCHMARKS", "Benchmark", "report"]
+__all__ = ["BENCHMARKS", "report"]
 
-Progress = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Benchmark:
-    """A benchmark: ``run(seed, progress)`` returns figures and samples."""
-
-    name: str
-    summary: str
-    run: Callable[[int, Progress], Measured] = field(repr=False)
-    plot: Callable[[Measured, Path], list[Path]] | None = field(default=None, repr=False)
-    """Draws what was measured into files of a folder."""
-
-    parts: Mapping[str, Callable[[int, Progress], Measured]] = field(default_factory=dict, repr=False)
-    """What of it can be run alone."""
-
-
-BENCHMARKS: Mapping[str, Benchmark] = {
-    "apps": Benchmark(
-        "apps",
-        "RIoTBench's applications beside PySpark by hand, Flink SQL and bytewax.",
-        apps.run,
-        apps_plots.plot,
-        apps.PARTS,
-    ),
-    "drs": Benchmark(
-        "drs",
-        "Processors on live Spark: predicted and measured, and the policy at work.",
-        drs.run,
-        drs_plots.plot,
-        drs.PARTS,
-    ),
-    "forecast": Benchmark(
-        "forecast",
-        "How good forecasters are on rates and machines, how honest their intervals, and how quick.",
-        forecast.run,
-        parts={"speed": forecast.speed, "accuracy": forecast.accuracy},
-    ),
-    "linearroad": Benchmark(
-        "linearroad",
-        "Expressways held with every answer of Linear Road right and in time.",
-        linear_road.run,
-        linear_road_plots.plot,
-    ),
-    "lookahead": Benchmark(
-        "lookahead",
-        "What looking ahead brings, by how far and how well one sees.",
-        lookahead.run,
-        lookahead_plots.plot,
-        lookahead.PARTS,
-    ),
-    "model": Benchmark("model", "Reading, checking and signing dataflows of 1,000 to 100,000 tasks.", model.run),
-    "nexmark": Benchmark(
-        "nexmark",
-        "Nexmark's queries beside Spark by hand and Flink, and all of them merged.",
-        nexmark.run,
-        nexmark_plots.plot,
-        nexmark.PARTS,
-    ),
-    "observe": Benchmark(
-        "observe",
-        "What measuring costs while dataflows run, and how true it is.",
-        observe.run,
-        parts=observe.PARTS,
-    ),
-    "plan": Benchmark(
-        "plan",
-        "How good plans are, how quickly they are made, and what adapting them brings.",
-        plan.run,
-        plan_plots.plot,
-        plan.PARTS,
-    ),
-    "queueing": Benchmark(
-        "queueing", "How near queueing models come to simulation, and how quick both are.", queueing.run
-    ),
-    "runtime": Benchmark("runtime", "What running dataflows on Spark costs, and how quick changes are.", runtime.run),
-    "scale": Benchmark("scale", "What more machines give, and how long they take to come.", scale.run),
-    "sharing": Benchmark(
-        "sharing",
-        "How quick merging is, and what each strategy saves.",
-        sharing.run,
-        sharing_plots.plot,
-        {"merging": sharing.merging, "spark": sharing_spark.run},
-    ),
-    "simulate": Benchmark(
-        "simulate",
-        "How quick the simulator of dataflows is, what memory it takes, and how near it is to a live run.",
-        simulate.run,
-        parts={"speed": simulate.speed, "spark": simulate_spark.run},
-    ),
+BENCHMARKS: Mapping[str, Benchmark[Any]] = {
+    each.name: each
+    for each in (
+        APPS,
+        DRS,
+        FORECAST,
+        LINEAR_ROAD,
+        LOOKAHEAD,
+        MODEL,
+        NEXMARK,
+        OBSERVE,
+        PLAN,
+        QUEUEING,
+        RUNTIME,
+        SCALE,
+        SHARING,
+        SIMULATE,
+    )
 }
 
 
-def report(benchmark: Benchmark, measured: Measured, seed: int) -> dict[str, Any]:
-    """What a benchmark measured, with what it was measured on."""
+def report(benchmark: Benchmark[Any], measured: Measured, seed: int, *, smoke: bool = False) -> dict[str, Any]:
+    """The result of a benchmark as JSON, with the machine that it was measured on."""
+    figures = {key: round(value, 5) if isinstance(value, float) else value for key, value in measured.figures.items()}
     return {
         "bench": benchmark.name,
-        **measured.figures,
-        "figures": measured.figures,
+        **({"smoke": True} if smoke else {}),
+        **figures,
+        "figures": figures,
         "seed": seed,
         "headgate": __version__,
         "python": platform.python_version(),

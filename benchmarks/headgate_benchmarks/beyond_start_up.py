@@ -1,4 +1,4 @@
-"""What events cost beyond start-up: what a run over many takes more than one over few."""
+"""The cost of events beyond start-up: the difference of a run over many and one over few."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Cost"]
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What two runs took, over few events and over many.
+    """CPU and time of two runs, over few events and over many.
 
     >>> cost = Cost(cpu_s=(10.0, 16.0), wall_s=(6.0, 9.0), events=(100_000, 400_000))
     >>> cost.cpu_s_per_million, cost.events_per_s, cost.is_clear
@@ -22,7 +22,7 @@ class Cost:
 
     @property
     def is_clear(self) -> bool:
-        """Whether more events took more, which they do not where they are few and the machine is busy."""
+        """Whether more events cost more; they may not where they are few and the machine is busy."""
         return self.cpu_s[1] > self.cpu_s[0] and self.wall_s[1] > self.wall_s[0]
 
     @property

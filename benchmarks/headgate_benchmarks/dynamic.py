@@ -1,11 +1,10 @@
-"""The dynamic dataflows of DYN and PLAN-AHEAD, as the benchmarks use them; examples/simulation has the same files."""
+"""The dynamic dataflows of DYN and PLAN-AHEAD, from examples/simulation."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
-from importlib.resources import files
 
 from headgate.documents import parse
 from headgate.model.cluster.catalogues import catalogue
@@ -13,13 +12,13 @@ from headgate.model.dataflow import Dataflow
 from headgate.simulation.rates import ArrivalRate
 from headgate.simulation.setting import Setting
 from headgate.simulation.variability import EC2
+from headgate_benchmarks.checkout import example
 
 __all__ = ["linear_road", "ten_stages", "varying_setting"]
 
 
 def _read(name: str) -> Dataflow:
-    text = files("headgate_benchmarks").joinpath("dataflows", f"{name}.yaml").read_text(encoding="utf-8")
-    return parse(text, "yaml").dataflow
+    return parse(example(f"simulation/{name}.yaml").read_text(encoding="utf-8"), "yaml").dataflow
 
 
 def linear_road(rate_per_s: float = 50.0) -> Dataflow:

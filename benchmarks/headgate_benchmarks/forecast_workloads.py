@@ -14,7 +14,7 @@ import numpy.typing as npt
 from headgate.simulation.rates import ArrivalRate, Bursts, RandomWalk, Sinusoid
 from headgate.simulation.traces import read_csv_columns, traces_of
 from headgate.simulation.variability import EC2
-from headgate_benchmarks.sharing import shared_data
+from headgate_benchmarks.checkout import shared_data
 
 __all__ = ["Workload", "generated", "recorded"]
 
@@ -54,13 +54,13 @@ def recorded(progress: Callable[[str], None]) -> list[Workload]:
     if folder is None:
         progress("no folder of shared data: recorded series are left out")
         return []
-    found = []
+    workloads = []
     for make in (_tweets, _azure, _planetlab, _credits):
         try:
-            found += make(folder)
+            workloads += make(folder)
         except FileNotFoundError as error:
             progress(f"{error.filename} is not there: left out")
-    return found
+    return workloads
 
 
 def _rows(path: Path) -> list[dict[str, str]]:

@@ -1,19 +1,19 @@
-"""``headgate bench observe``: what measuring costs, and how true it is.
+"""``headgate bench observe``: the cost of measuring, and its error.
 
 Everything is measured in one run, on one Spark:
 
 - ``sampling``: CPU of four dataflows with all measuring on (rows counted in every batch, tasks measured by themselves
   in one batch of twenty, an observation every five seconds) over their CPU with all of it off. Two engines, one of
-  each kind, take turns at the same files, a few at a time, so that what else the machine does falls on both, once
-  Spark is warm. ``sampled_share`` is the time that tasks were measured by themselves meanwhile, over that in which
-  batches were at work: half a percent in the long run. Every task has been measured before, and it begins when
-  another measurement is due;
-- ``cpu_error_*``: how far the profiled CPU time per row is from that of a micro-benchmark of the task alone, by kind of
-  task; the micro-benchmark reads the CPU time of all processes, with and without the task, over many rows, before the
-  engine profiles and after, because how fast a machine is changes within minutes;
-- ``events_behind_error``: how far the growth of what a source is said to be behind is from the rows that came to be due
-  less those that it took, while it gets twice as many as it may take;
-- ``observe_ms`` and ``observation_latency_s``: how long a look takes, and how old the newest batch is that it has seen.
+  each kind, take turns at the same files, a few at a time, so that other load on the machine affects both, once Spark
+  is warm. ``sampled_share`` is the time that tasks were measured by themselves meanwhile, over that in which batches
+  ran: half a percent in the long run. Every task has been measured before, and it begins when another measurement is
+  due;
+- ``cpu_error_*``: how far the profiled CPU time per row is from that of a micro-benchmark of the task by itself, by
+  kind of task; the micro-benchmark reads the CPU time of all processes, with and without the task, over many rows,
+  before the engine profiles and after, because the speed of a machine changes within minutes;
+- ``events_behind_error``: how far the growth of a source's reported backlog is from the rows that became due less those
+  that it took, while it gets twice as many as it may take;
+- ``observe_ms`` and ``observation_latency_s``: how long an observation takes, and how old the newest batch in it is.
 """
 
 from __future__ import annotations
@@ -25,38 +25,54 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
 from headgate.documents import parse
 from headgate.model.dataflow import Dataflow
-from headgate_benchmarks.measured import Measured, cpu_seconds
+from headgate_benchmarks.benchmark import Benchmark
+from headgate_benchmarks.cpu_clock import cpu_seconds
 from headgate_benchmarks.on_spark import drop, keeping_house, on_spark
+from headgate_benchmarks.study import Measured, Progress
 
-__all__ = ["PARTS", "burn", "run"]
+__all__ = ["OBSERVE", "burn"]
 
 COLUMNS = "id bigint, k string, v double, text string"
-FILES, ROWS = 800, 4_000
-WARM_FILES, AT_ONCE = 200, 20
-"""Files of which there are so many that Spark has compiled what it runs; and how many are a turn."""
-
-AT_FIRST_S = 60.0
-"""Enough for all tasks to be measured while Spark gets warm."""
-
-IDLE_S = 5.0
-TIMES = 12
-"""Measurements of a task before its profile is looked at: the last five count, and in the first ones Spark compiles."""
-
-MICRO_ROUNDS, MICRO_TIMES = 5, 3
-"""How often it is measured with a task and without it, before and after; and how often in a row what is cheap."""
-
 MICRO_HOSTED = 8
 """How many tasks more the one host has than the other."""
 
 KEYS = 200
 
-Progress = Callable[[str], None]
-Part = Callable[[Any, Path, Progress], tuple[dict[str, float], dict[str, Any]]]
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    files: int = 800
+    rows: int = 4_000
+    warm_files: int = 200
+    """So many that Spark has compiled everything."""
+
+    at_once: int = 20
+    at_first_s: float = 60.0
+    """Enough for all tasks to be measured while Spark gets warm."""
+
+    idle_s: float = 5.0
+    times: int = 12
+    """Measurements of a task before its profile is read: the last five count, and in the first ones Spark compiles."""
+
+    profile_s: float = 600.0
+    micro_rounds: int = 5
+    """How often a task is measured with and without it, before and after."""
+
+    micro_times: int = 3
+    """How often in a row, where it costs little."""
+
+    looks: int = 15
+    look_s: float = 2.0
+
+
+Part = Callable[[Any, Path, Progress, Sizes], Measured]
 
 CHEAP = {"w": "v * 2 + id", "u": "concat(k, '-', v)"}
 COSTLY = {"h": "sha2(concat(text, sha2(sha2(text, 512), 512)), 512)"}
@@ -69,23 +85,12 @@ def burn(row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "v": float(sum(ord(letter) for letter in row["text"]) % 9_973)}
 
 
-def run(seed: int, progress: Progress) -> Measured:
-    """All parts."""
-    return _run((_cost, _truth, _behind), seed, progress)
-
-
-def _run(parts: Sequence[Part], seed: int, progress: Progress) -> Measured:
-    """Some parts, on one Spark."""
-    figures: dict[str, float] = {}
-    samples: dict[str, Any] = {}
+def _run(parts: Sequence[Part], seed: int, progress: Progress, sizes: Sizes) -> Measured:
+    """Some parts, on one Spark and the same data."""
     with on_spark() as (spark, folder):
         progress("writing data")
-        _write(folder / "data", FILES, ROWS, seed)
-        for part in parts:
-            found, raw = part(spark, folder, progress)
-            figures |= found
-            samples |= raw
-    return Measured({name: round(value, 4) for name, value in figures.items()}, samples)
+        _write(folder / "data", sizes.files, sizes.rows, seed)
+        return reduce(Measured.__or__, (part(spark, folder, progress, sizes) for part in parts))
 
 
 def _rows(count: int, draw: random.Random, first: int) -> str:
@@ -132,13 +137,13 @@ def _parquet(folder: Path) -> dict[str, Any]:
 # what measuring costs
 
 
-def _cost(spark: Any, folder: Path, progress: Progress) -> tuple[dict[str, float], dict[str, Any]]:
+def _cost(spark: Any, folder: Path, progress: Progress, sizes: Sizes) -> Measured:
     from headgate.runtime.engine.engine import Engine
     from headgate.runtime.observing.measuring import Measuring
 
-    sides = {"off": Measuring(counting=False, sample_every=None), "on": Measuring(at_first_s=AT_FIRST_S)}
+    sides = {"off": Measuring(counting=False, sample_every=None), "on": Measuring(at_first_s=sizes.at_first_s)}
     spent: dict[str, list[float]] = {side: [] for side in sides}
-    _warmed(spark, folder, progress)
+    _warmed(spark, folder, progress, sizes)
     files = sorted((folder / "data").iterdir())
     with ExitStack() as ends:
         engines: dict[str, Any] = {}
@@ -157,39 +162,39 @@ def _cost(spark: Any, folder: Path, progress: Progress) -> tuple[dict[str, float
             engines[side].wait_until_idle()
             engines[side].background.wait_until_idle()
 
-        progress(f"four dataflows, {WARM_FILES} files to warm up")
-        for first in range(0, WARM_FILES, AT_ONCE):
+        progress(f"four dataflows, {sizes.warm_files} files to warm up")
+        for first in range(0, sizes.warm_files, sizes.at_once):
             for side in sides:
-                work(side, files[first : first + AT_ONCE])
+                work(side, files[first : first + sizes.at_once])
         profiler = engines["on"].profiler
         budget = profiler.budget
         # As in the midst of an engine's life, at the moment at which a measurement is due.
         budget.worked_s += (profiler.next_s - budget.left_s) / sides["on"].share
         spent_s, worked_s = budget.spent_s, budget.worked_s
         before = cpu_seconds()
-        time.sleep(IDLE_S)
-        idle = (cpu_seconds() - before) / IDLE_S / len(sides)  # what the one that is not at work uses, a second
-        for turn, first in enumerate(range(WARM_FILES, FILES, AT_ONCE)):
+        time.sleep(sizes.idle_s)
+        idle = (cpu_seconds() - before) / sizes.idle_s / len(sides)  # what the one that is not at work uses, a second
+        for turn, first in enumerate(range(sizes.warm_files, sizes.files, sizes.at_once)):
             for side in sides if turn % 2 else reversed(sides):
                 before, began = cpu_seconds(), time.monotonic()
-                work(side, files[first : first + AT_ONCE])
+                work(side, files[first : first + sizes.at_once])
                 spent[side].append(cpu_seconds() - before - idle * (time.monotonic() - began))
             ratio = sum(spent["on"]) / sum(spent["off"])
-            progress(f"four dataflows, {first + AT_ONCE} of {FILES} files: on over off is {ratio:.3f}")
+            progress(f"four dataflows, {first + sizes.at_once} of {sizes.files} files: on over off is {ratio:.3f}")
         share = (budget.spent_s - spent_s) / (budget.worked_s - worked_s)
         figures = {"sampling": ratio, "sampled_share": share, "idle_cpu": idle}
         figures["tasks_sampled"] = float(len(profiler.profiles()))
-    return figures, {"sampling": spent}
+    return Measured(figures, {"sampling": spent})
 
 
-def _warmed(spark: Any, folder: Path, progress: Progress) -> None:
+def _warmed(spark: Any, folder: Path, progress: Progress, sizes: Sizes) -> None:
     """Let Spark compile what measuring tasks by themselves takes: in the life of an engine that happens once."""
     from headgate.runtime.engine.engine import Engine
     from headgate.runtime.observing.measuring import Measuring
 
     progress("tasks measured by themselves, to warm up")
     (folder / "warm" / "in").mkdir(parents=True)
-    for path in sorted((folder / "data").iterdir())[:WARM_FILES]:
+    for path in sorted((folder / "data").iterdir())[: sizes.warm_files]:
         os.link(path, folder / "warm" / "in" / path.name)
     config = {"path": str(folder / "warm" / "in"), "columns": COLUMNS, "files_per_batch": 5}
     flows = _flows({"type": "read_files", "config": config}, lambda name: _parquet(folder / "warm" / name))
@@ -203,18 +208,18 @@ def _warmed(spark: Any, folder: Path, progress: Progress) -> None:
 # how true it is
 
 
-def _truth(spark: Any, folder: Path, progress: Progress) -> tuple[dict[str, float], dict[str, Any]]:
-    spent = _micro_benchmarks(spark, folder / "before", folder / "data", progress)
-    told = _profiled(spark, folder, progress)
-    for kind, more in _micro_benchmarks(spark, folder / "after", folder / "data", progress).items():
+def _truth(spark: Any, folder: Path, progress: Progress, sizes: Sizes) -> Measured:
+    spent = _micro_benchmarks(spark, folder / "before", folder / "data", progress, sizes)
+    profiled = _profiled(spark, folder, progress, sizes)
+    for kind, more in _micro_benchmarks(spark, folder / "after", folder / "data", progress, sizes).items():
         spent[kind] += more
     known = {kind: statistics.median(seconds) for kind, seconds in spent.items()}
-    figures = {f"cpu_error_{kind}": abs(told[kind] / known[kind] - 1.0) for kind in known}
+    figures = {f"cpu_error_{kind}": abs(profiled[kind] / known[kind] - 1.0) for kind in known}
     figures |= {f"cpu_us_{kind}": 1e6 * value for kind, value in known.items()}
-    return figures, {"profiled_s": told, "micro_s": spent}
+    return Measured(figures, {"profiled_s": profiled, "micro_s": spent})
 
 
-def _profiled(spark: Any, folder: Path, progress: Progress) -> dict[str, float]:
+def _profiled(spark: Any, folder: Path, progress: Progress, sizes: Sizes) -> dict[str, float]:
     """CPU seconds per row as the engine has them, once each kind of task has been measured often enough."""
     from headgate.runtime.engine.engine import Engine
     from headgate.runtime.observing.measuring import Measuring
@@ -226,11 +231,11 @@ def _profiled(spark: Any, folder: Path, progress: Progress) -> dict[str, float]:
     with Engine(place / "state", spark=spark, trigger_s=0.5, measuring=Measuring(sample_every=2, share=2.0)) as engine:
         engine.submit(*_flows(source, lambda name: _parquet(place / name)))
         kinds = {task.signature: task.users[0] for task in engine.plan.tasks.values() if len(task.users) == 1}
-        until, enough = time.monotonic() + 600, 0
+        until, enough = time.monotonic() + sizes.profile_s, 0
         while enough < 4 and time.monotonic() < until:
-            time.sleep(5)
-            enough = sum(times >= TIMES for (task, _), times in engine.profiler.times().items() if task in kinds)
-            progress(f"profiling: {enough} of 4 kinds of tasks have been measured often enough")
+            time.sleep(min(5.0, sizes.idle_s))
+            enough = sum(times >= sizes.times for (task, _), times in engine.profiler.times().items() if task in kinds)
+            progress(f"profiling: {enough} of 4 kinds of tasks have enough measurements")
         return {
             kinds[task]: profile.cpu_s_per_row
             for (task, _), profile in engine.profiler.profiles().items()
@@ -238,7 +243,7 @@ def _profiled(spark: Any, folder: Path, progress: Progress) -> dict[str, float]:
         }
 
 
-def _micro_benchmarks(spark: Any, place: Path, data: Path, progress: Progress) -> dict[str, list[float]]:
+def _micro_benchmarks(spark: Any, place: Path, data: Path, progress: Progress, sizes: Sizes) -> dict[str, list[float]]:
     """CPU seconds per row of each kind of task, some times, by the CPU time of all processes over many rows."""
     from headgate.runtime.keyed.host import host, packed
 
@@ -258,11 +263,11 @@ def _micro_benchmarks(spark: Any, place: Path, data: Path, progress: Progress) -
     def differences(
         what: str, with_task: Callable[[], Any], without: Callable[[], Any], rows: int, times: int = 1
     ) -> list[float]:
-        found = []
-        for turn in range(1 + MICRO_ROUNDS):  # of which the first is to get warm
-            progress(f"micro-benchmark of the {what} task, round {turn} of {MICRO_ROUNDS}")
-            found.append((spent(with_task(), times) - spent(without(), times)) / times / rows)
-        return found[1:]
+        seconds = []
+        for turn in range(1 + sizes.micro_rounds):  # the first warms up
+            progress(f"micro-benchmark of the {what} task, round {turn} of {sizes.micro_rounds}")
+            seconds.append((spent(with_task(), times) - spent(without(), times)) / times / rows)
+        return seconds[1:]
 
     def derived(columns: Mapping[str, str]) -> Any:
         return rows.selectExpr("*", *(f"{text} as {name}" for name, text in columns.items()))
@@ -274,7 +279,7 @@ def _micro_benchmarks(spark: Any, place: Path, data: Path, progress: Progress) -
     def hosting(tasks: int) -> Any:
         plans = place / f"plans-{tasks}"
         plans.mkdir(exist_ok=True)
-        found = [
+        hosts = [
             {
                 "task": f"t{n}",
                 "type": "kalman",
@@ -284,12 +289,12 @@ def _micro_benchmarks(spark: Any, place: Path, data: Path, progress: Progress) -
             }
             for n in range(tasks)
         ]
-        (plans / "1.json").write_text(json.dumps({"host": found}), encoding="utf-8")
+        (plans / "1.json").write_text(json.dumps({"host": hosts}), encoding="utf-8")
         return host(packed(hosted, ("k",), 32), hosted.schema, ("k",), "host", plans)
 
     try:
         return {
-            "cheap": differences("cheap", lambda: derived(CHEAP), lambda: rows, count, MICRO_TIMES),
+            "cheap": differences("cheap", lambda: derived(CHEAP), lambda: rows, count, sizes.micro_times),
             "costly": differences("costly", lambda: derived(COSTLY), lambda: rows, count),
             "python": differences("Python", lambda: rows.mapInArrow(in_python, rows.schema), lambda: rows, count),
             "keyed": differences("keyed", lambda: hosting(1 + MICRO_HOSTED), lambda: hosting(1), MICRO_HOSTED * keyed),
@@ -299,8 +304,8 @@ def _micro_benchmarks(spark: Any, place: Path, data: Path, progress: Progress) -
         rows.unpersist()
 
 
-def _behind(spark: Any, folder: Path, progress: Progress) -> tuple[dict[str, float], dict[str, Any]]:
-    """A source that gets 4,000 rows a second and may take half of that; what it says of its backlog."""
+def _behind(spark: Any, folder: Path, progress: Progress, sizes: Sizes) -> Measured:
+    """A source that gets 4,000 rows a second and may take half of that: its reported backlog."""
     from headgate.runtime.engine.engine import Engine
 
     progress("a source that falls behind")
@@ -315,8 +320,8 @@ def _behind(spark: Any, folder: Path, progress: Progress) -> tuple[dict[str, flo
         engine.limit("one", "in", 1_000)
         observer = engine.observer()
         taken = 0
-        for _ in range(15):
-            time.sleep(2.0)
+        for _ in range(sizes.looks):
+            time.sleep(sizes.look_s)
             before = time.monotonic()
             seen = observer.observe()
             looks_ms.append(1e3 * (time.monotonic() - before))
@@ -326,8 +331,8 @@ def _behind(spark: Any, folder: Path, progress: Progress) -> tuple[dict[str, flo
             looks.append((before, taken, seen.fragments[0].rows_behind))
     # What has come to be due since an early look, less what was taken since, must have been added to the backlog.
     errors = []
-    began, taken, behind = looks[2]
-    for at, taken_then, behind_then in looks[8:]:
+    began, taken, behind = looks[sizes.looks // 7]
+    for at, taken_then, behind_then in looks[sizes.looks // 2 + 1 :]:
         grown = 4_000.0 * (at - began) - (taken_then - taken)
         errors.append(abs((behind_then - behind) - grown) / grown)
     figures = {
@@ -335,12 +340,16 @@ def _behind(spark: Any, folder: Path, progress: Progress) -> tuple[dict[str, flo
         "observe_ms": statistics.median(looks_ms),
         "observation_latency_s": statistics.median(ages),
     }
-    return figures, {"events_behind_errors": errors, "looks_ms": looks_ms}
+    return Measured(figures, {"events_behind_errors": errors, "looks_ms": looks_ms})
 
 
-PARTS: Mapping[str, Callable[[int, Progress], Measured]] = {
-    "cost": lambda seed, progress: _run((_cost,), seed, progress),
-    "truth": lambda seed, progress: _run((_truth,), seed, progress),
-    "behind": lambda seed, progress: _run((_behind,), seed, progress),
-}
-"""What of it can be run alone."""
+OBSERVE = Benchmark(
+    "observe",
+    "The cost of measuring while dataflows run, and its error.",
+    {"cost": partial(_run, (_cost,)), "truth": partial(_run, (_truth,)), "behind": partial(_run, (_behind,))},
+    Sizes(),
+    Sizes(8, 100, 2, 2, 0.5, 0.5, 1, 30.0, 1, 1, 4, 1.0),
+    "sampling sampled_share idle_cpu tasks_sampled cpu_error_cheap cpu_error_costly cpu_error_python cpu_error_keyed "
+    "cpu_us_* events_behind_error observe_ms observation_latency_s",
+    whole=partial(_run, (_cost, _truth, _behind)),
+)

@@ -1,4 +1,4 @@
-"""What benchmarks on Spark have in common: a Spark, a folder, sensors' readings, and somebody who keeps house."""
+"""What benchmarks on Spark have in common: a Spark, a folder, sensors' readings, and housekeeping."""
 
 from __future__ import annotations
 
@@ -12,29 +12,56 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
-__all__ = ["READINGS", "drop", "keeping_house", "meanwhile", "on_spark", "readings"]
+from headgate_benchmarks.checkout import make_importable
+
+__all__ = ["READINGS", "drop", "keeping_house", "meanwhile", "on_spark", "one_spark", "readings"]
 
 READINGS = "id bigint, sensor string, t double, h double, p double, zone string"
 """The columns of :func:`readings`."""
 
 
+_shared: list[Any] = []
+QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For short forms: a JVM that lives for minutes spends half of them in its second compiler."""
+
+
+@contextmanager
+def one_spark(master: str = "local[8]", memory: str = "4g", *, quick: bool = False) -> Iterator[None]:
+    """Run everything inside, under :func:`on_spark`, on one Spark: one that is shared already, or a new one."""
+    if _shared:
+        yield
+        return
+    _shared.append(_open(master, memory, quick=quick))
+    try:
+        yield
+    finally:
+        _shared.pop().stop()
+
+
 @contextmanager
 def on_spark(master: str = "local[2]", memory: str = "3g") -> Iterator[tuple[Any, Path]]:
     """A Spark and an empty folder; both are gone afterwards."""
-    from headgate.runtime.spark_internals.session import open_session
-
     folder = Path(tempfile.mkdtemp(prefix="headgate-bench-"))
-    spark = open_session(master, {"spark.driver.memory": memory})
+    spark = _shared[-1] if _shared else _open(master, memory)
     try:
         yield spark, folder
     finally:
-        spark.stop()
+        if not _shared:
+            spark.stop()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _open(master: str, memory: str, *, quick: bool = False) -> Any:
+    from headgate.runtime.spark_internals.session import open_session
+
+    make_importable()
+    java = {"spark.driver.extraJavaOptions": QUICK_JVM} if quick else {}
+    return open_session(master, {"spark.driver.memory": memory, **java})
 
 
 @contextmanager
 def meanwhile(work: Callable[[], object], every_s: float) -> Iterator[None]:
-    """Do something again and again, in a thread of its own."""
+    """Repeat something in a thread of its own."""
     ended = threading.Event()
 
     def repeat() -> None:

@@ -1,6 +1,6 @@
-"""``headgate bench plan``: how good plans are, how quickly they are made, and what adapting them brings.
+"""``headgate bench plan``: the quality of plans, the time to make them, and the gain from adapting them.
 
-The experiments of DYN on Linear Road, with the paper's figures beside ours where it prints them. Part ``static`` is
+DYN's experiments on Linear Road, with the paper's figures beside ours where it prints them. Part ``static`` is
 Table 2, ``adapted`` Fig. 6 (rates from 10 to 2,000, 12 hours, machines and rates that vary), ``scale`` Fig. 7(a) and
 (b) and a random dataflow of 200 tasks × 3 alternates at 100,000 messages a second, ``alternates`` Fig. 7(c). What could
 be achieved is counted from what comes in; in Table 2 also with what waits (``waiting``). Times are CPU seconds.
@@ -10,21 +10,20 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from headgate_benchmarks.measured import Measured
+from headgate_benchmarks.benchmark import Benchmark
+from headgate_benchmarks.plan_plots import plot
+from headgate_benchmarks.study import Conclusion, Measured, Progress, Row, Study
 
 if TYPE_CHECKING:
-    from headgate.planning.plan import Answer
+    from headgate.planning.plan import Plan
     from headgate.planning.problem import Problem
     from headgate.simulation.setting import Setting
 
-__all__ = ["PAPER_TABLE_2", "PARTS", "run"]
-
-Progress = Callable[[str], None]
-Part = tuple[dict[str, Any], dict[str, Any]]
+__all__ = ["PAPER_TABLE_2", "PLAN"]
 
 PAPER_TABLE_2: Mapping[str, tuple[float, float, float, float, float]] = {
     "br": (0.67, 0.80, 0.68, 0.59, 0.44),
@@ -35,29 +34,21 @@ PAPER_TABLE_2: Mapping[str, tuple[float, float, float, float, float]] = {
 """Profit, then relative throughput with neither varying, machines, rates, and both (DYN, Table 2; 50 messages/s)."""
 
 CASES = {"neither": (False, False), "machines": (True, False), "rates": (False, True), "both": (True, True)}
-RATES = (10.0, 50.0, 200.0, 1_000.0, 2_000.0)
-SEEDS = 3
 POLICIES = ("exact", "ga", "ce", "sh", "ds2", "flink", "cpu", "static-peak")
 
 
-def run(seed: int, progress: Progress) -> Measured:
-    """All parts."""
-    figures: dict[str, Any] = {}
-    samples: dict[str, Any] = {}
-    for part in (_static, _adapted, _scale, _alternates):
-        found, raw = part(seed, progress)
-        figures |= found
-        samples |= raw
-    return _measured(figures, samples)
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Of rates to plan for, the last and the last but three are compared; exhaustive search does the lowest only."""
 
-
-def _measured(figures: dict[str, Any], samples: dict[str, Any]) -> Measured:
-    rounded = {key: round(value, 5) if isinstance(value, float) else value for key, value in figures.items()}
-    return Measured(rounded, samples)
-
-
-def _alone(part: Callable[[int, Progress], Part]) -> Callable[[int, Progress], Measured]:
-    return lambda seed, progress: _measured(*part(seed, progress))
+    rates: tuple[float, ...] = (10.0, 50.0, 200.0, 1_000.0, 2_000.0)
+    planned: tuple[float, ...] = (5.0, 10.0, 20.0, 50.0, 200.0, 1_000.0, 2_000.0, 4_000.0, 8_000.0)
+    exhaustive: float = 20.0
+    hours: float = 12.0
+    seeds: int = 3
+    limit_s: float = 60.0
+    random_tasks: int = 200
+    random_rate: float = 100_000.0
 
 
 def _problem(rate: float) -> Problem:
@@ -68,7 +59,7 @@ def _problem(rate: float) -> Problem:
     return Problem.of(linear_road(rate), catalogue("ec2-2013"), {"reports": rate, "weather": rate / 100})
 
 
-def _setting(rate: float, seed: int, machines: bool = True, rates: bool = True) -> Setting:
+def _setting(rate: float, seed: int, sizes: Sizes, machines: bool = True, rates: bool = True) -> Setting:
     from headgate.simulation.rates import ArrivalRate, Constant, RandomWalk
     from headgate.simulation.variability import STEADY
     from headgate_benchmarks.dynamic import linear_road, varying_setting
@@ -77,190 +68,187 @@ def _setting(rate: float, seed: int, machines: bool = True, rates: bool = True) 
         "reports": RandomWalk(rate) if rates else Constant(rate),
         "weather": Constant(rate / 100),
     }
-    setting = replace(varying_setting(linear_road(rate), coming, 12.0, 120.0, seed), counts_queues=False)
+    setting = replace(varying_setting(linear_road(rate), coming, sizes.hours, 120.0, seed), counts_queues=False)
     return setting if machines else replace(setting, pool=STEADY)
 
 
-def _timed(problem: Problem, name: str, limit_s: float) -> tuple[Answer, float]:
+def _planned(problem: Problem, name: str, limit_s: float) -> Plan:
+    from headgate.planning.plan import Plan
     from headgate.planning.planners import make_planner
 
-    began = time.process_time()
     answer = make_planner(name, limit_s).plan(problem)
-    return answer, time.process_time() - began
+    assert isinstance(answer, Plan)
+    return answer
 
 
-def _static(seed: int, progress: Progress) -> Part:
+def _static(seed: int, progress: Progress, sizes: Sizes) -> Measured:
     """Table 2: deployed once, under four kinds of variability."""
-    from headgate.planning.plan import Plan
     from headgate.simulation.policies import Deployed
     from headgate.simulation.simulator import simulate
 
-    problem = _problem(50.0)
-    figures: dict[str, Any] = {}
-    rows: dict[str, Any] = {}
-    for name in ("exact", "ga", "sh", "ce"):
-        progress(f"static, {name}")
-        plan, _ = _timed(problem, name, 30.0)
-        assert isinstance(plan, Plan)
-        omega: dict[bool, dict[str, float]] = {False: {}, True: {}}
-        for counted in omega:
-            for case, (machines, rates) in CASES.items():
-                worlds = [_setting(50.0, seed + turn, machines, rates) for turn in range(SEEDS)]
-                seen = [
-                    simulate(replace(world, counts_queues=counted), Deployed(plan.deployment)).omega.mean()
-                    for world in worlds
-                ]
-                omega[counted][case] = float(statistics.mean(map(float, seen)))
-                figures[f"static_{name}_omega_{case}{'_waiting' if counted else ''}"] = omega[counted][case]
-        figures[f"static_{name}_theta"] = plan.theta
-        row = {"theta": plan.theta, "cost_per_h": plan.cost_per_h}
-        rows[name] = row | {"omega": omega[False], "omega_waiting": omega[True]}
-    return figures, {"static": rows, "paper_table_2": {key: list(row) for key, row in PAPER_TABLE_2.items()}}
+    def omega(plan: Plan, case: str, waiting: bool) -> float:
+        worlds = [_setting(50.0, seed + turn, sizes, *CASES[case]) for turn in range(sizes.seeds)]
+        runs = [simulate(replace(world, counts_queues=waiting), Deployed(plan.deployment)) for world in worlds]
+        return statistics.mean(float(run.omega.mean()) for run in runs)
+
+    def trials(name: str) -> Iterator[Row]:
+        plan = _planned(_problem(50.0), name, min(30.0, sizes.limit_s))
+        yield {
+            "planner": name,
+            "theta": plan.theta,
+            "cost_per_h": plan.cost_per_h,
+            "omega": {case: omega(plan, case, waiting=False) for case in CASES},
+            "omega_waiting": {case: omega(plan, case, waiting=True) for case in CASES},
+        }
+
+    def conclude(rows: Sequence[Row]) -> Conclusion:
+        conclusion = Conclusion()
+        for row in rows:
+            start = f"static_{row['planner']}"
+            for case in CASES:
+                conclusion.figures[f"{start}_omega_{case}"] = row["omega"][case]
+                conclusion.figures[f"{start}_omega_{case}_waiting"] = row["omega_waiting"][case]
+            conclusion.figures[f"{start}_theta"] = row["theta"]
+        return conclusion
+
+    measured = Study("static", trials, conclude).run(("exact", "ga", "sh", "ce"), progress)
+    return measured | Measured({}, {"paper_table_2": {key: list(row) for key, row in PAPER_TABLE_2.items()}})
 
 
-def _adapted(seed: int, progress: Progress) -> Part:
+def _adapted(seed: int, progress: Progress, sizes: Sizes) -> Measured:
     """Fig. 6: with adaptation, machines and rates varying, at growing rates; deployed once beside it."""
-    from headgate.planning.plan import Plan
-    from headgate.planning.planners import make_planner
     from headgate.simulation.policies import Deployed, make_policy
     from headgate.simulation.simulator import simulate
 
-    rows: list[dict[str, Any]] = []
-    for rate in RATES:
-        setting = _setting(rate, seed)
+    def trials(rate: float) -> Iterator[Row]:
+        setting = _setting(rate, seed, sizes)
         for name in ("exact", "ce", "sh"):
-            plan = make_planner(name, 10.0).plan(_problem(rate))
-            assert isinstance(plan, Plan)
+            plan = _planned(_problem(rate), name, min(10.0, sizes.limit_s))
             omega = float(simulate(setting, Deployed(plan.deployment)).omega.mean())
-            rows.append({"policy": f"static {name}", "rate": rate, "omega": omega, "theta": plan.theta})
+            yield {"policy": f"static {name}", "rate": rate, "omega": omega, "theta": plan.theta}
         for policy in POLICIES:
             progress(f"adapted, {rate:g} messages/s, {policy}")
             began = time.process_time()
             seen = simulate(setting, make_policy(policy, setting)).summary()
-            rows.append(
-                {
-                    "policy": policy,
-                    "rate": rate,
-                    "omega": seen.omega,
-                    "within": seen.within,
-                    "gamma": seen.gamma,
-                    "cost": seen.cost,
-                    "theta": seen.theta,
-                    "changes_per_day": seen.changes_per_day,
-                    "core_hours": seen.core_hours,
-                    "cpu_s": time.process_time() - began,
-                }
-            )
-    by_policy = {(row["policy"], row["rate"]): row for row in rows}
-    figures: dict[str, Any] = {
-        "adapted_exact_omega_min": min(by_policy["exact", rate]["omega"] for rate in RATES),
-        "adapted_ga_omega_min": min(by_policy["ga", rate]["omega"] for rate in RATES),
-        "adapted_ce_omega_min": min(by_policy["ce", rate]["omega"] for rate in RATES),
-        "adapted_exact_over_ce_min": min(
-            by_policy["exact", rate]["theta"] - by_policy["ce", rate]["theta"] for rate in RATES
-        ),
-        "adapted_exact_over_ga_min": min(
-            by_policy["exact", rate]["theta"] - by_policy["ga", rate]["theta"] for rate in RATES
-        ),
-    }
+            measures = ("omega", "within", "gamma", "cost", "theta", "changes_per_day", "core_hours")
+            row = {measure: getattr(seen, measure) for measure in measures}
+            yield {"policy": policy, "rate": rate, **row, "cpu_s": time.process_time() - began}
+
+    return Study("adapted", trials, _conclude_adapted).run(sizes.rates, progress)
+
+
+def _conclude_adapted(rows: Sequence[Row]) -> Conclusion:
+    at = {(row["policy"], row["rate"]): row for row in rows}
+    rates = list(dict.fromkeys(row["rate"] for row in rows))
+    figures: dict[str, Any] = {}
+    for name in ("exact", "ga", "ce"):
+        figures[f"adapted_{name}_omega_min"] = min(at[name, rate]["omega"] for rate in rates)
+    for name in ("ce", "ga"):
+        over = (at["exact", rate]["theta"] - at[name, rate]["theta"] for rate in rates)
+        figures[f"adapted_exact_over_{name}_min"] = min(over)
     for name in ("exact", "ce", "sh", "ga"):
-        figures[f"adapted_{name}_theta_50"] = by_policy[name, 50.0]["theta"]
-    return figures, {"adapted": rows}
+        figures[f"adapted_{name}_theta_50"] = at[name, 50.0]["theta"]
+    return Conclusion(figures)
 
 
-def _scale(seed: int, progress: Progress) -> Part:
+def _scale(seed: int, progress: Progress, sizes: Sizes) -> Measured:
     """Fig. 7(a) and (b): time and cores; the gap; and a large random dataflow."""
     from headgate.planning.plan import Plan
+    from headgate.planning.planners import make_planner
 
-    rows: list[dict[str, Any]] = []
-    for rate in (5.0, 10.0, 20.0, 50.0, 200.0, 1_000.0, 2_000.0, 4_000.0, 8_000.0):
+    def trials(rate: float) -> Iterator[Row]:
         problem = _problem(rate)
-        for name in ("exact", "ce", "sh", "ga", "br"):
-            if name == "br" and rate > 20.0:
-                continue
+        for name in ("exact", "ce", "sh", "ga", *(("br",) if rate <= sizes.exhaustive else ())):
             progress(f"planning, {rate:g} messages/s, {name}")
             took = []
             for _ in range(1 if name in ("ga", "br") else 3):
-                answer, cpu_s = _timed(problem, name, 60.0)
-                took.append(cpu_s)
-            if isinstance(answer, Plan):
-                cores = sum(answer.cores.values())
-                rows.append(
-                    {
-                        "planner": name,
-                        "rate": rate,
-                        "cpu_s": statistics.median(took),
-                        "cores": cores,
-                        "theta": answer.theta,
-                        "gap": answer.gap,
-                    }
-                )
-    at = {(row["planner"], row["rate"]): row for row in rows}
-    figures: dict[str, Any] = {
-        "exact_gap_8000": at["exact", 8_000.0]["gap"],
-        "exact_s_8000": at["exact", 8_000.0]["cpu_s"],
-        "ce_s_8000": at["ce", 8_000.0]["cpu_s"],
-        "sh_s_8000": at["sh", 8_000.0]["cpu_s"],
-        "ga_s_8000": at["ga", 8_000.0]["cpu_s"],
-        "ce_growth": at["ce", 8_000.0]["cpu_s"] / at["ce", 1_000.0]["cpu_s"] / 8,
-        "exact_cores_8000": at["exact", 8_000.0]["cores"],
-        "sh_cores_8000": at["sh", 8_000.0]["cores"],
-    }
-    found, raw = _random(seed, progress)
-    return figures | found, {"scale": rows} | raw
+                began = time.process_time()
+                plan = make_planner(name, sizes.limit_s).plan(problem)
+                took.append(time.process_time() - began)
+            if isinstance(plan, Plan):
+                row = {"cpu_s": statistics.median(took), "cores": sum(plan.cores.values())}
+                yield {"planner": name, "rate": rate, **row, "theta": plan.theta, "gap": plan.gap}
+
+    def conclude(rows: Sequence[Row]) -> Conclusion:
+        most = {row["planner"]: row for row in rows if row["rate"] == sizes.planned[-1]}
+        fewer = next(row for row in rows if (row["planner"], row["rate"]) == ("ce", sizes.planned[-4]))
+        return Conclusion(
+            {
+                "exact_gap_8000": most["exact"]["gap"],
+                **{f"{name}_s_8000": most[name]["cpu_s"] for name in ("exact", "ce", "sh", "ga")},
+                "ce_growth": most["ce"]["cpu_s"] / fewer["cpu_s"] / (most["ce"]["rate"] / fewer["rate"]),
+                "exact_cores_8000": most["exact"]["cores"],
+                "sh_cores_8000": most["sh"]["cores"],
+            }
+        )
+
+    return Study("scale", trials, conclude).run(sizes.planned, progress) | _random(seed, progress, sizes)
 
 
-def _random(seed: int, progress: Progress) -> Part:
+def _random(seed: int, progress: Progress, sizes: Sizes) -> Measured:
     from headgate.model.cluster.catalogues import catalogue
-    from headgate.planning.plan import Plan
-    from headgate.planning.planners import make_planner
     from headgate.planning.problem import Problem
     from headgate_benchmarks.random_dataflows import random_dataflow, random_rates
 
-    rows: list[dict[str, Any]] = []
-    for turn in range(2):
-        flow = random_dataflow(seed + turn, 200, 3, 100_000.0)
-        problem = Problem.of(flow, catalogue("ec2-2013"), random_rates(flow, 100_000.0))
+    def trials(turn: int) -> Iterator[Row]:
+        flow = random_dataflow(seed + turn, sizes.random_tasks, 3, sizes.random_rate)
+        problem = Problem.of(flow, catalogue("ec2-2013"), random_rates(flow, sizes.random_rate))
         for name in ("ce", "sh", "exact"):
-            progress(f"200 tasks x 3 alternates, {name}")
+            progress(f"{sizes.random_tasks} tasks x 3 alternates, {name}")
             began = time.perf_counter()
-            answer = make_planner(name, 30.0).plan(problem)
-            assert isinstance(answer, Plan)
-            told = {"theta": answer.theta, "gap": answer.gap, "cores": sum(answer.cores.values())}
-            rows.append({"seed": seed + turn, "planner": name, "wall_s": time.perf_counter() - began, **told})
-    figures = {
-        "random_exact_gap_max": max(row["gap"] for row in rows if row["planner"] == "exact"),
-        "random_exact_s_max": max(row["wall_s"] for row in rows if row["planner"] == "exact"),
-        "random_ce_s_max": max(row["wall_s"] for row in rows if row["planner"] == "ce"),
-    }
-    return figures, {"random": rows}
+            plan = _planned(problem, name, min(30.0, sizes.limit_s))
+            row = {"wall_s": time.perf_counter() - began, "theta": plan.theta, "gap": plan.gap}
+            yield {"seed": seed + turn, "planner": name, **row, "cores": sum(plan.cores.values())}
+
+    def conclude(rows: Sequence[Row]) -> Conclusion:
+        def most(planner: str, measure: str) -> float:
+            return float(max(row[measure] for row in rows if row["planner"] == planner))
+
+        return Conclusion(
+            {
+                "random_exact_gap_max": most("exact", "gap"),
+                "random_exact_s_max": most("exact", "wall_s"),
+                "random_ce_s_max": most("ce", "wall_s"),
+            }
+        )
+
+    return Study("random", trials, conclude).run(range(2), progress)
 
 
-def _alternates(seed: int, progress: Progress) -> Part:
-    """Fig. 7(c): what the same policies cost with the best alternates alone."""
+def _alternates(seed: int, progress: Progress, sizes: Sizes) -> Measured:
+    """Fig. 7(c): what the same policies cost with only the best alternates."""
     from headgate.simulation.policies import make_policy
     from headgate.simulation.simulator import simulate
 
-    rows: list[dict[str, Any]] = []
-    for rate in RATES:
-        setting = _setting(rate, seed)
-        alone = replace(setting, dataflow=_problem(rate).without_choice().dataflow)
+    def trials(rate: float) -> Iterator[Row]:
+        setting = _setting(rate, seed, sizes)
+        best_only = replace(setting, dataflow=_problem(rate).without_choice().dataflow)
         for policy in ("ce", "sh"):
             progress(f"alternates, {rate:g} messages/s, {policy}")
-            cost, fixed = (simulate(each, make_policy(policy, each)).summary().cost for each in (setting, alone))
-            row = {"policy": policy, "rate": rate, "cost": cost, "cost_without": fixed, "saved": 1 - cost / fixed}
-            rows.append(row)
-    figures = {
-        f"alternates_{policy}_saved_{end}": pick(row["saved"] for row in rows if row["policy"] == policy)
-        for policy in ("ce", "sh")
-        for end, pick in (("min", min), ("max", max))
-    }
-    return figures, {"alternates": rows}
+            cost, fixed = (simulate(each, make_policy(policy, each)).summary().cost for each in (setting, best_only))
+            yield {"policy": policy, "rate": rate, "cost": cost, "cost_without": fixed, "saved": 1 - cost / fixed}
+
+    def conclude(rows: Sequence[Row]) -> Conclusion:
+        return Conclusion(
+            {
+                f"alternates_{policy}_saved_{end}": pick(row["saved"] for row in rows if row["policy"] == policy)
+                for policy in ("ce", "sh")
+                for end, pick in (("min", min), ("max", max))
+            }
+        )
+
+    return Study("alternates", trials, conclude).run(sizes.rates, progress)
 
 
-PARTS: Mapping[str, Callable[[int, Progress], Measured]] = {
-    "static": _alone(_static),
-    "adapted": _alone(_adapted),
-    "scale": _alone(_scale),
-    "alternates": _alone(_alternates),
-}
+PLAN = Benchmark(
+    "plan",
+    "The quality of plans, the time to make them, and the gain from adapting them.",
+    {"static": _static, "adapted": _adapted, "scale": _scale, "alternates": _alternates},
+    Sizes(),
+    Sizes((50.0,), (5.0, 10.0, 20.0, 50.0), 5.0, 0.5, 1, 1.0, 20, 200.0),
+    "static_*_theta static_*_omega_both static_*_omega_neither_waiting adapted_exact_omega_min adapted_ga_omega_min "
+    "adapted_ce_omega_min adapted_exact_over_ce_min adapted_exact_over_ga_min adapted_*_theta_50 exact_gap_8000 "
+    "exact_s_8000 ce_s_8000 sh_s_8000 ga_s_8000 ce_growth exact_cores_8000 sh_cores_8000 random_exact_gap_max "
+    "random_exact_s_max random_ce_s_max alternates_ce_saved_min alternates_ce_saved_max alternates_sh_saved_*",
+    plot,
+)

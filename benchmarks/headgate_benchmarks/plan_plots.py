@@ -6,158 +6,106 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from headgate_benchmarks.measured import Measured, prepare_plots
+from headgate_benchmarks.figures import POLICY_SHADES, bars, dress, lines, picture
+from headgate_benchmarks.study import Measured, Row
 
 __all__ = ["plot"]
 
-COLOURS = {
-    "exact": "#12466b",
-    "br": "#475569",
-    "ga": "#7c3aed",
-    "ce": "#c2410c",
-    "sh": "#a16207",
-    "ds2": "#4d7c0f",
-    "flink": "#0e7490",
-    "cpu": "#be185d",
-    "static-peak": "#94a3b8",
-}
 CASES = ("neither", "machines", "rates", "both")
 
 
 def plot(measured: Measured, folder: Path) -> list[Path]:
-    """Draw what was measured into a folder; raises :class:`InputError` where matplotlib is not installed."""
-    prepare_plots(folder)
-    samples = measured.samples
-    drawn = []
+    """Draw what was measured into a folder."""
+    samples, drawn = measured.samples, []
     if "static" in samples:
-        drawn.append(_static(samples, folder / "plan-table2.png"))
+        drawn.append(picture(folder / "plan-table2.png", (8.5, 3.8), lambda figure: _static(figure, samples)))
     if "adapted" in samples:
-        drawn.append(_adapted(samples["adapted"], folder / "plan-fig6.png"))
-    if "scale" in samples or "alternates" in samples:
-        drawn.append(_scale(samples, folder / "plan-fig7.png"))
+        rows = samples["adapted"]
+        drawn.append(picture(folder / "plan-fig6.png", (12.5, 4.0), lambda figure: _adapted(figure, rows)))
+    panels = [(draw, samples[key]) for draw, key in PANELS if key in samples]
+    if panels:
+
+        def scale(figure: Any) -> None:
+            for axes, (draw, rows) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
+                draw(axes, rows)
+
+        drawn.append(picture(folder / "plan-fig7.png", (4.2 * len(panels), 4.0), scale))
     return drawn
 
 
-def _finish(figure: Any, path: Path) -> Path:
-    from matplotlib import pyplot
-
-    for axes in figure.axes:
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.grid(True, alpha=0.25)
-        axes.tick_params(labelsize=8)
-    figure.tight_layout()
-    figure.savefig(path, dpi=110)
-    pyplot.close(figure)
-    return path
-
-
-def _static(samples: Any, path: Path) -> Path:
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(8.5, 3.8))
-    names = list(samples["static"])
-    width = 0.8 / len(names)
-    for place, name in enumerate(names):
-        ours = [samples["static"][name]["omega"][case] for case in CASES]
-        at = [case + (place - (len(names) - 1) / 2) * width for case in range(len(CASES))]
-        axes.bar(
-            at, ours, width * 0.9, color=COLOURS[name], label=f"{name}: Θ = {samples['static'][name]['theta']:.3f}"
-        )
-        late = [samples["static"][name]["omega_waiting"][case] for case in CASES]
+def _static(figure: Any, samples: Any) -> None:
+    axes = figure.subplots()
+    rows = {row["planner"]: row for row in samples["static"]}
+    series = {f"{name}: Θ = {row['theta']:.3f}": [row["omega"][case] for case in CASES] for name, row in rows.items()}
+    bars(axes, [f"varying: {case}" for case in CASES], series, [POLICY_SHADES[name] for name in rows])
+    width = 0.8 / len(rows)
+    for place, (name, row) in enumerate(rows.items()):
+        at = [case + (place - (len(rows) - 1) / 2) * width for case in range(len(CASES))]
+        late = [row["omega_waiting"][case] for case in CASES]
         axes.bar(at, late, width * 0.45, color="#e2e8f0", alpha=0.75, label="" if place else "if what waits counts")
         theirs = samples["paper_table_2"].get("br" if name == "exact" else name)
         if theirs:
-            axes.plot(at, theirs[1:], "_", color="black", markersize=12, markeredgewidth=1.5)
-    axes.plot([], [], "_", color="black", markersize=12, label="the paper (BR for exact)")
+            label = "the paper (BR for exact)" if name == "exact" else ""
+            axes.plot(at, theirs[1:], "_", color="black", markersize=12, markeredgewidth=1.5, label=label)
     axes.axhline(0.8, color="#475569", linestyle=":", linewidth=1)
-    axes.set_xticks(range(len(CASES)), [f"varying: {case}" for case in CASES])
-    axes.set_ylabel("relative throughput Ω")
-    axes.set_title("Linear Road at 50 messages/s, deployed once (as Table 2)", loc="left", fontsize=10)
-    axes.legend(frameon=False, fontsize=8, ncols=3, loc="upper right")
     axes.set_ylim(0, 1.15)
-    return _finish(figure, path)
+    title = "Linear Road at 50 messages/s, deployed once (as Table 2)"
+    dress(axes, title, y="relative throughput Ω", legend=3, at="upper right")
 
 
-def _lines(axes: Any, rows: Sequence[dict[str, Any]], key: str, value: str, style: str = "o-") -> None:
+def _by_rate(axes: Any, rows: Sequence[Row], key: str, value: str, factor: float = 1.0) -> None:
+    series = {}
     for name in dict.fromkeys(row[key] for row in rows):
-        chosen = sorted((row["rate"], row[value]) for row in rows if row[key] == name and row.get(value) is not None)
-        short = str(name).removeprefix("static ") if str(name) != "static-peak" else str(name)
-        axes.plot(
-            [rate for rate, _ in chosen],
-            [each for _, each in chosen],
-            style,
-            color=COLOURS.get(short, "black"),
-            label=short,
-            markersize=4,
-            linewidth=1.2,
-        )
+        points = sorted((row["rate"], factor * row[value]) for row in rows if row[key] == name)
+        series[name.removeprefix("static ")] = ([rate for rate, _ in points], [each for _, each in points])
+    lines(axes, series, POLICY_SHADES)
     axes.set_xscale("log")
-    axes.set_xlabel("messages/s", fontsize=9)
 
 
-def _adapted(rows: Sequence[dict[str, Any]], path: Path) -> Path:
-    from matplotlib import pyplot
-
-    figure, (left, middle, right) = pyplot.subplots(1, 3, figsize=(12.5, 4.0))
-    static = [row for row in rows if str(row["policy"]).startswith("static ")]
+def _adapted(figure: Any, rows: Sequence[Row]) -> None:
+    left, middle, right = figure.subplots(1, 3)
+    static = [row for row in rows if row["policy"].startswith("static ")]
     adapted = [row for row in rows if row not in static]
-    _lines(left, static, "policy", "omega")
-    left.set_title("deployed once: Ω (as Fig. 6a)", loc="left", fontsize=10)
-    _lines(middle, adapted, "policy", "omega")
-    middle.set_title("adapted: Ω (as Fig. 6b)", loc="left", fontsize=10)
-    _lines(right, adapted, "policy", "theta")
-    right.set_title("adapted: profit Θ (as Fig. 6c)", loc="left", fontsize=10)
+    _by_rate(left, static, "policy", "omega")
+    dress(left, "deployed once: Ω (as Fig. 6a)", "messages/s", legend=1)
+    _by_rate(middle, adapted, "policy", "omega")
+    dress(middle, "adapted: Ω (as Fig. 6b)", "messages/s", legend=2, at="lower right")
+    _by_rate(right, adapted, "policy", "theta")
+    dress(right, "adapted: profit Θ (as Fig. 6c)", "messages/s")
     right.axhline(0, color="#475569", linewidth=0.8)
     for axes in (left, middle):
         axes.axhline(0.8, color="#475569", linestyle=":", linewidth=1)
         axes.set_ylim(0, 1.05)
-    left.legend(frameon=False, fontsize=8)
-    middle.legend(frameon=False, fontsize=8, ncols=2, loc="lower right")
-    return _finish(figure, path)
 
 
-def _scale(samples: Any, path: Path) -> Path:
-    """The panels of Fig. 7 for which something was measured."""
-    from matplotlib import pyplot
-
-    rows = samples.get("scale", [])
-    saved = [dict(row, percent=100 * row["saved"]) for row in samples.get("alternates", [])]
-    panels = [panel for panel, there in ((_seconds, rows), (_cores, rows), (_saved, saved)) if there]
-    figure, axes = pyplot.subplots(1, len(panels), figsize=(4.2 * len(panels), 4.0), squeeze=False)
-    for panel, place in zip(panels, axes[0], strict=True):
-        panel(place, saved if panel is _saved else rows)
-    return _finish(figure, path)
-
-
-def _seconds(axes: Any, rows: Sequence[dict[str, Any]]) -> None:
-    _lines(axes, rows, "planner", "cpu_s")
+def _seconds(axes: Any, rows: Sequence[Row]) -> None:
+    _by_rate(axes, rows, "planner", "cpu_s")
     axes.set_yscale("log")
-    for name, told, rate, seconds in (
-        ("ce", "paper: CE, SH", 8_000, 2.5),
-        ("ga", "paper: GA, more than", 8_000, 1_000),
-        ("br", "paper: BR, more than", 50, 10_000),
+    for name, text, rate, seconds, down in (
+        ("ce", "paper: CE, SH", 8_000, 2.5, True),
+        ("ga", "paper: GA, more than", 8_000, 1_000, False),
+        ("br", "paper: BR, more than", 50, 10_000, False),
     ):
-        axes.plot([rate], [seconds], "*", color=COLOURS[name], markersize=9)
-        below = name == "ce"
-        at, va = (seconds * (0.7 if below else 1.3), "top" if below else "bottom")
-        axes.annotate(told, (rate, at), ha="left" if name == "br" else "right", va=va, fontsize=8)
+        axes.plot([rate], [seconds], "*", color=POLICY_SHADES[name], markersize=9)
+        across, up = "left" if name == "br" else "right", "top" if down else "bottom"
+        axes.annotate(text, (rate, seconds * (0.7 if down else 1.3)), ha=across, va=up, fontsize=8)
     axes.set_ylim(top=60_000)
-    axes.set_title("CPU seconds to plan (as Fig. 7a)", loc="left", fontsize=10)
-    axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(0.0, 0.84))
+    dress(axes, "CPU seconds to plan (as Fig. 7a)", "messages/s", legend=1, at="center left")
 
 
-def _cores(axes: Any, rows: Sequence[dict[str, Any]]) -> None:
-    _lines(axes, rows, "planner", "cores")
+def _cores(axes: Any, rows: Sequence[Row]) -> None:
+    _by_rate(axes, rows, "planner", "cores")
     axes.set_yscale("log")
-    axes.set_title("cores of the plan (as Fig. 7b)", loc="left", fontsize=10)
+    dress(axes, "cores of the plan (as Fig. 7b)", "messages/s")
 
 
-def _saved(axes: Any, rows: Sequence[dict[str, Any]]) -> None:
-    _lines(axes, rows, "policy", "percent")
+def _saved(axes: Any, rows: Sequence[Row]) -> None:
+    _by_rate(axes, rows, "policy", "saved", 100.0)
     axes.axhspan(6.9, 27.5, color="#94a3b8", alpha=0.2)
-    axes.annotate(
-        "the paper's range", (0.98, 7.5), xycoords=("axes fraction", "data"), ha="right", va="bottom", fontsize=8
-    )
-    axes.set_title("cost saved by alternates, % (as Fig. 7c)", loc="left", fontsize=10)
+    axes.annotate("the paper's range", (0.98, 7.5), xycoords=("axes fraction", "data"), ha="right", fontsize=8)
     axes.set_ylim(bottom=0)
-    axes.legend(frameon=False, fontsize=8, loc="lower left")
+    dress(axes, "cost saved by alternates, % (as Fig. 7c)", "messages/s", legend=1, at="lower left")
+
+
+PANELS = ((_seconds, "scale"), (_cores, "scale"), (_saved, "alternates"))
+"""Of Fig. 7, with the samples that each needs."""

@@ -1,4 +1,4 @@
-"""``headgate bench runtime``: what running dataflows costs beside plain PySpark, and how quick changes are.
+"""``headgate bench runtime``: the cost of running dataflows beside plain PySpark, and the time of changes.
 
 Everything is measured in one run, on one Spark, the two sides of each ratio taking turns on the same data:
 
@@ -17,41 +17,39 @@ import json
 import random
 import shutil
 import statistics
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from headgate.documents import parse
 from headgate.model.dataflow import Dataflow
-from headgate_benchmarks.measured import Measured, cpu_seconds
+from headgate_benchmarks.benchmark import Benchmark
+from headgate_benchmarks.cpu_clock import cpu_seconds
 from headgate_benchmarks.on_spark import READINGS, drop, on_spark, readings
+from headgate_benchmarks.study import Measured, Progress
 
-__all__ = ["run", "tiny_dataflows"]
+__all__ = ["RUNTIME", "tiny_dataflows"]
 
-ROUNDS = 3
-FILES, ROWS = 6, 60_000
-LARGE_FILES, LARGE_ROWS = 8, 150_000
-"""For the cost of a single dataflow: enough that starting a query counts for little on either side."""
-
-Progress = Callable[[str], None]
+BEFORE = 5
+"""Batches before a change that its first batch is compared with."""
 
 
-def run(seed: int, progress: Progress) -> Measured:
-    """Run all parts on one Spark."""
-    figures: dict[str, float] = {}
-    samples: dict[str, Any] = {}
-    with on_spark() as (spark, folder):
-        progress("writing data")
-        data = folder / "data"
-        _write_files(data, FILES, ROWS, seed)
-        _write_files(folder / "large", LARGE_FILES, LARGE_ROWS, seed)
-        for part in (_costs, _floor, _hot_keyed, _keyed_throughput):
-            found, raw = part(spark, folder, data, progress)
-            figures |= found
-            samples |= raw
-    return Measured({name: round(value, 4) for name, value in figures.items()}, samples)
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    rounds: int = 3
+    files: int = 6
+    rows: int = 60_000
+    large: tuple[int, int] = (8, 150_000)
+    """Files and rows for the cost of one dataflow: enough that starting a query counts for little on either side."""
+
+    tiny: int = 50
+    warm: int = 15
+    steady: int = 40
+    changes: int = 12
 
 
 # data and dataflows
@@ -100,39 +98,36 @@ def _parquet(folder: Path) -> dict[str, Any]:
     return {"type": "write_files", "config": {"path": str(folder), "format": "parquet"}}
 
 
-def tiny_dataflows(source: Path, place: Path, count: int) -> list[Dataflow]:
-    """The dataflows of ``floor_ms``."""
-    return [_dataflow(f"tiny{n}", source, n, _parquet(place / f"out{n}"), None) for n in range(count)]
-
-
 # what running costs
 
 
-def _costs(spark: Any, folder: Path, data: Path, progress: Progress) -> tuple[dict[str, float], dict[str, Any]]:
+def _costs(seed: int, progress: Progress, sizes: Sizes) -> Measured:
     spent: dict[str, list[float]] = {"hand_1": [], "headgate_1": [], "hand_8": [], "headgate_8": []}
-    for turn in range(ROUNDS + 1):
-        for count in (1, 8):
-            for side, measure in (("hand", _by_hand), ("headgate", _under_headgate)):
-                progress(
-                    f"cost of {count} dataflow(s), {side}, round {turn} of {ROUNDS}"
-                    + (" (warm-up)" if not turn else "")
-                )
-                place = folder / f"{side}-{count}-{turn}"
-                used, rows = measure(spark, place, data if count > 1 else folder / "large", count)
-                if turn:
-                    spent[f"{side}_{count}"].append(used)
-                spent.setdefault(f"rows_{count}", []).append(rows)
-                shutil.rmtree(place, ignore_errors=True)
-    assert len(set(spent["rows_1"])) == 1, "the two sides put out different numbers of rows"
-    assert len(set(spent["rows_8"])) == 1, "the two sides put out different numbers of rows"
+    with on_spark() as (spark, folder):
+        progress("writing data")
+        _write_files(folder / "data", sizes.files, sizes.rows, seed)
+        _write_files(folder / "large", *sizes.large, seed)
+        for turn in range(sizes.rounds + 1):
+            for count, data in ((1, "large"), (8, "data")):
+                for side, measure in (("hand", _by_hand), ("headgate", _under_headgate)):
+                    progress(f"cost of {count} dataflow(s), {side}, round {turn} of {sizes.rounds}, 0 warms up")
+                    place = folder / f"{side}-{count}-{turn}"
+                    used, rows = measure(spark, place, folder / data, count)
+                    if turn:
+                        spent[f"{side}_{count}"].append(used)
+                    spent.setdefault(f"rows_{count}", []).append(rows)
+                    shutil.rmtree(place, ignore_errors=True)
+    for count in (1, 8):
+        assert len(set(spent[f"rows_{count}"])) == 1, "the two sides put out different numbers of rows"
     medians = {name: statistics.median(values) for name, values in spent.items()}
-    million = LARGE_FILES * LARGE_ROWS / 1e6
-    return {
+    million = sizes.large[0] * sizes.large[1] / 1e6
+    figures = {
         "overhead": medians["headgate_1"] / medians["hand_1"],
         "shared": medians["headgate_8"] / medians["hand_8"],
         "hand_cpu_s_per_million": medians["hand_1"] / million,
         "headgate_cpu_s_per_million": medians["headgate_1"] / million,
-    }, spent
+    }
+    return Measured(figures, spent)
 
 
 def _by_hand(spark: Any, place: Path, data: Path, count: int) -> tuple[float, float]:
@@ -174,30 +169,31 @@ def _rows_in(place: Path, count: int) -> float:
 # many tiny dataflows, and changes while they run
 
 
-def _floor(spark: Any, folder: Path, data: Path, progress: Progress) -> tuple[dict[str, float], dict[str, Any]]:
-    """50 tiny dataflows at 1,000 rows/s; then dataflows come and alternates are switched while they run."""
-    del data
-    place = folder / "floor"
-    with _fed(spark, place, 7) as (engine, feeder):
+def tiny_dataflows(source: Path, place: Path, count: int) -> list[Dataflow]:
+    """The dataflows of ``floor_ms``."""
+    return [_dataflow(f"tiny{n}", source, n, _parquet(place / f"out{n}"), None) for n in range(count)]
+
+
+def _floor(seed: int, progress: Progress, sizes: Sizes) -> Measured:
+    """Tiny dataflows at 1,000 rows/s; then dataflows are submitted and alternates are switched while they run."""
+    merges, switches, pauses = [], [], []
+    with on_spark() as (spark, place), _fed(spark, place, seed + 6) as (engine, feeder):
         source = feeder.source
-        progress("50 tiny dataflows at 1,000 rows/s")
-        engine.submit(*tiny_dataflows(source, place, 50), _switchable(source, place / "switched"))
+        progress(f"{sizes.tiny} tiny dataflows at 1,000 rows/s")
+        engine.submit(*tiny_dataflows(source, place, sizes.tiny), _switchable(source, place / "switched"))
         fragment = next(iter(engine.fragments.values()))
-        batches = _batches(fragment, feeder, warm=15, wanted=40)
-        steady = list(batches.values())
-        merges, switches, pauses = [], [], []
-        for turn in range(12):
-            progress(f"hot change {turn + 1} of 12")
+        steady = list(_batches(fragment, feeder, sizes.warm, sizes.steady).values())
+        for turn in range(sizes.changes):
+            progress(f"hot change {turn + 1} of {sizes.changes}")
             out = place / f"merged{turn}"
             flow = _dataflow(f"merged{turn}", source, 60 + turn, _parquet(out), None)
             merges.append(_first_row(lambda flow=flow: engine.submit(flow), out, feeder))  # type: ignore[misc]
             pauses.append(_pause(fragment, feeder, engine.plan.number))
             wanted = "b" if turn % 2 == 0 else "a"
-            marked = place / "switched" / wanted
-            before = len(list(marked.glob("*"))) if marked.exists() else 0
-            switches.append(
-                _first_row(lambda wanted=wanted: engine.switch("switchable", "either", wanted), marked, feeder, before)  # type: ignore[misc]
-            )
+            out = place / "switched" / wanted
+            before = len(list(out.glob("*"))) if out.exists() else 0
+            switch = lambda wanted=wanted: engine.switch("switchable", "either", wanted)  # noqa: E731
+            switches.append(_first_row(switch, out, feeder, before))
             pauses.append(_pause(fragment, feeder, engine.plan.number))
         failed = engine.failures()
         assert not failed, failed
@@ -210,7 +206,7 @@ def _floor(spark: Any, folder: Path, data: Path, progress: Progress) -> tuple[di
         "hot_pause_worst_ms": max(pauses),
         "jitter_worst_ms": max(jitter),
     }
-    return figures, {"floor": steady, "hot_merge": merges, "hot_switch": switches, "hot_pauses": pauses}
+    return Measured(figures, {"floor": steady, "hot_merge": merges, "hot_switch": switches, "hot_pauses": pauses})
 
 
 @contextmanager
@@ -275,9 +271,6 @@ def _batches(fragment: Any, feeder: _Feeder, warm: int, wanted: int) -> dict[int
     return dict(list(seen.items())[warm:])
 
 
-BEFORE = 5
-
-
 def _pause(fragment: Any, feeder: _Feeder, number: int) -> float:
     """How much longer the first batch under a plan took than the median of those before it, in milliseconds."""
     _batches(fragment, feeder, warm=0, wanted=BEFORE + 1)
@@ -289,8 +282,6 @@ def _pause(fragment: Any, feeder: _Feeder, number: int) -> float:
 
 def _first_row(change: Callable[[], None], out: Path, feeder: _Feeder, before: int = 0) -> float:
     """Seconds from a request to the first new file at ``out``; rows keep coming meanwhile."""
-    import threading
-
     began = time.monotonic()
     thread = threading.Thread(target=change)
     thread.start()
@@ -322,38 +313,51 @@ def _keyed_flow(name: str, source: Path, works: list[dict[str, Any]], out: Path,
     return parse(json.dumps({"name": name, "tasks": tasks}), "json").dataflow
 
 
-def _hot_keyed(spark: Any, folder: Path, data: Path, progress: Progress) -> tuple[dict[str, float], dict[str, Any]]:
+def _keyed(seed: int, progress: Progress, sizes: Sizes) -> Measured:
+    return _hot_keyed(seed, progress, sizes) | _keyed_throughput(seed, progress, sizes)
+
+
+def _hot_keyed(seed: int, progress: Progress, sizes: Sizes) -> Measured:
     """Keyed tasks that join a running host: from the request to the first row, over both hops."""
-    del data
-    place = folder / "keyed"
     took = []
-    with _fed(spark, place, 8, sensors=200) as (engine, feeder):
+    with on_spark() as (spark, place), _fed(spark, place, seed + 7, sensors=200) as (engine, feeder):
         engine.submit(_keyed_flow("base", feeder.source, _keyed_tasks(0), place / "base", None))
         host = next(f for f in engine.fragments.values() if f.fragment.kind == "keyed")
-        _batches(host, feeder, warm=10, wanted=1)
-        for turn in range(12):
-            progress(f"hot keyed change {turn + 1} of 12")
+        _batches(host, feeder, warm=2 * sizes.warm // 3, wanted=1)
+        for turn in range(sizes.changes):
+            progress(f"hot keyed change {turn + 1} of {sizes.changes}")
             out = place / f"more{turn}"
             work = _keyed_tasks(turn + 1)[turn % 3]
             flow = _keyed_flow(f"more{turn}", feeder.source, [work], out, None)
             took.append(_first_row(lambda flow=flow: engine.submit(flow), out / "0", feeder))  # type: ignore[misc]
             _batches(host, feeder, warm=0, wanted=2)
-    return {"hot_keyed_s": statistics.median(took)}, {"hot_keyed": took}
+    return Measured({"hot_keyed_s": statistics.median(took)}, {"hot_keyed": took})
 
 
-def _keyed_throughput(
-    spark: Any, folder: Path, data: Path, progress: Progress
-) -> tuple[dict[str, float], dict[str, Any]]:
+def _keyed_throughput(seed: int, progress: Progress, sizes: Sizes) -> Measured:
     """Rows per second through a host with three tasks and 5,000 keys, warm."""
     from headgate.runtime.engine.engine import Engine
 
-    place = folder / "throughput"
-    with Engine(place / "state", spark=spark, trigger_s=0.0) as engine:
-        engine.submit(_keyed_flow("keyed", data, _keyed_tasks(0), place / "out", 1))
+    with on_spark() as (spark, place), Engine(place / "state", spark=spark, trigger_s=0.0) as engine:
+        _write_files(place / "data", sizes.files, sizes.rows, seed)
+        records = engine.records.taken()
+        engine.submit(_keyed_flow("keyed", place / "data", _keyed_tasks(0), place / "out", 1))
         host = next(f for f in engine.fragments.values() if f.fragment.kind == "keyed")
         progress("keyed host, 5,000 keys, three tasks")
         engine.wait_until_idle()
-        assert host.query is not None
-        epochs = [p for p in host.query.recentProgress if p["numInputRows"] > 1_000][1:]
-    rates = [p["numInputRows"] / p["durationMs"]["triggerExecution"] * 1000 for p in epochs]
-    return {"keyed_rows_per_s": statistics.median(rates)}, {"keyed_rates": rates}
+        # A host reads packs of rows, so Spark's own count of its input is not that of rows.
+        epochs = [each for each in records if each.fragment == host.fragment.id and each.rows_in > sizes.rows / 60]
+    rates = [each.rows_in / (each.ended - each.began) for each in epochs[1:] or epochs]
+    return Measured({"keyed_rows_per_s": statistics.median(rates)}, {"keyed_rates": rates})
+
+
+RUNTIME = Benchmark(
+    "runtime",
+    "The cost of running dataflows on Spark, and the time of changes.",
+    {"cost": _costs, "floor": _floor, "keyed": _keyed},
+    Sizes(),
+    Sizes(1, 3, 300, (2, 500), 4, 1, BEFORE + 1, 2),
+    "overhead shared hand_cpu_s_per_million headgate_cpu_s_per_million floor_ms hot_merge_s hot_switch_s hot_pause_ms "
+    "hot_pause_worst_ms jitter_worst_ms hot_keyed_s keyed_rows_per_s",
+    spark=("local[2]", "3g"),
+)

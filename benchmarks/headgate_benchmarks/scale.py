@@ -1,4 +1,4 @@
-"""``headgate bench scale``: what more machines give, and how long they take to come.
+"""``headgate bench scale``: the throughput of more machines, and how long they take to start.
 
 On a local cluster of real Spark workers, all in one run:
 
@@ -18,33 +18,39 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headgate.documents import parse
 from headgate.machines.local import LocalProvider
 from headgate.machines.provider import machine_class
 from headgate.model.dataflow import Dataflow
-from headgate_benchmarks.measured import Measured
+from headgate_benchmarks.benchmark import Benchmark
+from headgate_benchmarks.study import Measured, Progress
 
 if TYPE_CHECKING:
     from headgate.runtime.engine.engine import Engine
 
-__all__ = ["run"]
+__all__ = ["SCALE"]
 
 NODE = machine_class("node", 2, 2**30, Decimal("0.10"))
 SLOW = machine_class("slow", 2, 2**30, Decimal("0.06"), core_power=0.5)
-MACHINES = (1, 2, 4)
-WAIT_S, ROWS = 0.02, 1_600
+WAIT_S = 0.02
 SETTINGS = {"spark.executor.memory": "512m", "spark.executor.extraJavaOptions": "-XX:+UseSerialGC"}
 PATIENCE_S = 300.0
 
-Progress = Callable[[str], None]
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    machines: tuple[int, ...] = (1, 2, 4)
+    rows: int = 1_600
+    probes: int = 4
 
 
-def run(seed: int, progress: Progress) -> Measured:
-    """Run all parts on one cluster; the seed plays no part."""
+def _run(seed: int, progress: Progress, sizes: Sizes) -> Measured:
+    """Everything on one cluster; the seed plays no part."""
     del seed
     from headgate.runtime.engine.engine import Engine
 
@@ -58,29 +64,26 @@ def run(seed: int, progress: Progress) -> Measured:
         with Engine(
             folder / "state", master=provider.master, trigger_s=0.1, settings=SETTINGS, provider=provider
         ) as engine:
-            figures, samples = _measured(engine, provider, folder, progress)
+            return _measured(engine, provider, folder, progress, sizes)
     finally:
         provider.down()
         shutil.rmtree(folder, ignore_errors=True)
-    return Measured({name: round(value, 4) for name, value in figures.items()}, samples)
 
 
-def _measured(
-    engine: Engine, provider: LocalProvider, folder: Path, progress: Progress
-) -> tuple[dict[str, float], dict[str, Any]]:
+def _measured(engine: Engine, provider: LocalProvider, folder: Path, progress: Progress, sizes: Sizes) -> Measured:
     engine.submit(_dataflow(folder / "in"))
     rates: dict[int, float] = {}
     executor_s: list[float] = []
-    for count in MACHINES:
+    for count in sizes.machines:
         while len(provider.list()) < count:
-            progress(f"acquiring machine {len(provider.list()) + 1} of {MACHINES[-1]}")
+            progress(f"acquiring machine {len(provider.list()) + 1} of {sizes.machines[-1]}")
             executor_s.append(_acquired(engine, NODE.name))
         cores = count * NODE.cores
         progress(f"throughput on {cores} cores")
-        rates[cores] = _rate(engine, folder / "in", cores)
+        rates[cores] = _rate(engine, folder / "in", cores, sizes.rows)
     progress("a slow machine")
     _acquired(engine, SLOW.name)
-    slow_speed = _slow_speed(engine, folder)
+    slow_speed = _slow_speed(engine, folder, sizes.probes)
     machines = [machine.name for machine in provider.list()][1:]
     leave_s = [_released(engine, name) for name in machines]
     startup_s = [machine.startup_s for machine in provider.list(gone=True) if machine.startup_s is not None]
@@ -94,7 +97,7 @@ def _measured(
         "leave_s": statistics.median(leave_s),
         "slow_speed": slow_speed,
     }
-    return figures, {"startup_s": startup_s, "executor_s": executor_s, "leave_s": leave_s}
+    return Measured(figures, {"startup_s": startup_s, "executor_s": executor_s, "leave_s": leave_s})
 
 
 def _dataflow(source: Path) -> Dataflow:
@@ -112,11 +115,11 @@ def _dataflow(source: Path) -> Dataflow:
     return parse(json.dumps({"name": "waiting", "tasks": tasks}), "json").dataflow
 
 
-def _rate(engine: Engine, source: Path, cores: int) -> float:
+def _rate(engine: Engine, source: Path, cores: int, rows: int) -> float:
     """Rows per second of one micro-batch with a partition for each core, after a small one that warms all cores up."""
     engine.repartition("waiting", "wait", cores)
     _batch(engine, source, 4 * cores)
-    return ROWS / _batch(engine, source, ROWS)
+    return rows / _batch(engine, source, rows)
 
 
 def _batch(engine: Engine, source: Path, rows: int) -> float:
@@ -147,12 +150,12 @@ def _released(engine: Engine, machine: str) -> float:
     return time.monotonic() - began
 
 
-def _slow_speed(engine: Engine, folder: Path) -> float:
+def _slow_speed(engine: Engine, folder: Path, probes: int) -> float:
     """The speed of the slow machine over that of the others, each the median of its last probes."""
     from headgate.runtime.observing.workers import Workers
 
     workers = Workers(engine.spark, folder / "reference.json", engine.scaling.machines)
-    for _ in range(4):
+    for _ in range(probes):
         workers.probe()
     seen = workers.observe(1.0)
     speeds = {worker.vm_class: [w.speed for w in seen if w.vm_class == worker.vm_class and w.speed] for worker in seen}
@@ -163,5 +166,15 @@ def _wait(reached: Callable[[], bool]) -> None:
     until = time.monotonic() + PATIENCE_S
     while not reached():
         if time.monotonic() > until:
-            raise TimeoutError(f"waited {PATIENCE_S:g} s in vain")
+            raise TimeoutError(f"nothing happened within {PATIENCE_S:g} s")
         time.sleep(0.02)
+
+
+SCALE = Benchmark(
+    "scale",
+    "The throughput of more machines, and how long they take to start.",
+    {"scale": _run},
+    Sizes(),
+    Sizes((1, 2), 60, 1),
+    "rows_per_s_* follows startup_s startup_worst_s executor_s leave_s slow_speed",
+)

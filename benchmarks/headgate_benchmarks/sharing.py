@@ -1,40 +1,53 @@
-"""``headgate bench sharing``: how quick merging is, and SHARE's experiment for every strategy, beside its figures.
+"""``headgate bench sharing``: the speed of merging, and SHARE's experiment for every strategy, beside its figures.
 
-*Speed*: dataflows of seven tasks, of which about half run already, are submitted to a running set of 1,000 and to one
+*Merging*: dataflows of seven tasks, of which about half run already, are submitted to a running set of 1,000 and to one
 of 100,000 dataflows in turn, and withdrawn again; signing them is part of it. *Experiment*: the traces SEQ, RW1 and RW2
-over generated collections like the paper's, and over the real DAGs where the folder of shared data is found. *On
-Spark*: every strategy for real (:mod:`headgate_benchmarks.sharing_spark`).
+over generated collections like the paper's, and over the real DAGs where the folder of shared data is. *Spark*: every
+strategy for real (:mod:`headgate_benchmarks.sharing_spark`).
 """
 
 from __future__ import annotations
 
 import gc
-import os
 import random
 import statistics
 import time
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from headgate.model.dataflow import Dataflow
 from headgate.model.strategy import StrategyName
-from headgate.report.text_table import text_table
+from headgate.model.table import Table
 from headgate.sharing.running import RunningSet
 from headgate.sharing.shared_set import SharedSet
 from headgate.tasks.registry import default_registry
-from headgate_benchmarks import sharing_spark
-from headgate_benchmarks.measured import Measured
+from headgate_benchmarks.benchmark import Benchmark
+from headgate_benchmarks.checkout import shared_data
 from headgate_benchmarks.share.collections import Collection, opmw_like, real_collections, riotbench_like
 from headgate_benchmarks.share.experiment import TRACES, Run, simulate
+from headgate_benchmarks.sharing_plots import plot
+from headgate_benchmarks.sharing_spark import SparkSizes, run_strategies
+from headgate_benchmarks.study import Conclusion, Measured, Progress, Row, Study, columns
 from headgate_benchmarks.workloads import chain, relational_chain
 
-__all__ = ["PAPER", "merging", "run", "shared_data"]
+__all__ = ["PAPER", "SHARING", "Sizes"]
 
-SIZES = (1_000, 100_000)
-ROUNDS = 7
-BATCH = 500
-SEMANTIC = 2_000
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    running: tuple[int, int] = (1_000, 100_000)
+    rounds: int = 7
+    batch: int = 500
+    semantic: int = 2_000
+    collections: tuple[Callable[[int], Collection], ...] = (riotbench_like, opmw_like)
+    real: bool = True
+    spark: SparkSizes = field(default_factory=SparkSizes)
+
+
+def _by_strategy(key: str, measure: str, **figures: float) -> dict[str, float]:
+    return {f"{key}_{name.replace('_', '-')}_{measure}": figure for name, figure in figures.items()}
+
 
 PAPER: Mapping[str, float] = {
     "opmw_seq_task_reduction": 0.34,
@@ -43,83 +56,51 @@ PAPER: Mapping[str, float] = {
     "riotbench_seq_task_reduction": 0.38,
     "riotbench_rw1_task_reduction": 0.45,
     "riotbench_rw2_task_reduction": 0.44,
-    "opmw_seq_replace-prune_cost_reduction": 0.39,
-    "opmw_rw1_replace-prune_cost_reduction": 0.426,
-    "opmw_rw2_replace-prune_cost_reduction": 0.417,
-    "riotbench_seq_replace-prune_cost_reduction": 0.36,
-    "riotbench_rw1_replace-prune_cost_reduction": 0.448,
-    "riotbench_rw2_replace-prune_cost_reduction": 0.439,
-    "opmw_seq_none_workers_max": 124,
-    "opmw_seq_incremental_workers_max": 88,
-    "opmw_seq_replace_workers_max": 61,
-    "opmw_seq_replace-prune_workers_max": 61,
-    "riotbench_seq_none_workers_max": 21,
-    "riotbench_seq_incremental_workers_max": 21,
-    "riotbench_seq_replace_workers_max": 12,
-    "riotbench_seq_replace-prune_workers_max": 12,
-    "opmw_rw1_none_workers": 82,
-    "opmw_rw1_incremental_workers": 83,
-    "opmw_rw1_replace_workers": 56,
-    "opmw_rw1_replace-prune_workers": 47,
-    "riotbench_rw1_none_workers": 19,
-    "riotbench_rw1_incremental_workers": 21,
-    "riotbench_rw1_replace_workers": 12,
-    "riotbench_rw1_replace-prune_workers": 9,
-    "opmw_rw1_none_operation_s": 26,
-    "riotbench_rw1_none_operation_s": 26,
-    "opmw_rw1_incremental_operation_s": 7.6,
-    "riotbench_rw1_incremental_operation_s": 2.5,
-    "opmw_rw1_replace-prune_operation_s": 50,
-    "riotbench_rw1_replace-prune_operation_s": 50,
+    **_by_strategy("opmw_seq", "cost_reduction", replace_prune=0.39),
+    **_by_strategy("opmw_rw1", "cost_reduction", replace_prune=0.426),
+    **_by_strategy("opmw_rw2", "cost_reduction", replace_prune=0.417),
+    **_by_strategy("riotbench_seq", "cost_reduction", replace_prune=0.36),
+    **_by_strategy("riotbench_rw1", "cost_reduction", replace_prune=0.448),
+    **_by_strategy("riotbench_rw2", "cost_reduction", replace_prune=0.439),
+    **_by_strategy("opmw_seq", "workers_max", none=124, incremental=88, replace=61, replace_prune=61),
+    **_by_strategy("riotbench_seq", "workers_max", none=21, incremental=21, replace=12, replace_prune=12),
+    **_by_strategy("opmw_rw1", "workers", none=82, incremental=83, replace=56, replace_prune=47),
+    **_by_strategy("riotbench_rw1", "workers", none=19, incremental=21, replace=12, replace_prune=9),
+    **_by_strategy("opmw_rw1", "operation_s", none=26, incremental=7.6, replace_prune=50),
+    **_by_strategy("riotbench_rw1", "operation_s", none=26, incremental=2.5, replace_prune=50),
 }
-"""What SHARE's sections 7.2 to 7.4 report; its figures are for collections that ours are only like."""
+"""Figures of SHARE's sections 7.2 to 7.4, for collections that ours resemble."""
 
 
-def run(seed: int, progress: Callable[[str], None]) -> Measured:
-    """All parts, one after the other."""
-    one, other = merging(seed, progress), sharing_spark.run(seed, progress)
-    return Measured(one.figures | other.figures, one.samples | other.samples, f"{one.table}\n{other.table}")
+def _merging(seed: int, progress: Progress, sizes: Sizes) -> Measured:
+    """The speed, then every collection, trace and strategy."""
+    return (
+        _speed(seed, progress, sizes)
+        | Measured(_semantic(seed, progress, sizes))
+        | _experiment(seed, progress, sizes)
+        | Measured({f"paper_{name}": value for name, value in PAPER.items()})
+    )
 
 
-def merging(seed: int, progress: Callable[[str], None]) -> Measured:
-    """Measure the speed, then simulate every collection, trace and strategy."""
-    figures, samples = _speed(seed, progress)
-    figures |= _semantic(seed, progress)
-    rows: list[list[str]] = []
-    for collection in [riotbench_like(seed), opmw_like(seed), *_real(progress)]:
-        key = collection.name.removesuffix("-like") if collection.name.endswith("-like") else f"real_{collection.name}"
-        samples[key] = {"facts": collection.facts(), "traces": {}}
-        for name, make in TRACES.items():
-            progress(f"{collection.name}, {name}")
-            trace = make(collection, random.Random(f"{seed} {name}"))
-            runs = {strategy: simulate(trace, strategy, random.Random(seed)) for strategy in StrategyName}
-            found = _figures(runs)
-            figures |= {f"{key}_{name.lower()}_{figure}": value for figure, value in found.items()}
-            samples[key]["traces"][name] = {strategy.value: _series(one) for strategy, one in runs.items()}
-            rows += _rows(collection, name, f"{key}_{name.lower()}", found)
-    figures |= {f"paper_{name}": value for name, value in PAPER.items()}
-    return Measured({name: round(value, 4) for name, value in figures.items()}, samples, _table(figures, rows))
-
-
-def _speed(seed: int, progress: Callable[[str], None]) -> tuple[dict[str, float], dict[str, Any]]:
+def _speed(seed: int, progress: Progress, sizes: Sizes) -> Measured:
     draw = random.Random(seed)
     sets: dict[int, RunningSet] = {}
-    for size in SIZES:
+    for size in sizes.running:
         progress(f"{size:,} dataflows are submitted")
         running = RunningSet()
         for number in range(size):
-            running, _ = running.submit(chain(f"flow{number}", draw, sources=size // 20))
+            running, _ = running.submit(chain(f"flow{number}", draw, sources=max(size // 20, 1)))
         sets[size] = running
-    submits: dict[int, list[float]] = {size: [] for size in SIZES}
-    withdrawals: dict[int, list[float]] = {size: [] for size in SIZES}
+    submits: dict[int, list[float]] = {size: [] for size in sizes.running}
+    withdrawals: dict[int, list[float]] = {size: [] for size in sizes.running}
     gc.collect()
-    for turn in range(ROUNDS):
-        progress(f"round {turn + 1} of {ROUNDS}")
-        for size in SIZES:
-            flows = [chain(f"new{number}", draw, sources=size // 20) for number in range(BATCH)]
+    for turn in range(sizes.rounds):
+        progress(f"round {turn + 1} of {sizes.rounds}")
+        for size in sizes.running:
+            flows = [chain(f"new{number}", draw, sources=max(size // 20, 1)) for number in range(sizes.batch)]
             sets[size] = _timed(sets[size], flows, submits[size], withdrawals[size])
-    per_merge = {size: statistics.median(submits[size]) for size in SIZES}
-    large, small = max(SIZES), min(SIZES)
+    small, large = sizes.running
+    per_merge = {size: statistics.median(submits[size]) for size in sizes.running}
     figures = {
         "merges_per_s": 1 / per_merge[large],
         "growth": per_merge[large] / per_merge[small],
@@ -127,27 +108,7 @@ def _speed(seed: int, progress: Callable[[str], None]) -> tuple[dict[str, float]
         "merge_us_at_1000": per_merge[small] * 1e6,
         "merge_us_at_100000": per_merge[large] * 1e6,
     }
-    return figures, {"merge_s": {str(size): submits[size] for size in SIZES}}
-
-
-def _semantic(seed: int, progress: Callable[[str], None]) -> dict[str, float]:
-    """The speed with normal forms, and how many tasks they save beyond equal signatures, for relational dataflows."""
-    progress(f"{SEMANTIC:,} relational dataflows are submitted, with and without normal forms")
-    tasks, took, wider = {}, {}, 0
-    for semantic in (False, True):
-        draw = random.Random(seed)
-        shared = SharedSet(default_registry(), semantic)
-        flows = [relational_chain(f"flow{number}", draw, sources=max(SEMANTIC // 40, 1)) for number in range(SEMANTIC)]
-        started = time.process_time()
-        for flow in flows:
-            shared, submission = shared.submit(flow)
-            wider += len(submission.wider)
-        took[semantic], tasks[semantic] = time.process_time() - started, len(shared.running.tasks)
-    return {
-        "semantic_merges_per_s": SEMANTIC / took[True],
-        "semantic_reuses": float(wider),
-        "semantic_task_reduction": 1 - tasks[True] / tasks[False],
-    }
+    return Measured(figures, {"merge_s": {str(size): submits[size] for size in sizes.running}})
 
 
 def _timed(running: RunningSet, flows: list[Dataflow], submits: list[float], withdrawals: list[float]) -> RunningSet:
@@ -162,21 +123,54 @@ def _timed(running: RunningSet, flows: list[Dataflow], submits: list[float], wit
     return running
 
 
-def _figures(runs: Mapping[StrategyName, Run]) -> dict[str, float]:
-    alone = runs[StrategyName.NONE]
-    pairs = zip(runs[StrategyName.HOT].walk, alone.walk, strict=True)
-    figures = {
-        "task_reduction": statistics.fmean(1 - a.active_tasks / b.active_tasks for a, b in pairs if b.active_tasks)
+def _semantic(seed: int, progress: Progress, sizes: Sizes) -> dict[str, float]:
+    """The speed with normal forms, and how many tasks they save beyond equal signatures, for relational dataflows."""
+    count = sizes.semantic
+    progress(f"{count:,} relational dataflows are submitted, with and without normal forms")
+    tasks, took, wider = {}, {}, 0
+    for semantic in (False, True):
+        draw = random.Random(seed)
+        shared = SharedSet(default_registry(), semantic)
+        flows = [relational_chain(f"flow{number}", draw, sources=max(count // 40, 1)) for number in range(count)]
+        started = time.process_time()
+        for flow in flows:
+            shared, submission = shared.submit(flow)
+            wider += len(submission.wider)
+        took[semantic], tasks[semantic] = time.process_time() - started, len(shared.running.tasks)
+    return {
+        "semantic_merges_per_s": count / took[True],
+        "semantic_reuses": float(wider),
+        "semantic_task_reduction": 1 - tasks[True] / tasks[False],
     }
-    for strategy, one in runs.items():
-        figures |= {
-            f"{strategy.value}_workers": statistics.fmean(sample.workers for sample in one.walk),
-            f"{strategy.value}_workers_max": float(max(sample.workers for sample in one.samples)),
-            f"{strategy.value}_operation_s": one.mean_operation_s,
-            f"{strategy.value}_cost": float(one.cost),
-            f"{strategy.value}_cost_reduction": float(1 - one.cost / alone.cost),
-        }
-    return figures
+
+
+def _experiment(seed: int, progress: Progress, sizes: Sizes) -> Measured:
+    worlds = [*(make(seed) for make in sizes.collections), *(_real(progress) if sizes.real else ())]
+
+    def trials(collection: Collection) -> Iterator[Row]:
+        generated = collection.name.endswith("-like")
+        key = collection.name.removesuffix("-like") if generated else f"real_{collection.name}"
+        for name, make in TRACES.items():
+            progress(f"{collection.name}, {name}")
+            trace = make(collection, random.Random(f"{seed} {name}"))
+            runs = {strategy: simulate(trace, strategy, random.Random(seed)) for strategy in StrategyName}
+            for strategy, run in runs.items():
+                figures = _figures(run, runs[StrategyName.NONE])
+                yield {"collection": key, "trace": name, "strategy": strategy.value, **figures, "series": _series(run)}
+
+    return Study("experiment", trials, _conclude).run(worlds, progress)
+
+
+def _figures(run: Run, separate: Run) -> dict[str, float]:
+    pairs = zip(run.walk, separate.walk, strict=True)
+    return {
+        "task_reduction": statistics.fmean(1 - a.active_tasks / b.active_tasks for a, b in pairs if b.active_tasks),
+        "workers": statistics.fmean(sample.workers for sample in run.walk),
+        "workers_max": float(max(sample.workers for sample in run.samples)),
+        "operation_s": run.mean_operation_s,
+        "cost": float(run.cost),
+        "cost_reduction": float(1 - run.cost / separate.cost),
+    }
 
 
 def _series(run: Run) -> dict[str, Any]:
@@ -191,46 +185,61 @@ def _series(run: Run) -> dict[str, Any]:
     }
 
 
-def _rows(collection: Collection, trace: str, key: str, found: Mapping[str, float]) -> list[list[str]]:
-    rows = []
-    for strategy in StrategyName:
-        reduction = 0.0 if strategy is StrategyName.NONE else found["task_reduction"]
-        cells = [
-            (reduction, PAPER.get(f"{key}_task_reduction") if strategy is StrategyName.INCREMENTAL else None, ".0%"),
-            *(
-                (found[f"{strategy.value}_{name}"], PAPER.get(f"{key}_{strategy.value}_{name}"), form)
-                for name, form in (("workers", ".0f"), ("workers_max", ".0f"), ("operation_s", ".1f"))
-            ),
-            (found[f"{strategy.value}_cost"], None, ".2f"),
-            (found[f"{strategy.value}_cost_reduction"], PAPER.get(f"{key}_{strategy.value}_cost_reduction"), ".0%"),
-        ]
-        told = [f"{ours:{form}}" + (f" ({paper:{form}})" if paper is not None else "") for ours, paper, form in cells]
-        rows.append([collection.name, trace, strategy.value, *told])
-    return rows
+FORMS = {
+    "task_reduction": ("fewer tasks", ".0%"),
+    "workers": ("workers", ".0f"),
+    "workers_max": ("at most", ".0f"),
+    "operation_s": ("operation s", ".1f"),
+    "cost": ("cost $", ".2f"),
+    "cost_reduction": ("cheaper", ".0%"),
+}
 
 
-def _table(figures: Mapping[str, float], rows: list[list[str]]) -> str:
-    head = ["collection", "trace", "strategy", "fewer tasks", "workers", "at most", "operation s", "cost $", "cheaper"]
-    speed = [
-        f"{figures['merges_per_s']:,.0f} merges/s at 100,000 running dataflows, {figures['growth']:.2f} times as long "
-        "for one as at 1,000",
-        f"semantic sharing: {figures['semantic_merges_per_s']:,.0f} merges/s, {figures['semantic_reuses']:,.0f} wider "
-        f"streams found, {figures['semantic_task_reduction']:.0%} fewer tasks than by equal signatures alone",
-        "in brackets: the paper's figure, for its own collection",
-    ]
-    return "\n".join([text_table([head, *rows]), *speed]) + "\n"
+def _conclude(rows: Sequence[Row]) -> Conclusion:
+    figures: dict[str, Any] = {}
+    shown: list[Row] = []
+    for row in rows:
+        key, strategy = f"{row['collection']}_{row['trace'].lower()}", row["strategy"]
+        cells = {}
+        for measure, (_, form) in FORMS.items():
+            name = f"{key}_{strategy}_{measure}"
+            if measure != "task_reduction":
+                figures[name] = row[measure]
+            elif strategy == StrategyName.HOT.value:
+                figures[f"{key}_{measure}"] = row[measure]
+            theirs = PAPER.get(
+                f"{key}_{measure}" if strategy == StrategyName.INCREMENTAL.value else name, PAPER.get(name)
+            )
+            cells[measure] = f"{row[measure]:{form}}" + ("" if theirs is None else f" ({theirs:{form}})")
+        shown.append({name: row[name] for name in ("collection", "trace", "strategy")} | cells)
+    heads = [("collection", "collection"), ("trace", "trace"), ("strategy", "strategy")]
+    heads += [(measure, title) for measure, (title, _) in FORMS.items()]
+    note = "In brackets: the paper's figure, for its own collection."
+    return Conclusion(figures, (Table("SHARE's experiment, simulated", columns(*heads), tuple(shown), (note,)),))
 
 
-def shared_data(start: Path | None = None) -> Path | None:
-    """The folder of shared data: ``$HEADGATE_SHARED_DATA``, or ``shared/data`` beside this folder or one above it."""
-    named = os.environ.get("HEADGATE_SHARED_DATA")
-    places = [Path(named)] if named else [p / "shared" / "data" for p in (start or Path.cwd()).resolve().parents]
-    return next((place for place in places if place.is_dir()), None)
-
-
-def _real(progress: Callable[[str], None]) -> list[Collection]:
+def _real(progress: Progress) -> list[Collection]:
     folder = shared_data()
     if folder is None:
         progress("no folder of shared data: real DAGs are left out")
         return []
     return real_collections(folder)
+
+
+def _spark(seed: int, progress: Progress, sizes: Sizes) -> Measured:
+    return run_strategies(seed, progress, sizes.spark)
+
+
+SHARING = Benchmark(
+    "sharing",
+    "The speed of merging, and what each strategy saves.",
+    {"merging": _merging, "spark": _spark},
+    Sizes(),
+    Sizes((50, 500), 1, 20, 100, (riotbench_like,), real=False, spark=SparkSizes(3, 1, 0, 1, 100, 1, 0.5)),
+    "merges_per_s growth withdrawals_per_s merge_us_at_1000 merge_us_at_100000 semantic_merges_per_s semantic_reuses "
+    "semantic_task_reduction riotbench_*_task_reduction riotbench_rw1_*_workers riotbench_*_workers_max "
+    "riotbench_*_operation_s riotbench_*_cost riotbench_*_cost_reduction paper_* cpu_ratio operation_s cpu_ratio_* "
+    "cpu_s_* rows_cpu_ratio_* operation_s_* submit_s_* withdraw_s_* queries_* same_rows hot_is_best_in_cpu "
+    "hot_is_best_in_operations",
+    plot,
+)

@@ -1,19 +1,18 @@
-"""The Spark part of ``headgate bench sharing``: the 21 RIoTBench-like dataflows, run for real under every strategy.
+"""Part ``spark`` of ``headgate bench sharing``: the 21 RIoTBench-like dataflows, run for real under every strategy.
 
 Each strategy gets an engine of its own on one Spark, in turn, over the same rows:
 
-1. *submissions*: the dataflows are submitted one after the other, each when all before it are at rest, and a few rows
+1. *submissions*: the dataflows are submitted one after the other, each when all before it are idle, and a few rows
    come for every source; an operation lasts from the request until the first row of the new dataflow is at a sink of
    its own;
 2. *rows*: a fixed number of rows is handed to all 21, twice, until the last of them is at its sinks; ``same_rows``
-   tells whether every strategy puts out as many for each;
-3. *withdrawals*: a few rows come, and a dataflow is withdrawn; the operation lasts until the last row of it is
+   is 1 if every strategy puts out as many for each;
+3. *withdrawals*: a few rows come, and a dataflow is withdrawn; the operation lasts until its last row is
    at its sinks, and the request is answered.
 
-``cpu_ratio`` is the CPU of all processes over all of that, by strategy, over that of separate queries: what it costs to
-take dataflows in, to run them and to let them go. ``rows_cpu_ratio`` is that of the rows alone, the better of two
-turns: there ``replace-prune`` and ``hot`` run the same tasks in the same queries, and differ by noise. ``hot`` goes
-first: Spark gets quicker from trial to trial.
+``cpu_ratio`` is the CPU of all processes over all of that, by strategy, over that of separate queries.
+``rows_cpu_ratio`` is that of the rows only, the better of two turns: there ``replace-prune`` and ``hot`` run the same
+tasks in the same queries, and differ by noise. ``hot`` goes first: Spark gets faster from trial to trial.
 """
 
 from __future__ import annotations
@@ -23,36 +22,44 @@ import random
 import shutil
 import statistics
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from headgate.documents import parse
 from headgate.model.dataflow import Dataflow
 from headgate.model.strategy import StrategyName
-from headgate.report.text_table import text_table
-from headgate_benchmarks.measured import Measured, cpu_seconds
+from headgate.model.table import Table
+from headgate_benchmarks.cpu_clock import cpu_seconds
 from headgate_benchmarks.on_spark import READINGS, drop, keeping_house, on_spark, readings
 from headgate_benchmarks.share.collections import riotbench_like
+from headgate_benchmarks.study import Measured, Progress, columns
 
-__all__ = ["run", "runnable"]
+__all__ = ["SparkSizes", "run_strategies", "runnable"]
 
 FEW_ROWS = 50
 """How many rows each source gets with every operation that is timed."""
 
-FILES, ROWS, TURNS = 4, 20_000, 2
-"""For the cost: files of each source, their rows, and how often."""
-
 FIRST_ROW = 1_000_000_000
 """Rows of the part that is compared are numbered from here on."""
 
-DATAFLOWS, WITHDRAWALS, WARM = 21, 6, 6
-"""How many dataflows are submitted and withdrawn, and how many before that, to warm Spark up."""
-
 PATIENCE_S = 240.0
 
-Progress = Callable[[str], None]
+
+@dataclass(frozen=True, slots=True)
+class SparkSizes:
+    """How many dataflows are submitted and withdrawn, how many before that to warm Spark up, and the rows."""
+
+    dataflows: int = 21
+    withdrawals: int = 6
+    warm: int = 6
+    files: int = 4
+    rows: int = 20_000
+    turns: int = 2
+    quiet_s: float = 4.0
+    """A withdrawn dataflow without new output for so long has ended."""
+
 
 WORKS: tuple[dict[str, Any], ...] = (
     {"type": "filter", "config": {"where": "t > -15"}},
@@ -97,25 +104,27 @@ def runnable(flow: Dataflow, sources: Path, sinks: Path) -> Dataflow:
     return parse(json.dumps(document), "json").dataflow
 
 
-def run(seed: int, progress: Progress) -> Measured:
-    """Run every strategy on one Spark; one before them is not counted, since Spark gets warm only at work."""
-    found: dict[StrategyName, _Found] = {}
+def run_strategies(seed: int, progress: Progress, sizes: SparkSizes) -> Measured:
+    """Run every strategy on one Spark, after a trial that warms Spark up and is not counted."""
+    costs: dict[StrategyName, _Costs] = {}
     with on_spark() as (spark, folder):
-        flows = riotbench_like(seed).dataflows[:DATAFLOWS]
-        if WARM:
-            _Trial(spark, folder / "warm", StrategyName.HOT, flows[:WARM], seed, progress).run(withdrawals=2)
+        flows = riotbench_like(seed).dataflows[: sizes.dataflows]
+        if sizes.warm:
+            _Trial(spark, folder / "warm", StrategyName.HOT, flows[: sizes.warm], seed, progress, sizes).run(
+                withdrawals=2
+            )
         for strategy in reversed(StrategyName):
-            trial = _Trial(spark, folder / strategy.value, strategy, flows, seed, progress)
-            found[strategy] = trial.run(WITHDRAWALS)
+            trial = _Trial(spark, folder / strategy.value, strategy, flows, seed, progress, sizes)
+            costs[strategy] = trial.run(sizes.withdrawals)
             shutil.rmtree(folder / strategy.value, ignore_errors=True)
-    found = {strategy: found[strategy] for strategy in StrategyName}
-    figures = _figures(found)
-    return Measured(figures, {"spark": {s.value: one.samples() for s, one in found.items()}}, _table(figures, found))
+    costs = {strategy: costs[strategy] for strategy in StrategyName}
+    figures = _figures(costs)
+    return Measured(figures, {"spark": {s.value: asdict(one) for s, one in costs.items()}}, (_table(figures),))
 
 
 @dataclass
-class _Found:
-    """What one strategy took."""
+class _Costs:
+    """The costs of one strategy."""
 
     submit_s: list[float] = field(default_factory=list)
     withdraw_s: list[float] = field(default_factory=list)
@@ -130,11 +139,6 @@ class _Found:
     def operation_s(self) -> float:
         return statistics.fmean([*self.submit_s, *self.withdraw_s])
 
-    def samples(self) -> dict[str, Any]:
-        times = {"submit_s": self.submit_s, "withdraw_s": self.withdraw_s}
-        cpu = {"cpu_s": self.cpu_s, "rows_cpu_s": self.rows_cpu_s}
-        return {**times, **cpu, "queries": self.queries, "rows": self.rows}
-
 
 class _Trial:
     """One strategy, from the first submission to the last withdrawal."""
@@ -147,34 +151,35 @@ class _Trial:
         flows: tuple[Dataflow, ...],
         seed: int,
         progress: Progress,
+        sizes: SparkSizes,
     ) -> None:
-        self.spark, self.place, self.strategy, self.progress = spark, place, strategy, progress
+        self.spark, self.place, self.strategy, self.progress, self.sizes = spark, place, strategy, progress, sizes
         self.draw = random.Random(seed)
         self.feeder = _Feeder(place / "in", random.Random(seed))
         self.flows = [runnable(flow, place / "in", place / "out") for flow in flows]
 
-    def run(self, withdrawals: int) -> _Found:
+    def run(self, withdrawals: int) -> _Costs:
         from headgate.runtime.engine.engine import Engine
 
-        found = _Found()
+        costs = _Costs()
         before = cpu_seconds()
         with Engine(self.place / "state", spark=self.spark, trigger_s=0.5, strategy=self.strategy) as engine:
             with keeping_house(engine):
                 for number, flow in enumerate(self.flows, 1):
-                    found.submit_s.append(self._submitted(engine, flow))
-                    took = f"{found.submit_s[-1]:.1f} s"
+                    costs.submit_s.append(self._submitted(engine, flow))
+                    took = f"{costs.submit_s[-1]:.1f} s"
                     self.progress(f"{self.strategy.value}: submission {number} of {len(self.flows)}, {took}")
-            found.queries = len(engine.fragments)
-            self._cost(engine, found)
+            costs.queries = len(engine.fragments)
+            self._cost(engine, costs)
             gone = self.draw.sample(self.flows, withdrawals)
             with keeping_house(engine):
                 for flow in gone:
-                    found.withdraw_s.append(self._withdrawn(engine, flow))
-                    self.progress(f"{self.strategy.value}: withdrawal, {found.withdraw_s[-1]:.1f} s")
+                    costs.withdraw_s.append(self._withdrawn(engine, flow))
+                    self.progress(f"{self.strategy.value}: withdrawal, {costs.withdraw_s[-1]:.1f} s")
             failed = engine.failures()
             assert not failed, failed
-            found.cpu_s = cpu_seconds() - before
-        return found
+            costs.cpu_s = cpu_seconds() - before
+        return costs
 
     def _parts(self, flow: Dataflow) -> list[Path]:
         return list((self.place / "out" / flow.name).glob("*/*.parquet"))
@@ -198,24 +203,26 @@ class _Trial:
         answered = time.monotonic() - began
         # Whatever is on its way to the sinks when the request is answered comes with the epochs under way.
         quiet, before = time.monotonic(), len(self._parts(flow))
-        while time.monotonic() - quiet < 4.0:
+        while time.monotonic() - quiet < self.sizes.quiet_s:
             time.sleep(0.05)
             if len(self._parts(flow)) != before:
                 quiet, before = time.monotonic(), len(self._parts(flow))
         last = max((part.stat().st_ctime for part in self._parts(flow)), default=wall) - wall
         return max(answered, last)
 
-    def _cost(self, engine: Any, found: _Found) -> None:
-        for turn in range(TURNS):
-            told = f"{3 * FILES * ROWS:,} rows through {len(self.flows)} dataflows, turn {turn + 1} of {TURNS}"
-            self.progress(f"{self.strategy.value}: {told}")
+    def _cost(self, engine: Any, costs: _Costs) -> None:
+        sizes = self.sizes
+        handed = sizes.files * sizes.rows
+        for turn in range(sizes.turns):
+            through = f"{3 * handed:,} rows through {len(self.flows)} dataflows, turn {turn + 1} of {sizes.turns}"
+            self.progress(f"{self.strategy.value}: {through}")
             engine.wait_until_idle()
             before = cpu_seconds()
-            self.feeder.drop_large(FIRST_ROW + turn * FILES * ROWS)
+            self.feeder.drop_large(FIRST_ROW + turn * handed, sizes)
             engine.wait_until_idle()
-            found.rows_cpu_s.append(cpu_seconds() - before)
+            costs.rows_cpu_s.append(cpu_seconds() - before)
         for flow in self.flows:
-            found.rows[flow.name] = sum(map(_large_rows, self._parts(flow)))
+            costs.rows[flow.name] = sum(map(_large_rows, self._parts(flow)))
 
 
 def _large_rows(part: Path) -> int:
@@ -239,9 +246,9 @@ class _Feeder:
         """A few rows for every source."""
         self._drop(FEW_ROWS, self.number * FEW_ROWS)
 
-    def drop_large(self, first: int) -> None:
-        for number in range(FILES):
-            self._drop(ROWS, first + number * ROWS, random.Random(number))
+    def drop_large(self, first: int, sizes: SparkSizes) -> None:
+        for number in range(sizes.files):
+            self._drop(sizes.rows, first + number * sizes.rows, random.Random(number))
 
     def _drop(self, rows: int, first: int, draw: random.Random | None = None) -> None:
         for source in self.folders:
@@ -249,41 +256,40 @@ class _Feeder:
         self.number += 1
 
 
-def _figures(found: Mapping[StrategyName, _Found]) -> dict[str, float]:
-    alone = found[StrategyName.NONE]
+def _figures(costs: Mapping[StrategyName, _Costs]) -> dict[str, float]:
+    separate = costs[StrategyName.NONE]
     figures = {
-        "cpu_ratio": found[StrategyName.HOT].cpu_s / alone.cpu_s,
-        "operation_s": found[StrategyName.HOT].operation_s,
+        "cpu_ratio": costs[StrategyName.HOT].cpu_s / separate.cpu_s,
+        "operation_s": costs[StrategyName.HOT].operation_s,
     }
-    for strategy, one in found.items():
+    for strategy, one in costs.items():
         figures |= {
-            f"cpu_ratio_{strategy.value}": one.cpu_s / alone.cpu_s,
+            f"cpu_ratio_{strategy.value}": one.cpu_s / separate.cpu_s,
             f"cpu_s_{strategy.value}": one.cpu_s,
-            f"rows_cpu_ratio_{strategy.value}": min(one.rows_cpu_s) / min(alone.rows_cpu_s),
+            f"rows_cpu_ratio_{strategy.value}": min(one.rows_cpu_s) / min(separate.rows_cpu_s),
             f"operation_s_{strategy.value}": one.operation_s,
             f"submit_s_{strategy.value}": statistics.median(one.submit_s),
             f"withdraw_s_{strategy.value}": statistics.median(one.withdraw_s),
             f"queries_{strategy.value}": float(one.queries),
         }
-    others = [one for strategy, one in found.items() if strategy is not StrategyName.HOT]
-    figures["same_rows"] = float(all(one.rows == alone.rows for one in others))
-    figures["hot_is_best_in_cpu"] = float(found[StrategyName.HOT].cpu_s < min(one.cpu_s for one in others))
+    others = [one for strategy, one in costs.items() if strategy is not StrategyName.HOT]
+    figures["same_rows"] = float(all(one.rows == separate.rows for one in costs.values()))
+    figures["hot_is_best_in_cpu"] = float(costs[StrategyName.HOT].cpu_s < min(one.cpu_s for one in others))
     figures["hot_is_best_in_operations"] = float(figures["operation_s"] < min(one.operation_s for one in others))
-    return {name: round(value, 4) for name, value in figures.items()}
+    return figures
 
 
-def _table(figures: Mapping[str, float], found: Mapping[StrategyName, _Found]) -> str:
-    rows = [
-        ["on Spark", "queries", "CPU s", "of none's", "rows alone", "operation s", "submit s (p50)", "withdraw s (p50)"]
-    ]
-    rows += [
-        [
-            strategy.value,
-            str(one.queries),
-            f"{one.cpu_s:.1f}",
-            *(f"{figures[f'{name}_{strategy.value}']:.2f}" for name in ("cpu_ratio", "rows_cpu_ratio")),
-            *(f"{figures[f'{name}_{strategy.value}']:.2f}" for name in ("operation_s", "submit_s", "withdraw_s")),
-        ]
-        for strategy, one in found.items()
-    ]
-    return text_table(rows, right=range(1, len(rows[0])))
+def _table(figures: Mapping[str, float]) -> Table:
+    shown = columns(
+        ("strategy", "strategy"),
+        ("queries", "queries", "", ".0f"),
+        ("cpu_s", "CPU", "s", ".1f"),
+        ("cpu_ratio", "of none's", "", ".2f"),
+        ("rows_cpu_ratio", "rows only", "", ".2f"),
+        ("operation_s", "operation", "s", ".2f"),
+        ("submit_s", "submit p50", "s", ".2f"),
+        ("withdraw_s", "withdraw p50", "s", ".2f"),
+    )
+    keys = [column.key for column in shown[1:]]
+    rows = ({"strategy": s.value} | {key: figures[f"{key}_{s.value}"] for key in keys} for s in StrategyName)
+    return Table("On Spark", shown, tuple(rows))

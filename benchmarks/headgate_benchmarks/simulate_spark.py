@@ -12,45 +12,48 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headgate.documents import parse
-from headgate_benchmarks.measured import Measured
 from headgate_benchmarks.on_spark import keeping_house, on_spark
+from headgate_benchmarks.study import Measured, Progress
 
 if TYPE_CHECKING:
     from headgate.adaptation.cluster import Cluster
     from headgate.model.cluster.observation import Observation
     from headgate.model.dataflow import Dataflow
 
-__all__ = ["run"]
-
-Progress = Callable[[str], None]
+__all__ = ["LiveSizes", "compare_live"]
 
 COLUMNS = "at double, sensor string, v double"
-STEPS = ((40.0, 25.0), (120.0, 40.0), (500.0, 40.0), (80.0, 100.0))
-"""Rates, and for how many seconds; the first is there to start with."""
-
 WAIT_S, PARTITIONS, LIMIT = 0.01, 4, 150
-LOOK_S = 2.0
 SENSORS = 50
 
 
-def run(seed: int, progress: Progress) -> Measured:
+@dataclass(frozen=True, slots=True)
+class LiveSizes:
+    """The rates and for how many seconds each (the first while Spark starts), and how often the run is observed."""
+
+    steps: tuple[tuple[float, float], ...] = ((40.0, 25.0), (120.0, 40.0), (500.0, 40.0), (80.0, 100.0))
+    look_s: float = 2.0
+
+
+def compare_live(seed: int, progress: Progress, sizes: LiveSizes) -> Measured:
     """Run on Spark, replay, compare."""
     from headgate.sharing.signature import sign
     from headgate.simulation.replay import gap
 
-    seen, flow = _live(seed, progress)
+    seen, flow = _live(seed, progress, sizes)
     signatures = sign(flow)
     streams = [(signatures[stream.source], signatures[stream.target]) for stream in flow.streams]
-    found = gap(seen, streams)
+    distance = gap(seen, streams)
     figures = {
-        "spark_gap": found.spark_gap,
-        "throughput_gap": found.throughput,
-        "backlog_gap": found.backlog,
+        "spark_gap": distance.spark_gap,
+        "throughput_gap": distance.throughput,
+        "backlog_gap": distance.backlog,
         "rows_behind_max": max(fragment.rows_behind for each in seen for fragment in each.fragments),
     }
     behind = {
@@ -58,10 +61,10 @@ def run(seed: int, progress: Progress) -> Measured:
         for fragment in seen[-1].fragments
     }
     samples = {"seconds": [each.seconds for each in seen], "rows_behind": behind}
-    return Measured({key: round(value, 4) for key, value in figures.items()}, samples)
+    return Measured(figures, samples)
 
 
-def _live(seed: int, progress: Progress) -> tuple[list[Observation], Dataflow]:
+def _live(seed: int, progress: Progress, sizes: LiveSizes) -> tuple[list[Observation], Dataflow]:
     """A run on Spark until all rows are through, as it was observed."""
     from headgate.adaptation.cluster import SetPartitions
     from headgate.runtime.engine.cluster import SparkCluster
@@ -69,7 +72,7 @@ def _live(seed: int, progress: Progress) -> tuple[list[Observation], Dataflow]:
 
     progress("starting Spark")
     with on_spark("local[16]") as (spark, folder):
-        rows = _record(folder / "recording.json", STEPS, seed)
+        rows = _record(folder / "recording.json", sizes.steps, seed)
         flow = _flow(folder / "recording.json")
         seen: list[Observation] = []
         with Engine(folder / "state", spark=spark, trigger_s=0.5) as engine, keeping_house(engine):
@@ -78,10 +81,10 @@ def _live(seed: int, progress: Progress) -> tuple[list[Observation], Dataflow]:
             waits = next(task for task, each in engine.plan.tasks.items() if each.name.endswith("ask"))
             cluster.apply([SetPartitions(waits, PARTITIONS)])
             engine.limit("live", "in", LIMIT)
-            until = time.monotonic() + 4 * sum(seconds for _, seconds in STEPS)
-            done = _started(cluster, progress)
+            until = time.monotonic() + 4 * sum(seconds for _, seconds in sizes.steps)
+            done = _started(cluster, progress, sizes.look_s)
             while done < rows and time.monotonic() < until:
-                time.sleep(LOOK_S)
+                time.sleep(sizes.look_s)
                 seen.append(cluster.observe())
                 done += sum(sink.rows for sink in seen[-1].sinks)
                 behind = ", ".join(f"{fragment.rows_behind:,}" for fragment in seen[-1].fragments)
@@ -89,12 +92,12 @@ def _live(seed: int, progress: Progress) -> tuple[list[Observation], Dataflow]:
     return seen, flow
 
 
-def _started(cluster: Cluster, progress: Progress) -> int:
+def _started(cluster: Cluster, progress: Progress, look_s: float) -> int:
     """Wait until rows get through and none wait but those of the moment; returns how many have got through."""
     progress("first batches, in which Spark's workers start")
     done = 0
     while True:
-        time.sleep(LOOK_S)
+        time.sleep(look_s)
         seen = cluster.observe()
         done += sum(sink.rows for sink in seen.sinks)
         if done and sum(fragment.rows_behind for fragment in seen.fragments) < LIMIT:

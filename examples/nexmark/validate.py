@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from headgate.runtime.spark_internals.session import open_session
-from headgate_benchmarks.nexmark.batch import ANSWERS, answer, told
+from headgate_benchmarks.nexmark.batch import ANSWERS, answer, comparable
 
 
 def main() -> int:
@@ -24,9 +24,9 @@ def main() -> int:
         if not (given.answers / query).exists():
             print(f"{query}: no answers at {given.answers / query}")
             continue
-        wanted = told(query, answer(spark, given.events, query))
-        found = told(query, spark.read.parquet(str(given.answers / query)))
-        lacking, extra = wanted.exceptAll(found).count(), found.exceptAll(wanted).count()
+        wanted = comparable(query, answer(spark, given.events, query))
+        answers = comparable(query, spark.read.parquet(str(given.answers / query)))
+        lacking, extra = wanted.exceptAll(answers).count(), answers.exceptAll(wanted).count()
         wrong += bool(lacking or extra)
         print(f"{query}: {wanted.count():,} rows, {lacking:,} lacking, {extra:,} that should not be there")
     spark.stop()

@@ -12,12 +12,15 @@ from headgate.adaptation.cluster import Action, SetPartitions
 from headgate.model.cluster.observation import FragmentObservation, Observation, SinkObservation, Sojourn
 from headgate.model.names import Signature
 from headgate.queueing.spark_flow import BatchCosts, SparkFlow, predict_flow
-from headgate_benchmarks.drs import benchmark as drs
-from headgate_benchmarks.drs import plots as drs_plots
+from headgate_benchmarks.drs.benchmark import DRS
+from headgate_benchmarks.drs.calibration import Sizes, network_of
+from headgate_benchmarks.drs.compare import candidates, errors_of, figures_of
 from headgate_benchmarks.drs.flows import LOOP_SHARE, SERVICE, chain, loop, record
 from headgate_benchmarks.drs.live import hold
-from headgate_benchmarks.measured import Measured
+from headgate_benchmarks.drs.steps import reactions
+from headgate_benchmarks.study import Measured
 
+SIZES = Sizes()
 KNOWN = {each.task: each.mean_s for each in SERVICE}
 
 
@@ -40,8 +43,8 @@ def test_the_dataflows_are_valid_and_the_loop_is_closed_by_feedback() -> None:
 
 
 def test_candidates_begin_with_the_recommended_one_and_get_worse() -> None:
-    flow = SparkFlow(drs.network_of(KNOWN, 8.0), BatchCosts(0.5, 0.05, 0.01), 0.2)
-    chosen = drs.candidates(flow, 22)
+    flow = SparkFlow(network_of(KNOWN, 8.0), BatchCosts(0.5, 0.05, 0.01), 0.2)
+    chosen = candidates(flow, 22, SIZES.worse)
     assert len(set(chosen)) == 6
     assert all(sum(allocation) == 22 for allocation in chosen[1:])
     means = predict_flow(flow, chosen).mean_s
@@ -86,20 +89,20 @@ def _rows(measured: list[float], predicted: list[float]) -> list[dict[str, objec
             "allocation": f"{place}:1:1",
             "measured_s": seen,
             "turns_s": [0.98 * seen, 1.02 * seen],
-            "predicted_s": told,
+            "predicted_s": by_model,
             "mmk_s": 0.4 + place / 100,
             "apply_s": [0.1, 0.1],
             "change_cost_s": [0.2, 0.4],
         }
-        for place, (seen, told) in enumerate(zip(measured, predicted, strict=True))
+        for place, (seen, by_model) in enumerate(zip(measured, predicted, strict=True))
     ]
 
 
 def _window(number: int, before: int, after: int, measured: float) -> dict[str, object]:
-    at = number * drs.WINDOW_S
+    at = number * SIZES.window_s
     return {
         "at_s": at + 0.1,
-        "rate_per_s": drs.STEPS[min(int((at - 1) // drs.STEP_S), 3)],
+        "rate_per_s": SIZES.rates[min(int((at - 1) // SIZES.step_s), 3)],
         "fitted_rate_per_s": 6.0,
         "allocation": [before, 1, 1],
         "decided": [after, 1, 1],
@@ -122,19 +125,19 @@ WINDOWS = [
 
 
 def test_figures_say_what_was_predicted_well_and_what_not() -> None:
-    good = drs._figures_of("chain", {"allocations": _rows([2, 2.2, 3, 4, 5, 6], [2.1, 2.3, 3.3, 4, 5.5, 7])})
+    good = figures_of("chain", {"allocations": _rows([2, 2.2, 3, 4, 5, 6], [2.1, 2.3, 3.3, 4, 5.5, 7])})
     assert good["chain_rank_correlation"] == pytest.approx(1.0)
     assert good["chain_recommended_is_best"]
     assert good["chain_noise"] == pytest.approx(0.02)
-    bad = drs._figures_of("chain", {"allocations": _rows([3, 2.2, 2, 4, 5, 6], [2, 3, 4, 5, 6, 7])})
+    bad = figures_of("chain", {"allocations": _rows([3, 2.2, 2, 4, 5, 6], [2, 3, 4, 5, 6, 7])})
     assert not bad["chain_recommended_is_best"]
     assert bad["chain_rank_correlation"] < 0.8
-    errors = drs._errors(_rows([2.0, 4.0, 4.0], [2.2, 4.4, 8.0]))
+    errors = errors_of(_rows([2.0, 4.0, 4.0], [2.2, 4.4, 8.0]))
     assert (errors["spark_error_p50"], errors["spark_error_max"]) == pytest.approx((0.1, 1.0))
 
 
 def test_reactions_are_counted_in_windows_from_each_step() -> None:
-    figures = drs._reactions(WINDOWS, 3.0)
+    figures = reactions(WINDOWS, 3.0, SIZES)
     assert figures["steps_windows_to_change_each"] == "1:2:1"
     assert figures["steps_windows_to_change"] == 2
     assert figures["steps_changes"] == 3
@@ -146,6 +149,7 @@ def test_pictures_are_drawn(tmp_path: Path) -> None:
     rows = _rows([2, 2.2, 3, 4, 5, 6], [2, 2.3, 3.3, 4, 5.5, 7])
     compared = {"allocations": rows, "rate_per_s": 8.0}
     steps = {"windows": WINDOWS, "latency_max_s": 3.0}
-    drawn = drs_plots.plot(Measured({}, {"chain": compared, "loop": compared, "steps": steps}), tmp_path)
+    assert DRS.plot is not None
+    drawn = DRS.plot(Measured({}, {"chain": compared, "loop": compared, "steps": steps}), tmp_path)
     assert [path.name for path in drawn] == ["drs-allocations.png", "drs-steps.png"]
     assert all(path.stat().st_size > 5_000 for path in drawn)

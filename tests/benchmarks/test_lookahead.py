@@ -9,17 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from headgate_benchmarks.lookahead import benchmark as lookahead
-from headgate_benchmarks.lookahead import bias as lookahead_bias
-from headgate_benchmarks.lookahead import error as lookahead_error
-from headgate_benchmarks.lookahead import forecast as lookahead_forecast
-from headgate_benchmarks.lookahead import horizon as lookahead_horizon
-from headgate_benchmarks.lookahead import plots as lookahead_plots
 from headgate_benchmarks.lookahead import recorded as lookahead_recorded
-from headgate_benchmarks.lookahead import trials as lookahead_trials
-from headgate_benchmarks.lookahead.trials import Row, Study, Told
+from headgate_benchmarks.lookahead.benchmark import LOOKAHEAD
+from headgate_benchmarks.lookahead.trials import Sizes, on_worlds
 from headgate_benchmarks.lookahead.workloads import DAY, Workload, paper, realistic
-from headgate_benchmarks.measured import Measured
+from headgate_benchmarks.study import Conclusion, Row, Study
 
 
 def test_workloads_are_worlds_of_twelve_hours_with_a_past() -> None:
@@ -49,16 +43,6 @@ def test_the_past_goes_on_in_the_present() -> None:
             assert before == pytest.approx(after, rel=0.25)
 
 
-def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lookahead_trials, "SEEDS", 1)
-    monkeypatch.setattr(lookahead_forecast, "FORECAST_SEEDS", 1)
-    for module in (lookahead_horizon, lookahead_error):
-        monkeypatch.setattr(module, "HORIZONS_MIN", (10, 20, 30))
-    for module in (lookahead_error, lookahead_bias):
-        monkeypatch.setattr(module, "ERRORS", (0.0, 0.2))
-    monkeypatch.setattr(lookahead_bias, "BIASES", (0.0, -0.05))
-
-
 def _shared(folder: Path) -> None:
     """A folder of shared data in small: 21 days of tweets with a hole each night, machines for a day."""
     (folder / "arrival_rates").mkdir(parents=True)
@@ -84,10 +68,10 @@ def test_recorded_worlds_bridge_holes_and_leave_out_what_is_not_there(
 ) -> None:
     _shared(tmp_path)
     monkeypatch.setenv("HEADGATE_SHARED_DATA", str(tmp_path))
-    told: list[str] = []
-    worlds = lookahead_recorded.recorded(1, told.append)
+    steps: list[str] = []
+    worlds = lookahead_recorded.recorded(1, steps.append)
     assert [world.name for world in worlds] == ["tweets_planetlab", "tweets_planetlab_road"]
-    assert len([line for line in told if "perf_10min" in line]) == 2
+    assert len([line for line in steps if "perf_10min" in line]) == 2
     for world in worlds:
         assert world.truth().shape[1] == 144
         assert world.history.shape[1] == 3 * DAY + 72
@@ -98,41 +82,41 @@ def test_recorded_worlds_bridge_holes_and_leave_out_what_is_not_there(
     assert by_second.min() == pytest.approx(by_second.max())
 
 
-def test_findings_of_recorded_worlds_are_counted_apart_and_world_by_world(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_findings_of_recorded_worlds_are_counted_world_by_world(monkeypatch: pytest.MonkeyPatch) -> None:
     def trials(world: Workload) -> list[Row]:
         return [{"workload": world.name, "profit": 1.0 if world.name == "rush" else 0.25}]
 
-    def told(rows: Sequence[Row]) -> Told:
+    def conclude(rows: Sequence[Row]) -> Conclusion:
         profit = sum(row["profit"] for row in rows) / len(rows)
-        found = Told({"study_profit": profit})
-        found.find("large", profit > 0.5, "profit is large")
-        return found
+        conclusion = Conclusion({"study_profit": profit})
+        conclusion.find("large", profit > 0.5, "profit is large")
+        return conclusion
 
     monkeypatch.setattr(lookahead_recorded, "recorded", lambda seed, _: realistic(seed)[:2])
-    measured = lookahead_trials.part_of(Study("study", trials, told))(1, lambda _: None)
+    measured = on_worlds(Study("study", trials, conclude), 1, lambda _: None, Sizes(seeds=1))
     assert measured.figures["finding_large"] == 0
     assert measured.figures["study_profit"] == 0.25
     assert measured.figures["recorded_study_profit"] == 0.625
     assert measured.figures["recorded_finding_large"] == 1
     assert measured.figures["recorded_worlds_with_large"] == 1
-    assert "[alone in 1 of 2]" in measured.table
     assert {"study", "recorded_study"} <= set(measured.samples)
+    assert measured.samples["study_findings"] == ["NOT reproduced: profit is large"]
 
 
 @pytest.mark.slow
-def test_figures_findings_and_pictures(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    _small(monkeypatch)
-    monkeypatch.setattr(lookahead_forecast, "FORECASTERS", ("holt",))
-    monkeypatch.setenv("HEADGATE_SHARED_DATA", str(tmp_path / "none"))
-    measured = {name: part(1, lambda _: None) for name, part in lookahead.PARTS.items()}
-    assert measured["horizon"].figures["finding_wpp_worst"] in (0, 1)
-    assert measured["horizon"].figures["horizon_lookahead_omega_20min"] >= 0.8
-    assert measured["error"].figures["error_20_profit_30min"] < 1
-    assert measured["bias"].figures["bias_-5_wpo_profit_0"] < 1
-    assert measured["forecast"].figures["forecast_workloads"] == 4
-    assert measured["forecast"].figures["forecast_beats_caf"] >= 3
-    samples = {key: value for each in measured.values() for key, value in each.samples.items()}
-    drawn = lookahead_plots.plot(Measured({}, samples), tmp_path / "plots")
+def test_figures_findings_and_pictures(tmp_path: Path) -> None:
+    sizes = Sizes(1, 1, 144, (10, 20, 30), (0.0, 0.2), recorded=False, bound_s=60.0, machines=50, decisions=4)
+    assert LOOKAHEAD.whole is not None
+    measured = LOOKAHEAD.whole(1, lambda _: None, sizes)
+    figures = measured.figures
+    assert figures["finding_wpp_worst"] in (0, 1)
+    assert figures["horizon_lookahead_omega_20min"] >= 0.8
+    assert figures["error_20_profit_30min"] < 1
+    assert figures["bias_-5_wpo_profit_0"] < 1
+    assert figures["forecast_workloads"] == 4
+    assert figures["forecast_beats_caf"] >= 3
+    assert LOOKAHEAD.plot is not None
+    drawn = LOOKAHEAD.plot(measured, tmp_path / "plots")
     names = ("fig5", "fig6", "fig7", "forecast", "hindsight")
     assert [path.name for path in drawn] == [f"lookahead-{each}.png" for each in names]
     assert all(path.stat().st_size > 10_000 for path in drawn)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,27 +12,25 @@ from headgate.planning.exact import Exact
 from headgate.planning.greedy import Centralised
 from headgate.planning.plan import Plan
 from headgate.planning.problem import Problem
-from headgate_benchmarks import plan
-from headgate_benchmarks.plan import PARTS
-from headgate_benchmarks.plan_plots import plot
+from headgate_benchmarks.plan import PLAN
 from headgate_benchmarks.random_dataflows import random_dataflow, random_rates
 
 
-def test_alternates_save_money(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(plan, "RATES", (50.0,))
-    measured = PARTS["alternates"](1, lambda _: None)
+def test_alternates_save_money(tmp_path: Path) -> None:
+    measured = PLAN.parts["alternates"](1, lambda _: None, replace(PLAN.long, rates=(50.0,)))
     assert 0.05 < measured.figures["alternates_ce_saved_min"] < 0.4
-    assert [path.name for path in plot(measured, tmp_path)] == ["plan-fig7.png"]
+    assert PLAN.plot is not None
+    assert [path.name for path in PLAN.plot(measured, tmp_path)] == ["plan-fig7.png"]
 
 
-def test_deployed_once_none_is_above_the_optimum(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(plan, "SEEDS", 1)
-    measured = PARTS["static"](1, lambda _: None)
+def test_deployed_once_none_is_above_the_optimum(tmp_path: Path) -> None:
+    measured = PLAN.parts["static"](1, lambda _: None, replace(PLAN.long, seeds=1))
     figures = measured.figures
     assert all(figures["static_exact_theta"] >= figures[f"static_{name}_theta"] for name in ("ga", "ce", "sh"))
     assert all(figures[f"static_{name}_omega_neither"] >= 0.8 for name in ("exact", "ga", "ce", "sh"))
     assert figures["static_exact_omega_both"] < 0.8
-    assert [path.name for path in plot(measured, tmp_path)] == ["plan-table2.png"]
+    assert PLAN.plot is not None
+    assert [path.name for path in PLAN.plot(measured, tmp_path)] == ["plan-table2.png"]
 
 
 def test_a_random_dataflow_is_planned_with_a_bound() -> None:
@@ -61,7 +60,7 @@ def test_200_tasks_at_100_000_messages_are_within_two_hundredths() -> None:
 
 @pytest.mark.slow
 def test_the_optimum_with_change_costs_is_no_worse_than_ce() -> None:
-    measured = PARTS["adapted"](1, lambda _: None)
+    measured = PLAN.parts["adapted"](1, lambda _: None, PLAN.long)
     assert measured.figures["adapted_exact_omega_min"] >= 0.8
     assert measured.figures["adapted_exact_over_ce_min"] >= 0
     assert measured.figures["adapted_exact_over_ga_min"] >= 0

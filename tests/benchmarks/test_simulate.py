@@ -10,17 +10,17 @@ import pytest
 from headgate.simulation.policies import make_policy
 from headgate.simulation.rates import ArrivalRate, Constant, RandomWalk
 from headgate.simulation.simulator import simulate
-from headgate_benchmarks import simulate_spark
 from headgate_benchmarks.dynamic import linear_road, varying_setting
-from headgate_benchmarks.simulate import _simulated
+from headgate_benchmarks.simulate import simulated_stages
+from headgate_benchmarks.simulate_spark import LiveSizes, compare_live
 
 
 def test_many_replications() -> None:
-    _simulated(1, 2)  # compiles
+    simulated_stages(1, 2)  # compiles
     speeds = []
     for seed in range(3):
         began = time.process_time()
-        run = _simulated(seed, 300)
+        run = simulated_stages(seed, 300)
         speeds.append(len(run.tasks) * run.omega.size / (time.process_time() - began))
     assert max(speeds) > 4_000_000
 
@@ -41,7 +41,7 @@ def test_memory_grows_no_faster_than_replications() -> None:
     peaks = []
     for replications in (100, 400):
         tracemalloc.start()
-        _simulated(1, replications)
+        simulated_stages(1, replications)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] / peaks[0] < 4.4
@@ -50,6 +50,6 @@ def test_memory_grows_no_faster_than_replications() -> None:
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_live_run_and_its_replay_are_alike() -> None:
-    figures = simulate_spark.run(1, print).figures
+    figures = compare_live(1, print, LiveSizes()).figures
     assert figures["rows_behind_max"] > 1_000, "rows piled up"
     assert figures["spark_gap"] <= 0.15, figures

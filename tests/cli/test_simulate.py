@@ -140,14 +140,6 @@ def test_yesterday_can_be_tried_with_another_policy(tmp_path: Path) -> None:
     assert "throughput" in headgate(*arguments).out
 
 
-def test_the_files_of_the_benchmarks_are_the_examples() -> None:
-    import headgate_benchmarks as bench
-
-    folder = Path(bench.__file__).parent / "dataflows"
-    for file in folder.iterdir():
-        assert file.read_bytes() == (EXAMPLES / file.name).read_bytes()
-
-
 def test_recorded_rates_are_found_beside_the_dataflow(tmp_path: Path) -> None:
     shutil.copy(ROAD, tmp_path / "road.yaml")
     (tmp_path / "day.csv").write_text("t_s,messages\n0,3000\n60,6000\n120,3000\n")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headgate_benchmarks.sharing import shared_data
+from headgate_benchmarks.checkout import shared_data
 
 traffic = importlib.import_module("examples.linear_road.traffic")
 tolls = importlib.import_module("examples.linear_road.tolls")

@@ -18,8 +18,8 @@ from pyspark.sql import SparkSession
 
 from headgate.documents import parse
 from headgate.runtime.engine.engine import Engine
+from headgate_benchmarks.checkout import shared_data
 from headgate_benchmarks.linear_road.trial import trial
-from headgate_benchmarks.sharing import shared_data
 
 pytestmark = pytest.mark.spark
 
@@ -97,7 +97,7 @@ def test_at_true_pace_every_answer_is_right_and_has_its_time(spark: SparkSession
     road = traffic.Road(cars=18_000, entering_per_s=40, accident_s=0)
     rows = traffic.make(1, 105, 8, road, None, 25)
     outcome = trial(spark, tmp_path / "trial", rows, road, lead_s=20)
-    assert outcome.right, outcome.found
+    assert outcome.right, outcome.verdict
     assert outcome.answers > 10_000
     assert set(outcome.p99_s) == set(validate.DEADLINES_S)
     assert outcome.in_time > 0

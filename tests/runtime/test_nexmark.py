@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.runtime.engine.engine import Engine
-from headgate_benchmarks.nexmark.batch import answer, told
+from headgate_benchmarks.nexmark.batch import answer, comparable
 from headgate_benchmarks.nexmark.by_hand import run_by_hand
 from headgate_benchmarks.nexmark.events import Events, write_files
 from headgate_benchmarks.nexmark.flows import QUERIES, flow
@@ -22,7 +22,7 @@ FEWEST = {"q0": 1_000, "q1": 1_000, "q2": 5, "q3": 5, "q4": 5, "q5": 20, "q6": 5
 
 
 def rows_of(query: str, answers: DataFrame) -> Counter[tuple[Any, ...]]:
-    return Counter(map(tuple, told(query, answers).collect()))
+    return Counter(map(tuple, comparable(query, answers).collect()))
 
 
 def check(spark: SparkSession, events: Path, query: str, out: Path) -> None:

@@ -71,8 +71,9 @@ def test_rows_come_again_in_their_order(spark: SparkSession) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_cpu_per_row_is_that_of_a_micro_benchmark_of_the_task_alone(spark: SparkSession, tmp_path: Path) -> None:
-    observe._write(tmp_path / "data", observe.FILES, observe.ROWS, 1)
-    figures, samples = observe._truth(spark, tmp_path, print)
+    observe._write(tmp_path / "data", observe.OBSERVE.long.files, observe.OBSERVE.long.rows, 1)
+    measured = observe._truth(spark, tmp_path, print, observe.OBSERVE.long)
+    figures, samples = measured.figures, measured.samples
     errors = {name: value for name, value in figures.items() if name.startswith("cpu_error")}
     assert len(errors) == 4
     assert max(errors.values()) <= 0.15, samples

@@ -30,7 +30,7 @@ from headgate.runtime.isolation.dead_letters import read_letters
 from headgate.tasks.generated import FIELDS, records
 from headgate.tasks.generating import Generate
 from headgate.tasks.training_steps import fit_linear, fit_tree
-from headgate_benchmarks.sharing import shared_data
+from headgate_benchmarks.checkout import shared_data
 from tests.runtime.small import put
 
 pytestmark = pytest.mark.spark

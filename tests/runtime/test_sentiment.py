@@ -108,7 +108,7 @@ def test_the_validator_sees_what_is_wrong(modules: dict[str, Any]) -> None:
 def test_real_tweets_in_english_are_taken_for_english(modules: dict[str, Any]) -> None:
     import gzip
 
-    from headgate_benchmarks.sharing import shared_data
+    from headgate_benchmarks.checkout import shared_data
 
     folder = shared_data()
     if folder is None:

@@ -17,7 +17,7 @@ from headgate.model.arrays import Shape
 from headgate.model.cluster.catalogues import catalogue
 from headgate.model.dataflow import Dataflow
 from headgate.planning.objective import BreakEven, value_range
-from headgate_benchmarks.sharing import shared_data
+from headgate_benchmarks.checkout import shared_data
 
 FOLDER = shared_data()
 pytestmark = pytest.mark.skipif(

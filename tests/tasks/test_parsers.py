@@ -20,7 +20,7 @@ from headgate.tasks.guard import CARRIED, LETTER, Guard, TaskRaised
 from headgate.tasks.parsers import parse_senml, parse_xml
 from headgate.tasks.parsing import ParseSenml, ParseXml
 from headgate.tasks.records import KINDS, typed
-from headgate_benchmarks.sharing import shared_data
+from headgate_benchmarks.checkout import shared_data
 
 FIELDS = "source string, temperature double, humidity double"
 SHARED = (shared_data() or Path()) / "riotbench"

@@ -2,8 +2,8 @@
 
 Rows arrive as files: two a second, each put into the folder that the dataflow reads when its rows are due. The arrival
 of a row is the moment at which its file is there. An answer is emitted when the file that holds it is seen in
-the folder of its kind by somebody who looks every 50 ms; so what is measured is what a reader of the answers would see.
-The first row is fed when all queries have started and found nothing to do.
+the folder of its kind by a poll every 50 ms, so a response time is what a reader of the answers would see.
+The first row is fed when all queries have started and are idle.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import importlib
 import json
 import os
-import sys
 import threading
 import time
 from collections.abc import Mapping
@@ -21,36 +20,23 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
 
-import headgate
 from headgate.documents import parse
-from headgate.errors import InputError
+from headgate_benchmarks import checkout
 
-__all__ = ["Outcome", "Watcher", "dataflow", "example", "make_importable", "trial"]
+__all__ = ["Outcome", "Watcher", "dataflow", "example", "trial"]
 
 POLL_S = 0.05
 FILES_PER_S = 2
 PATIENCE_S = 120.0
-"""How long after the last row answers are waited for; those that are lacking then are late, and not right."""
+"""How long after the last row answers are waited for; those that are missing then count as late and wrong."""
 
 NEVER_S = 3_600.0
 """What stands for the response to what was never answered."""
 
-ROOT = Path(headgate.__file__).resolve().parents[2]
-
-
-def make_importable() -> None:
-    """Let this process and Spark's workers find the tasks of the example; before Spark is started."""
-    if not (ROOT / "examples" / "linear_road").is_dir():
-        told = "the benchmark runs examples/linear_road, which is not beside this installation; run it in a clone"
-        raise InputError("NO_EXAMPLES", told)
-    if str(ROOT) not in sys.path:
-        sys.path.insert(0, str(ROOT))
-    inherited = [os.environ["PYTHONPATH"]] if os.environ.get("PYTHONPATH") else []
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *inherited])
-
 
 def example(name: str) -> ModuleType:
     """A module of the example."""
+    checkout.make_importable()
     return importlib.import_module(f"examples.linear_road.{name}")
 
 
@@ -58,16 +44,16 @@ def dataflow(folder: Path, name: str = "linear_road") -> dict[str, Any]:
     """The example's dataflow as a document, reading the files of a folder and writing there too."""
     import yaml
 
-    text = (ROOT / "examples" / "linear_road" / f"{name}.yaml").read_text(encoding="utf-8")
-    found: dict[str, Any] = yaml.safe_load(text.replace("out/linear_road", str(folder)))
-    source = found["tasks"][0]
+    text = checkout.example(f"linear_road/{name}.yaml").read_text(encoding="utf-8")
+    document: dict[str, Any] = yaml.safe_load(text.replace("out/linear_road", str(folder)))
+    source = document["tasks"][0]
     config = {"path": str(folder / "in"), "format": "parquet", "columns": source["config"]["columns"]}
     source.update(type="read_files", config=config)
-    return found
+    return document
 
 
 class Watcher(Protocol):
-    """Looks at a trial once a second."""
+    """Watches a trial, once a second."""
 
     @property
     def switched(self) -> Mapping[str, str]:
@@ -88,7 +74,7 @@ class Outcome:
     """In the last ten seconds."""
 
     right: bool
-    found: str
+    verdict: str
     """The validator's table."""
 
     answers: int
@@ -173,7 +159,7 @@ def trial(
     ``alternates`` names the alternate of each task that does not run its best one.
     """
     from headgate.runtime.engine.engine import Engine
-    from headgate_benchmarks.measured import cpu_seconds
+    from headgate_benchmarks.cpu_clock import cpu_seconds
     from headgate_benchmarks.on_spark import keeping_house, meanwhile
 
     (place / "in").mkdir(parents=True)
@@ -219,10 +205,10 @@ def _feed(feeder: _Feeder, engine: Any, watcher: Watcher | None) -> None:
 
 
 def _wait(engine: Any) -> None:
-    """Wait until all is answered, but not for ever."""
+    """Wait until everything is answered, at most :data:`PATIENCE_S`."""
 
     def wait() -> None:
-        with suppress(Exception):  # a fragment that fails is found among the failures
+        with suppress(Exception):  # failures are read afterwards
             engine.wait_until_idle()
 
     waiting = threading.Thread(target=wait, daemon=True)
@@ -252,12 +238,12 @@ def _files(folder: Path, traffic: Any) -> tuple[list[tuple[float, Path]], Any]:
     part = (np.arange(len(times)) - first_of_second) * FILES_PER_S // in_second
     slot = (times - times[0]) * FILES_PER_S + part
     table = example("make").table_of(traffic)
-    found, cuts = [], np.flatnonzero(np.diff(slot, prepend=-1))
+    files, cuts = [], np.flatnonzero(np.diff(slot, prepend=-1))
     for number, (first, last) in enumerate(zip(cuts, [*cuts[1:], len(slot)], strict=True)):
         path = folder / f"{number:06d}.parquet"
         pq.write_table(table.slice(first, last - first), path)
-        found.append((float(slot[first]) / FILES_PER_S, path))
-    return found, np.searchsorted(cuts, np.arange(len(slot)), "right") - 1
+        files.append((float(slot[first]) / FILES_PER_S, path))
+    return files, np.searchsorted(cuts, np.arange(len(slot)), "right") - 1
 
 
 def _judged(
@@ -277,10 +263,10 @@ def _judged(
     expected = validate.expect(rows, history, usual, **_named(alternates))
     answers = validate.read_answers(place / "answers", fed.receiver.seen)
     if switched:
-        # Queries alone are enough for what does not depend on the reports, which is all that can be switched to.
+        # What can be switched to does not depend on the reports, so the queries are enough.
         asked = fed.traffic.rows(rows["type"] == 4).columns
         _accept(expected, answers, validate.expect(asked, None, usual, **_named({**alternates, **switched})))
-    found = validate.check(expected, answers)
+    verdict = validate.check(expected, answers)
     arrived = _arrivals(rows, fed.file_of, fed.feeder.arrived)
     share, times, late = validate.share_in_time(answers, arrived, began + lead_s, expected.asked)
     took = {kind: np.minimum(some, NEVER_S) for kind, some in times.items()}
@@ -297,8 +283,8 @@ def _judged(
     return Outcome(
         rows=len(fed.traffic),
         reports_per_s=float(np.count_nonzero(reports >= reports[-1] - 9)) / 10,
-        right=found.right,
-        found=str(found),
+        right=verdict.right,
+        verdict=str(verdict),
         answers=sum(map(len, times.values())),
         in_time=share,
         in_time_by_kind={kind: float(np.mean(some <= validate.DEADLINES_S[kind])) for kind, some in took.items()},
@@ -332,12 +318,12 @@ def _arrivals(rows: Mapping[str, Any], file_of: Any, moments: list[float]) -> di
     import numpy as np
 
     at = np.array(moments)[file_of].tolist()
-    found: dict[Any, float] = {}
+    arrivals: dict[Any, float] = {}
     columns = (rows[name].tolist() for name in ("type", "vid", "time", "qid"))
     kinds = {2: "balances", 3: "expenditures", 4: "travel_times"}
     for kind, vid, second, number, moment in zip(*columns, at, strict=True):
         if kind == 0:
-            found["tolls", (vid, second)] = found["alerts", (vid, second)] = moment
+            arrivals["tolls", (vid, second)] = arrivals["alerts", (vid, second)] = moment
         elif kind in kinds:  # nobody waits for an answer to a weather update
-            found[kinds[kind], number] = moment
-    return found
+            arrivals[kinds[kind], number] = moment
+    return arrivals

@@ -1,67 +1,76 @@
-"""Part ``forecast`` of ``headgate bench lookahead``: look-ahead with forecasters of ours in the oracle's place."""
+"""Part ``forecast`` of ``headgate bench lookahead``: look-ahead with Headgate's forecasters in the oracle's place."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from headgate_benchmarks.lookahead.trials import BLIND, STEP_S, Progress, Row, head, means, trial
-from headgate_benchmarks.measured import Measured
+from headgate_benchmarks.lookahead.trials import BLIND, MEASURES, Sizes, shortened, sideways, trial
+from headgate_benchmarks.study import Conclusion, Measured, Progress, Row, Study, means
 
-__all__ = ["forecast_part"]
+if TYPE_CHECKING:
+    from headgate_benchmarks.lookahead.workloads import Workload
 
-FORECASTERS = ("ensemble", "naive")
-FORECAST_HORIZON_MIN = 60
-FORECAST_SEEDS = 2
+__all__ = ["forecast"]
+
+FORECASTERS = ("ensemble", "naive", "oracle")
+HORIZON_MIN = 60
+GENERATED = ("day", "rush", "bursts", "growth")
+"""The worlds of ``realistic``; all others are recorded."""
 
 
-def forecast_part(seed: int, progress: Progress) -> Measured:
-    """Forecasters of ours: look-ahead's profit against CAF's."""
-    from headgate.adaptation.look_ahead import LookAheadSettings
+def forecast(seed: int, progress: Progress, sizes: Sizes) -> Measured:
+    """Look-ahead's profit with each forecaster against CAF's."""
     from headgate_benchmarks.lookahead.recorded import recorded
     from headgate_benchmarks.lookahead.workloads import realistic
 
-    rows: list[Row] = []
-    made: list[str] = []
-    for turn in range(FORECAST_SEEDS):
-        worlds = [*realistic(seed + turn), *recorded(seed + turn, progress if turn == 0 else _silent)]
-        made = [each.name for each in realistic(seed + turn)]
-        for world in worlds:
-            progress(f"forecast: {world.name}, world {turn + 1} of {FORECAST_SEEDS}")
-            rows += [trial(world, policy, LookAheadSettings(), forecaster="none") for policy in BLIND]
-            for forecaster in (*FORECASTERS, "oracle"):
-                ahead = LookAheadSettings(forecaster, 60.0 * FORECAST_HORIZON_MIN, STEP_S * world.season, world.history)
-                rows.append(trial(world, "lookahead", ahead, forecaster=forecaster))
-    mean = means(rows, "workload", "policy", "forecaster")
+    worlds: list[Workload] = []
+    for turn in range(sizes.forecast_seeds):
+        worlds += shortened(realistic(seed + turn), sizes.steps)
+        worlds += recorded(seed + turn, progress if turn == 0 else lambda _: None) if sizes.recorded else []
+    return Study("forecast", partial(_trials, progress), _conclude).run(worlds, progress)
+
+
+def _trials(progress: Progress, world: Workload) -> Iterator[Row]:
+    from headgate.adaptation.look_ahead import LookAheadSettings
+
+    progress(f"forecast: {world.name}")
+    for policy in BLIND:
+        yield trial(world, policy, LookAheadSettings(), forecaster="none")
+    for forecaster in FORECASTERS:
+        ahead = LookAheadSettings(forecaster, 60.0 * HORIZON_MIN, 300.0 * world.season, world.history)
+        yield trial(world, "lookahead", ahead, forecaster=forecaster)
+
+
+def _conclude(rows: Sequence[Row]) -> Conclusion:
+    mean = means(rows, MEASURES, "workload", "policy", "forecaster")
     names = list(dict.fromkeys(row["workload"] for row in rows))
-    figures: dict[str, Any] = {}
-    lines = [
-        f"Θ with forecasters of ours, {FORECAST_HORIZON_MIN} min ahead, means of {FORECAST_SEEDS} worlds (Ω beside)"
-    ]
-    shown = [("caf", "none"), ("waaf", "none"), *(("lookahead", each) for each in (*FORECASTERS, "oracle"))]
-    lines.append(head(f"{p if p != 'lookahead' else f}" for p, f in shown).replace(f"{'':<16}", f"{'':<18}"))
-    for name in names:
-        found = [mean[name, policy, forecaster] for policy, forecaster in shown]
-        lines.append(f"  {name:<18}" + "".join(f"{each['theta']:>10.4f}" for each in found))
-        lines.append(f"  {'':<18}" + "".join(f"{each['omega']:>10.3f}" for each in found))
-        for (policy, forecaster), each in zip(shown, found, strict=True):
-            label = policy if policy != "lookahead" else f"lookahead_{forecaster}"
-            for measure in ("theta", "omega", "chi", "changes"):
-                figures[f"forecast_{name}_{label}_{measure}"] = each[measure]
-    beaten = {
-        name: mean[name, "lookahead", FORECASTERS[0]]["theta"] > mean[name, "caf", "none"]["theta"] for name in names
+    kinds = {policy: (policy, "none") for policy in BLIND}
+    kinds |= {f"lookahead_{each}": ("lookahead", each) for each in FORECASTERS}
+    figures: dict[str, Any] = {
+        f"forecast_{name}_{label}_{measure}": mean[name, *kind][measure]
+        for name in names
+        for label, kind in kinds.items()
+        for measure in ("theta", "omega", "chi", "changes")
     }
+    ours = {name: mean[name, "lookahead", FORECASTERS[0]] for name in names}
+    beaten = {name: ours[name]["theta"] > mean[name, "caf", "none"]["theta"] for name in names}
+    generated = [name for name in names if name in GENERATED]
     figures |= {
-        "forecast_workloads": len(made),
-        "forecast_beats_caf": sum(beaten[name] for name in made),
-        "forecast_recorded_workloads": len(names) - len(made),
-        "forecast_recorded_beats_caf": sum(beaten[name] for name in names if name not in made),
-        "forecast_omega_min": min(mean[name, "lookahead", FORECASTERS[0]]["omega"] for name in names),
+        "forecast_workloads": len(generated),
+        "forecast_beats_caf": sum(beaten[name] for name in generated),
+        "forecast_recorded_workloads": len(names) - len(generated),
+        "forecast_recorded_beats_caf": sum(beaten[name] for name in names if name not in GENERATED),
+        "forecast_omega_min": min(each["omega"] for each in ours.values()),
     }
-    told = f"look-ahead with the {FORECASTERS[0]} is above CAF on {figures['forecast_beats_caf']} of {len(made)}"
-    if len(names) > len(made):
-        told += f", and on {figures['forecast_recorded_beats_caf']} of {len(names) - len(made)} recorded ones"
-    return Measured(figures, {"forecast": rows}, "\n".join([*lines, told]) + "\n")
-
-
-def _silent(step: str) -> None:
-    del step
+    tables = tuple(
+        sideways(
+            f"{title} with each forecaster, {HORIZON_MIN} min ahead",
+            kinds,
+            {name: [mean[name, *kind][measure] for kind in kinds.values()] for name in names},
+            "world",
+        )
+        for measure, title in (("theta", "Profit Θ"), ("omega", "Throughput Ω"))
+    )
+    return Conclusion(figures, tables)

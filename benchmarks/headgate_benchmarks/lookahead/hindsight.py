@@ -1,100 +1,109 @@
-"""Part ``hindsight`` of ``headgate bench lookahead``: how near policies come to what could have been.
+"""Part ``hindsight`` of ``headgate bench lookahead``: the distance of policies to the best possible in hindsight.
 
-On the four realistic workloads and the recorded ones, with forecasters of ours: the bound of hindsight, the regret of
+On the four realistic worlds and the recorded ones, with Headgate's forecasters: the bound of hindsight, the regret of
 every policy against it, and ``hindsight_ratio`` of the receding horizon, all in PLAN-AHEAD's form of profit, Γ - σμ
 (``theta_ratio`` is the same in DYN's form, which is 0 on both break-even points). ``..._replayed`` is the receding
-horizon that knows what comes: a schedule that can be had, so that the gap between it and the bound is what is not
+horizon that knows the future: a schedule that can be reached, so that the gap between it and the bound is what is not
 known. ``step_s`` are CPU seconds of a decision for 30 tasks and 200 machines.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headgate_benchmarks.measured import Measured, prepare_plots
+from headgate.model.table import Table
+from headgate_benchmarks.lookahead.trials import Sizes, shortened
+from headgate_benchmarks.study import Conclusion, Measured, Progress, Row, Study, columns
 
 if TYPE_CHECKING:
     from headgate.planning.programs.hindsight import Hindsight
     from headgate_benchmarks.lookahead.workloads import Workload
 
-__all__ = ["hindsight_part", "plot_hindsight"]
+__all__ = ["hindsight"]
 
-Progress = Callable[[str], None]
 POLICIES = ("ce", "exact", "ds2", "lookahead", "receding")
 SEASON_S = 86_400.0
-BOUND_S = 300.0
-MACHINES = 200
-STEPS = 12
 
 
-def hindsight_part(seed: int, progress: Progress) -> Measured:
-    """Bounds and regrets on the realistic workloads and the recorded ones, and how long a step takes."""
+def hindsight(seed: int, progress: Progress, sizes: Sizes) -> Measured:
+    """Bounds and regrets on the realistic worlds and the recorded ones, and the time of a decision."""
     from headgate_benchmarks.lookahead.recorded import recorded
     from headgate_benchmarks.lookahead.workloads import realistic
 
-    figures: dict[str, Any] = {}
-    rows: list[dict[str, Any]] = []
-    made, found_there = realistic(seed), recorded(seed, progress)
-    for workload in (*made, *found_there):
-        progress(f"hindsight: the bound of {workload.name}")
-        found = _regrets(workload, progress)
-        rows += found
-        for row in found:
-            figures[f"regret_{workload.name}_{row['policy']}"] = row["regret"]
-        ours = {row["policy"]: row for row in found}
-        figures[f"hindsight_bound_{workload.name}"] = ours["receding"]["bound"]
-        figures[f"hindsight_unproven_{workload.name}"] = ours["receding"]["unproven"]
-        figures[f"hindsight_ratio_{workload.name}"] = ours["receding"]["hindsight_ratio"]
-        figures[f"hindsight_omega_{workload.name}"] = ours["receding"]["omega"]
-        figures[f"hindsight_theta_ratio_{workload.name}"] = ours["receding"]["theta_ratio"]
-        figures[f"hindsight_ratio_replayed_{workload.name}"] = ours["replayed"]["hindsight_ratio"]
-    for prefix, worlds in (("", made), ("recorded_", found_there)):
-        for measure in ("ratio", "omega"):
-            if worlds:
-                least = min(figures[f"hindsight_{measure}_{each.name}"] for each in worlds)
-                figures[f"{prefix}hindsight_{measure}_min"] = least
-    progress(f"hindsight: steps for 30 tasks and {MACHINES} machines")
-    took = _steps(seed)
-    figures["step_s_p95"], figures["step_s_max"] = float(np.quantile(took, 0.95)), max(took)
-    rounded = {key: round(value, 5) if isinstance(value, float) else value for key, value in figures.items()}
-    samples: dict[str, Any] = {"hindsight": [row for row in rows if row["workload"] in {each.name for each in made}]}
-    if found_there:
-        samples["recorded_hindsight"] = rows[len(samples["hindsight"]) :]
-    return Measured(rounded, samples | {"step_s": took}, _text(rows))
+    study: Study[Workload] = Study("hindsight", lambda world: _trials(world, progress, sizes), _conclude)
+    measured = study.run(shortened(realistic(seed), sizes.steps), progress)
+    worlds = recorded(seed, progress) if sizes.recorded else []
+    if worlds:
+        more = study.run(worlds, progress, "recorded_")
+        # Figures of one world have its name, and need no prefix.
+        named = {key.removeprefix("recorded_"): value for key, value in more.figures.items() if "_min" not in key}
+        least = {key: value for key, value in more.figures.items() if "_min" in key}
+        measured |= replace(more, figures=named | least)
+    progress(f"hindsight: decisions for 30 tasks and {sizes.machines} machines")
+    took = _decisions(seed, sizes)
+    return measured | Measured(
+        {"step_s_p95": float(np.quantile(took, 0.95)), "step_s_max": max(took)}, {"step_s": took}
+    )
 
 
-def _regrets(workload: Workload, progress: Progress) -> list[dict[str, Any]]:
-    from dataclasses import asdict, replace
-
+def _trials(world: Workload, progress: Progress, sizes: Sizes) -> Iterator[Row]:
     from headgate.adaptation.look_ahead import LookAheadSettings
-    from headgate.planning.programs.hindsight import hindsight
+    from headgate.planning.programs import hindsight as bounds
     from headgate.service.hindsight import regrets
     from headgate.simulation.policies import make_policy
     from headgate.simulation.simulator import simulate
 
-    setting = workload.setting
-    bound: Hindsight = hindsight(setting, time_limit_s=BOUND_S)
-    ahead = LookAheadSettings("ensemble", 3_600.0, SEASON_S, workload.history)
+    setting = world.setting
+    bound: Hindsight = bounds.hindsight(setting, time_limit_s=sizes.bound_s)
+    ahead = LookAheadSettings("ensemble", 3_600.0, SEASON_S, world.history)
     runs = []
-    for policy in POLICIES:
-        progress(f"hindsight: {workload.name}, {policy}")
-        runs.append(replace(simulate(setting, make_policy(policy, setting, ahead)), policy=policy))
-    knowing = simulate(setting, make_policy("receding", setting, LookAheadSettings("oracle", 3_600.0)))
-    runs.append(replace(knowing, policy="replayed"))
-    _, found = regrets(runs, bound=bound)
-    told = {"workload": workload.name, "bound": bound.bound, "unproven": bound.bound - bound.relaxed}
-    course = {"bound_omega": bound.omega.tolist()}
-    return [
-        told | course | asdict(each) | {"omegas": run.omega[:, 0].tolist(), "costs": run.mu[:, 0].tolist()}
-        for each, run in zip(found, runs, strict=True)
-    ]
+    for policy in (*POLICIES, "replayed"):
+        progress(f"hindsight: {world.name}, {policy}")
+        chosen = ("receding", LookAheadSettings("oracle", 3_600.0)) if policy == "replayed" else (policy, ahead)
+        runs.append(replace(simulate(setting, make_policy(chosen[0], setting, chosen[1])), policy=policy))
+    _, regret_of = regrets(runs, bound=bound)
+    about = {"workload": world.name, "bound": bound.bound, "unproven": bound.bound - bound.relaxed}
+    for each, run in zip(regret_of, runs, strict=True):
+        series = {"omegas": run.omega[:, 0].tolist(), "costs": run.mu[:, 0].tolist()}
+        yield about | asdict(each) | series | {"bound_omega": bound.omega.tolist()}
 
 
-def _steps(seed: int) -> list[float]:
+def _conclude(rows: Sequence[Row]) -> Conclusion:
+    figures: dict[str, Any] = {f"regret_{row['workload']}_{row['policy']}": row["regret"] for row in rows}
+    ratios: list[float] = []
+    omegas: list[float] = []
+    for row in rows:
+        name = row["workload"]
+        if row["policy"] == "replayed":
+            figures[f"hindsight_ratio_replayed_{name}"] = row["hindsight_ratio"]
+        elif row["policy"] == "receding":
+            figures |= {
+                f"hindsight_bound_{name}": row["bound"],
+                f"hindsight_unproven_{name}": row["unproven"],
+                f"hindsight_ratio_{name}": row["hindsight_ratio"],
+                f"hindsight_omega_{name}": row["omega"],
+                f"hindsight_theta_ratio_{name}": row["theta_ratio"],
+            }
+            ratios.append(row["hindsight_ratio"])
+            omegas.append(row["omega"])
+    figures |= {"hindsight_ratio_min": min(ratios), "hindsight_omega_min": min(omegas)}
+    shown = columns(
+        ("workload", "world"),
+        ("policy", "policy"),
+        ("omega", "Ω", "", ".3f"),
+        ("profit", "Γ - σμ", "", ".4f"),
+        ("regret", "regret", "", ".4f"),
+        ("hindsight_ratio", "ratio", "", ".3f"),
+        ("theta_ratio", "ratio (DYN)", "", ".3f"),
+    )
+    return Conclusion(figures, (Table("Hindsight", shown, tuple(rows)),))
+
+
+def _decisions(seed: int, sizes: Sizes) -> list[float]:
     """CPU seconds of the receding horizon's decisions on ten stages with so many machines."""
     from headgate.adaptation.look_ahead import LookAheadSettings, receding_core
     from headgate.model.cluster.deployment import Deployment, Machine
@@ -109,7 +118,7 @@ def _steps(seed: int) -> list[float]:
     rates: dict[str, ArrivalRate] = {f"s1{each}": RandomWalk(800.0) for each in "abc"}
     setting = varying_setting(flow, rates, 12.0, 300.0, seed)
     names = [str(task.id) for task in flow.tasks]
-    machines = [Machine("m1.xlarge", {names[place % 30]: 4}) for place in range(MACHINES)]
+    machines = [Machine("m1.xlarge", {names[place % 30]: 4}) for place in range(sizes.machines)]
     cores = []
 
     def make(simulator: Simulator, row: int) -> Any:
@@ -119,60 +128,7 @@ def _steps(seed: int) -> list[float]:
     simulator = Simulator(setting)
     policy = Reshaped(make, Deployment(tuple(machines)))
     policy.begin(simulator)
-    for _ in range(STEPS):
+    for _ in range(sizes.decisions):
         simulator.advance(1)
         policy.decide(simulator)
     return [round(took, 4) for took in cores[0].took_s]
-
-
-def _text(rows: list[dict[str, Any]]) -> str:
-    lines = ["  workload              policy          Ω      Γ - σμ    regret   ratio   ratio (DYN)"]
-    lines += [
-        f"  {row['workload']:<22}{row['policy']:<12}{row['omega']:>6.3f}{row['profit']:>10.4f}"
-        f"{row['regret']:>10.4f}{row['hindsight_ratio']:>8.3f}{row['theta_ratio']:>10.3f}"
-        for row in rows
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def plot_hindsight(measured: Measured, folder: Path) -> list[Path]:
-    """Profit beside the bound, and throughput over time beside that of the bound's plan."""
-    prepare_plots(folder)
-    return [
-        _drawn(measured.samples[key], folder / f"lookahead-{key.replace('_', '-')}.png")
-        for key in ("hindsight", "recorded_hindsight")
-        if key in measured.samples
-    ]
-
-
-def _drawn(rows: list[dict[str, Any]], path: Path) -> Path:
-    import matplotlib.pyplot as plt
-
-    workloads = list(dict.fromkeys(row["workload"] for row in rows))
-    policies = list(dict.fromkeys(row["policy"] for row in rows))
-    figure, axes = plt.subplots(2, len(workloads), figsize=(4.2 * len(workloads), 7), squeeze=False)
-    for place, workload in enumerate(workloads):
-        mine = {row["policy"]: row for row in rows if row["workload"] == workload}
-        bars, course = axes[0][place], axes[1][place]
-        colours = ["#94a3b8" if each not in ("receding", "replayed") else "#12466b" for each in policies]
-        bars.bar(policies, [mine[each]["profit"] for each in policies], color=colours)
-        bound = mine["receding"]["bound"]
-        bars.axhline(bound, color="#c2410c", label="bound")
-        bars.axhline(0.9 * bound, color="#c2410c", linestyle=":", label="0.9 of it")
-        bars.set_ylim(0.6 * bound, 1.02 * bound)
-        bars.set_title(workload)
-        bars.tick_params(axis="x", rotation=40)
-        hours = np.arange(len(mine["receding"]["omegas"])) / 12
-        course.plot(hours, mine["receding"]["bound_omega"], color="#c2410c", linewidth=0.8, label="bound's plan")
-        course.plot(hours, mine["receding"]["omegas"], color="#12466b", linewidth=0.9, label="receding")
-        course.plot(hours, mine["exact"]["omegas"], color="#94a3b8", linewidth=0.7, label="exact")
-        course.set_xlabel("hours")
-        course.set_ylim(0, 1.05)
-    axes[0][0].set_ylabel("Γ - σμ")
-    axes[1][0].set_ylabel("relative throughput")
-    axes[0][0].legend(fontsize=8, loc="lower left")
-    axes[1][0].legend(fontsize=8)
-    figure.tight_layout()
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
-    return path

@@ -25,9 +25,9 @@ from headgate.model.arrays import Floats
 from headgate.model.trace_statistics import TraceUnit
 from headgate.simulation.traces import coefficients, pool_of, read_csv_columns, traces_of
 from headgate.simulation.variability import TracePool
+from headgate_benchmarks.checkout import shared_data
 from headgate_benchmarks.dynamic import ten_stages
 from headgate_benchmarks.lookahead.workloads import BEGIN, DAY, STEP_S, STEPS, Workload, on_linear_road, with_past
-from headgate_benchmarks.sharing import shared_data
 
 __all__ = ["recorded"]
 

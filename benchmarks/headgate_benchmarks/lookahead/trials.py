@@ -1,79 +1,40 @@
-"""Trials of policies that look ahead, what a study makes of them, and the paper's findings one by one."""
+"""Trials of policies that look ahead, and studies of them on generated and recorded worlds."""
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from headgate_benchmarks.measured import Measured
+from headgate.model.table import Table
+from headgate_benchmarks.study import Measured, Progress, Row, Study, columns
 
 if TYPE_CHECKING:
     from headgate.adaptation.look_ahead import LookAheadSettings
     from headgate_benchmarks.lookahead.workloads import Workload
 
-__all__ = [
-    "BLIND",
-    "REACTIVE",
-    "STEP_S",
-    "Finding",
-    "Progress",
-    "Row",
-    "Study",
-    "Told",
-    "head",
-    "line",
-    "means",
-    "part_of",
-    "trial",
-]
+__all__ = ["BLIND", "MEASURES", "REACTIVE", "Sizes", "on_worlds", "shortened", "sideways", "trial"]
 
-Progress = Callable[[str], None]
-Row = dict[str, Any]
-
-SEEDS = 3
-"""Generated worlds that a mean is of."""
-
-STEP_S = 300.0
 BLIND = ("caf", "waaf")
 """Reactive models that use no forecast."""
 
 REACTIVE = (*BLIND, "wpa", "wpo", "wpp")
+MEASURES = ("omega", "gamma", "cost", "theta", "profit", "chi", "in_band", "changes")
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """One of the paper's findings, whether it is reproduced, and a sentence with the figures."""
+class Sizes:
+    """How many generated worlds a mean is over, and of how many steps; which horizons; and limits of ``hindsight``."""
 
-    name: str
-    holds: bool
-    sentence: str
-
-    def line(self, more: str = "") -> str:
-        return f"  {'reproduced' if self.holds else 'NOT reproduced':<15} {self.sentence}{more}"
-
-
-@dataclass(slots=True)
-class Told:
-    """What a study tells of its trials."""
-
-    figures: dict[str, Any] = field(default_factory=dict)
-    findings: list[Finding] = field(default_factory=list)
-    table: list[str] = field(default_factory=list)
-    remarks: list[str] = field(default_factory=list)
-
-    def find(self, name: str, holds: bool, sentence: str) -> None:
-        self.findings.append(Finding(name, holds, sentence))
-
-
-@dataclass(frozen=True, slots=True)
-class Study:
-    """One of the paper's figures: the trials that it needs of a world, and what it tells of those of some worlds."""
-
-    name: str
-    trials: Callable[[Workload], list[Row]]
-    told: Callable[[Sequence[Row]], Told]
+    seeds: int = 3
+    forecast_seeds: int = 2
+    steps: int = 144
+    horizons_min: tuple[int, ...] = (10, 20, 30, 40, 50, 60)
+    errors: tuple[float, ...] = (0.0, 0.05, 0.10, 0.15, 0.20)
+    recorded: bool = True
+    bound_s: float = 300.0
+    machines: int = 200
+    decisions: int = 12
 
 
 def trial(workload: Workload, policy: str, ahead: LookAheadSettings, **about: Any) -> Row:
@@ -85,91 +46,52 @@ def trial(workload: Workload, policy: str, ahead: LookAheadSettings, **about: An
     summary = seen.summary()
     assert seen.break_even is not None
     profit = seen.break_even.times(workload.setting.hours).net_value(summary.gamma, summary.cost)
+    measures = ("omega", "gamma", "cost", "theta", "in_band", "within", "changes")
     return {
         "workload": workload.name,
         "policy": policy,
         **about,
-        "omega": summary.omega,
-        "gamma": summary.gamma,
-        "cost": summary.cost,
-        "theta": summary.theta,
+        **{measure: getattr(summary, measure) for measure in measures},
         "profit": profit,
         "chi": summary.left_band,
-        "in_band": summary.in_band,
-        "within": summary.within,
-        "changes": summary.changes,
     }
 
 
-def means(rows: Iterable[Row], *by: str) -> dict[tuple[Any, ...], dict[str, float]]:
-    """Means over worlds."""
-    groups: dict[tuple[Any, ...], list[Row]] = {}
-    for row in rows:
-        groups.setdefault(tuple(row[name] for name in by), []).append(row)
-    measures = ("omega", "gamma", "cost", "theta", "profit", "chi", "in_band", "changes")
-    return {
-        key: {name: statistics.mean(row[name] for row in members) for name in measures}
-        for key, members in groups.items()
-    }
+def shortened(worlds: Iterable[Workload], steps: int) -> list[Workload]:
+    """The worlds with at most so many steps."""
+    return [
+        replace(world, setting=replace(world.setting, intervals=min(steps, world.setting.intervals)))
+        for world in worlds
+    ]
 
 
-def head(labels: Iterable[Any]) -> str:
-    """The first line of a table."""
-    return f"  {'':<16}" + "".join(f"{label:>10}" for label in labels)
-
-
-def line(label: str, values: Iterable[float]) -> str:
-    """A line of a table."""
-    return f"  {label:<16}" + "".join(f"{value:>10.4g}" for value in values)
-
-
-def part_of(study: Study) -> Callable[[int, Progress], Measured]:
-    """A study of the paper's generated worlds, and of the recorded ones where there are any.
+def on_worlds(study: Study[Workload], seed: int, progress: Progress, sizes: Sizes) -> Measured:
+    """A study on the paper's generated worlds, and on the recorded ones where there are any.
 
     Figures of the second are called ``recorded_...``: means over the recorded worlds, and for each finding in how many
-    of them it holds alone, ``recorded_worlds_with_...``.
+    of them it holds by itself, ``recorded_worlds_with_...``.
     """
+    from headgate_benchmarks.lookahead.recorded import recorded
+    from headgate_benchmarks.lookahead.workloads import paper
 
-    def run(seed: int, progress: Progress) -> Measured:
-        from headgate_benchmarks.lookahead.recorded import recorded
-        from headgate_benchmarks.lookahead.workloads import paper
-
-        made = [paper(seed + turn) for turn in range(SEEDS)]
-        rows = _tried(study, made, "world", progress)
-        told = study.told(rows)
-        figures = told.figures | {f"finding_{each.name}": int(each.holds) for each in told.findings}
-        samples: dict[str, Any] = {study.name: rows, f"{study.name}_findings": [each.line() for each in told.findings]}
-        lines = [*told.table, *(each.line() for each in told.findings), *told.remarks]
-        worlds = recorded(seed, progress)
-        if worlds:
-            rows = _tried(study, worlds, "recorded world", progress)
-            more = _of_recorded(study, rows)
-            samples |= {f"recorded_{study.name}": rows, f"recorded_{study.name}_findings": more.remarks}
-            lines += ["", f"on {len(worlds)} recorded worlds", *more.table, *more.remarks]
-            figures |= more.figures
-        return Measured(figures, samples, "\n".join(lines) + "\n")
-
-    return run
+    measured = study.run(shortened((paper(seed + turn) for turn in range(sizes.seeds)), sizes.steps), progress)
+    worlds = recorded(seed, progress) if sizes.recorded else []
+    if not worlds:
+        return measured
+    more = study.run(worlds, progress, "recorded_")
+    rows = more.samples[f"recorded_{study.name}"]
+    by_world = [study.conclude([row for row in rows if row["workload"] == world.name]) for world in worlds]
+    counts: dict[str, int] = {}
+    for finding in (finding for conclusion in by_world for finding in conclusion.findings):
+        name = f"recorded_worlds_with_{finding.name}"
+        counts[name] = counts.get(name, 0) + finding.holds
+    return measured | more | Measured(counts)
 
 
-def _tried(study: Study, worlds: Sequence[Workload], what: str, progress: Progress) -> list[Row]:
-    rows: list[Row] = []
-    for turn, world in enumerate(worlds, start=1):
-        progress(f"{study.name}: {what} {turn} of {len(worlds)}")
-        rows += study.trials(world)
-    return rows
-
-
-def _of_recorded(study: Study, rows: Sequence[Row]) -> Told:
-    """What a study tells of recorded worlds, all together and, of the findings, one by one."""
-    told = study.told(rows)
-    names = list(dict.fromkeys(row["workload"] for row in rows))
-    alone = [study.told([row for row in rows if row["workload"] == name]) for name in names]
-    figures = {f"recorded_{key}": value for key, value in told.figures.items()}
-    remarks = []
-    for place, each in enumerate(told.findings):
-        holds = sum(other.findings[place].holds for other in alone)
-        figures[f"recorded_finding_{each.name}"] = int(each.holds)
-        figures[f"recorded_worlds_with_{each.name}"] = holds
-        remarks.append(each.line(f" [alone in {holds} of {len(names)}]"))
-    return Told(figures, told.findings, told.table, [*remarks, *told.remarks])
+def sideways(title: str, across: Iterable[Any], rows: Mapping[str, Iterable[float]], of: str = "policy") -> Table:
+    """A table with a row for each policy and a column for each value of what was varied."""
+    keys = [str(each) for each in across]
+    shown = columns((of, of), *((key, key, "", ".4g") for key in keys))
+    return Table(
+        title, shown, tuple({of: name} | dict(zip(keys, values, strict=True)) for name, values in rows.items())
+    )

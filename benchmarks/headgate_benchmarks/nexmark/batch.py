@@ -16,7 +16,7 @@ from headgate_benchmarks.nexmark.flows import CATEGORY, CURRENCY, LAST, SOME_AUC
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["ANSWERS", "answer", "fingerprint", "told"]
+__all__ = ["ANSWERS", "answer", "comparable", "fingerprint"]
 
 TABLES = {
     "person": "id, name, city, state, at",
@@ -64,7 +64,7 @@ ANSWERS: Mapping[str, str] = {
 }
 """Each query in batch SQL over the tables person, auction and bid."""
 
-TOLD: Mapping[str, str] = {
+COMPARABLE: Mapping[str, str] = {
     "q0": "select auction, bidder, price, unix_millis(at), extra from answers where auction > 0",
     "q1": "select auction, bidder, cast(price * 1000 as bigint), unix_millis(at), extra from answers where auction > 0",
     "q2": "select auction, price from answers where auction > 0",
@@ -89,16 +89,16 @@ def answer(spark: SparkSession, folder: Path, query: str) -> DataFrame:
     return spark.sql(ANSWERS[query])
 
 
-def told(query: str, answers: DataFrame) -> DataFrame:
-    """What a query's answers tell, in a form in which they can be compared."""
-    named = answers.sparkSession.sql(TOLD[query].replace("answers", "{answers}"), answers=answers)
+def comparable(query: str, answers: DataFrame) -> DataFrame:
+    """A query's answers in a form in which they can be compared."""
+    named = answers.sparkSession.sql(COMPARABLE[query].replace("answers", "{answers}"), answers=answers)
     return named.toDF(*(f"c{place}" for place in range(len(named.columns))))
 
 
 def fingerprint(query: str, answers: DataFrame) -> tuple[int, int]:
     """How many rows there are, and the sum of their hashes: the same for the same rows in any order."""
-    rows = told(query, answers)
+    rows = comparable(query, answers)
     columns = ", ".join(rows.columns)
-    found = rows.selectExpr("count(*)", f"sum(cast(xxhash64({columns}) as decimal(38, 0)))").first()
-    assert found is not None
-    return int(found[0]), int(found[1] or 0)
+    first = rows.selectExpr("count(*)", f"sum(cast(xxhash64({columns}) as decimal(38, 0)))").first()
+    assert first is not None
+    return int(first[0]), int(first[1] or 0)

@@ -80,8 +80,8 @@ def _q4(events: DataFrame) -> DataFrame:
         def close(self) -> None:
             pass
 
-    told = "category bigint, auctions bigint, average double"
-    return _closed(events).groupBy("category").transformWithState(Mean(), told, "append", "none")
+    columns = "category bigint, auctions bigint, average double"
+    return _closed(events).groupBy("category").transformWithState(Mean(), columns, "append", "none")
 
 
 def _q5(events: DataFrame) -> DataFrame:
@@ -116,8 +116,8 @@ def _q6(events: DataFrame) -> DataFrame:
         def close(self) -> None:
             pass
 
-    told = "seller bigint, auction bigint, average double"
-    return _closed(events).groupBy("seller").transformWithState(LastTen(), told, "append", "none")
+    columns = "seller bigint, auction bigint, average double"
+    return _closed(events).groupBy("seller").transformWithState(LastTen(), columns, "append", "none")
 
 
 def _q7(events: DataFrame) -> DataFrame:
@@ -142,15 +142,7 @@ def _q8(events: DataFrame) -> DataFrame:
 
 
 BY_HAND: Mapping[str, Callable[[DataFrame], DataFrame]] = {
-    "q0": _q0,
-    "q1": _q1,
-    "q2": _q2,
-    "q3": _q3,
-    "q4": _q4,
-    "q5": _q5,
-    "q6": _q6,
-    "q7": _q7,
-    "q8": _q8,
+    f"q{number}": query for number, query in enumerate((_q0, _q1, _q2, _q3, _q4, _q5, _q6, _q7, _q8))
 }
 
 

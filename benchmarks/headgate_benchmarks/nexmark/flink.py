@@ -13,12 +13,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from headgate_benchmarks.peer_packages import PINNED, peer_python
+from headgate_benchmarks.peer_packages import PINNED, installed_peers, peer_python
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Flink", "answers", "at_hand", "standing", "versions"]
+__all__ = ["Flink", "answers", "available", "installed", "standing", "versions"]
 
 COLUMNS = {
     "q0": "auction bigint, bidder bigint, price bigint, at timestamp, extra string",
@@ -34,7 +34,7 @@ COLUMNS = {
 """The columns of its answers."""
 
 CORRECTED = ("q4", "q6")
-"""Queries whose answers are taken back and put right."""
+"""Queries whose answers are retracted and corrected."""
 
 PYTHON = "HEADGATE_FLINK_PYTHON"
 """The environment variable that names a Python which has PyFlink."""
@@ -43,13 +43,15 @@ PATIENCE_S = 300.0
 """How long a query may take."""
 
 
-def at_hand(progress: Callable[[str], None]) -> Path:
-    """A Python that has PyFlink: the one that the environment names, or one that is installed apart.
-
-    Raises :class:`HeadgateError` where it cannot be installed.
-    """
+def installed() -> Path | None:
+    """A Python that has PyFlink: the one that the environment names, or one that was installed; ``None`` if none is."""
     named = os.environ.get(PYTHON)
-    return Path(named) if named else peer_python(progress)
+    return Path(named) if named else installed_peers()
+
+
+def available(progress: Callable[[str], None]) -> Path:
+    """The same, installed now if need be; raises :class:`HeadgateError` where it cannot be installed."""
+    return installed() or peer_python(progress)
 
 
 def versions(measured: bool) -> dict[str, str]:
@@ -103,7 +105,7 @@ class Flink:
 
     def _close(self) -> None:
         for stream in (self._process.stdin, self._process.stdout):
-            with suppress(BrokenPipeError):  # what it was told last, and did not read
+            with suppress(BrokenPipeError):  # input that it did not read
                 self._pipe(stream).close()
 
     def _answered(self, wanted: str) -> None:
@@ -132,16 +134,16 @@ def answers(spark: SparkSession, query: str, place: Path) -> DataFrame:
     folder = place / "out" / query
     if query not in CORRECTED:
         return spark.read.schema(COLUMNS[query]).json(str(folder))
-    told = spark.createDataFrame([(line,) for line in standing(folder)], "line string")
-    return told.selectExpr(f"from_json(line, '{COLUMNS[query]}') as row").select("row.*")
+    lines = spark.createDataFrame([(line,) for line in standing(folder)], "line string")
+    return lines.selectExpr(f"from_json(line, '{COLUMNS[query]}') as row").select("row.*")
 
 
 def standing(folder: Path) -> list[str]:
-    """The answers that stand at the end of a log of changes, as JSON: what was told and not taken back."""
-    found: Counter[str] = Counter()
+    """The answers that are valid at the end of a log of changes, as JSON: those that were not retracted."""
+    answers: Counter[str] = Counter()
     for file in folder.rglob("*part-*"):
         for line in file.read_text(encoding="utf-8").splitlines():
             change = json.loads(line)
-            is_told = change["op"] != "d"
-            found[json.dumps(change["after" if is_told else "before"])] += 1 if is_told else -1
-    return list(found.elements())
+            is_added = change["op"] != "d"
+            answers[json.dumps(change["after" if is_added else "before"])] += 1 if is_added else -1
+    return list(answers.elements())

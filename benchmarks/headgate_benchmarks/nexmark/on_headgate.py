@@ -1,4 +1,4 @@
-"""Running Nexmark's queries under Headgate, and what there is to run them over."""
+"""Runs Nexmark's queries under Headgate, over events with known answers."""
 
 from __future__ import annotations
 
@@ -32,10 +32,12 @@ class Running:
     spark_queries: int
 
 
-def make_data(spark: Any, folder: Path, events: Events, count: int, files: int) -> Data:
-    """Write the first events as so many files, and work out all answers in batch."""
+def make_data(
+    spark: Any, folder: Path, events: Events, count: int, files: int, queries: Sequence[str] = tuple(QUERIES)
+) -> Data:
+    """Write the first events as so many files, and compute the queries' answers in batch."""
     write_files(events, folder, count, files)
-    return Data(folder, count, {query: fingerprint(query, answer(spark, folder, query)) for query in QUERIES})
+    return Data(folder, count, {query: fingerprint(query, answer(spark, folder, query)) for query in queries})
 
 
 def run_under_headgate(

@@ -1,14 +1,14 @@
 """The part *queries* of ``headgate bench nexmark``: each query on Headgate, by hand in PySpark, and in Flink SQL.
 
-Every system runs each query twice over the same files: over few events and over many. What the second run takes more
-than the first is what events cost beyond start-up:
+Every system runs each query twice over the same files: over few events and over many. The difference of the two runs is
+the cost of events beyond start-up:
 
 - ``qN_events_per_s_SYSTEM`` by the clock;
 - ``qN_cpu_s_per_million_SYSTEM`` in CPU seconds of all processes;
 - ``cpu_vs_SYSTEM``, ``rate_vs_SYSTEM``: Headgate's over the system's, the geometric mean of all queries of both.
 
 All are warm: each has answered the query once, over few events, before a run that is counted. Both runs' answers are
-compared with batch SQL. A query that a system cannot do, or a figure that got lost in noise, is told in ``notes``.
+compared with batch SQL. ``notes`` name queries that a system cannot do, and figures that got lost in noise.
 """
 
 from __future__ import annotations
@@ -23,32 +23,46 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from headgate.report.text_table import text_table
+from headgate.model.table import Table
 from headgate_benchmarks.beyond_start_up import Cost
-from headgate_benchmarks.measured import Measured, cpu_seconds
+from headgate_benchmarks.cpu_clock import cpu_seconds
 from headgate_benchmarks.nexmark import flink
 from headgate_benchmarks.nexmark.by_hand import run_by_hand
 from headgate_benchmarks.nexmark.events import Events
 from headgate_benchmarks.nexmark.flows import QUERIES
 from headgate_benchmarks.nexmark.on_headgate import Data, is_right, make_data, run_under_headgate, written
 from headgate_benchmarks.on_spark import on_spark
+from headgate_benchmarks.study import Measured, Progress, columns
 
-__all__ = ["queries"]
+__all__ = ["QuerySizes", "measure_queries"]
 
-FEW, MANY, PER_FILE, PER_S = 100_000, 1_000_000, 100_000, 1_000
-"""Events of the two runs, how many are in a file, which is a micro-batch, and in a second of event time."""
 
-Progress = Callable[[str], None]
+@dataclass(frozen=True, slots=True)
+class QuerySizes:
+    """Events of the two runs, in a file (a micro-batch) and in a second of event time; and which queries.
+
+    Short: no run to warm up, and no Flink unless it is installed.
+    """
+
+    few: int = 100_000
+    many: int = 1_000_000
+    per_file: int = 100_000
+    per_s: int = 1_000
+    queries: tuple[str, ...] = tuple(QUERIES)
+    short: bool = False
+
+
 Way = Callable[[str, Path, Path], object]
 """Runs a query over a folder of events and writes its answers below another one."""
 
 
 @dataclass
 class _System:
-    """A system, what queries took on it, and what it could not do."""
+    """A system, the costs of queries on it, and what it could not do."""
 
     name: str
     way: Way
+    sizes: QuerySizes
     read: Callable[[Any, str, Path], Any] = written
     costs: dict[str, Cost] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
@@ -58,6 +72,8 @@ class _System:
         """Run a query over few events to warm up, over few again, and over many."""
         about, cpu_s, wall_s = f"{query} {self.name}", [], []
         for turn, data in enumerate((sizes[0], *sizes)):
+            if self.sizes.short and not turn:
+                continue
             place = folder / f"{self.name}-{query}-{turn}"
             before, began = cpu_seconds(), time.monotonic()
             try:
@@ -79,46 +95,56 @@ class _System:
         cost = Cost((cpu_s[0], cpu_s[1]), (wall_s[0], wall_s[1]), (sizes[0].count, sizes[1].count))
         self.costs[query] = cost
         if not cost.is_clear:
-            self.notes.setdefault(about, "no figure: more events took no longer, so the events are too few to tell")
+            self.notes.setdefault(about, "no figure: the difference between few and many events is within noise")
         progress(f"{about}: {wall_s[0]:.1f} s and {wall_s[1]:.1f} s, {cpu_s[0]:.1f} and {cpu_s[1]:.1f} CPU s")
 
     @property
     def clear(self) -> dict[str, Cost]:
-        return {query: cost for query, cost in self.costs.items() if cost.is_clear}
+        """Costs above noise; in the short form all."""
+        return {query: cost for query, cost in self.costs.items() if cost.is_clear or self.sizes.short}
 
 
-def queries(seed: int, progress: Progress) -> Measured:
+def measure_queries(seed: int, progress: Progress, sizes: QuerySizes) -> Measured:
     """Each query on every system."""
     notes: dict[str, str] = {}
     with on_spark() as (spark, folder):
-        progress(f"making {FEW:,} and {MANY:,} events, and their answers in batch")
-        events = Events(seed, PER_S)
+        progress(f"making {sizes.few:,} and {sizes.many:,} events, and their answers in batch")
+        events = Events(seed, sizes.per_s)
         few, many = (
-            make_data(spark, folder / f"events-{count}", events, count, max(1, count // PER_FILE))
-            for count in (FEW, MANY)
+            make_data(spark, folder / f"events-{count}", events, count, max(1, count // sizes.per_file), sizes.queries)
+            for count in (sizes.few, sizes.many)
         )
         systems = [
-            _System("headgate", lambda query, source, place: run_under_headgate(spark, [query], source, place)),
-            _System("pyspark", lambda query, source, place: run_by_hand(spark, query, source, place)),
+            _System("headgate", lambda query, source, place: run_under_headgate(spark, [query], source, place), sizes),
+            _System("pyspark", lambda query, source, place: run_by_hand(spark, query, source, place), sizes),
         ]
-        with _flink(folder / "flink.log", progress, notes) as peer:
+        with _flink(folder / "flink.log", progress, notes, sizes) as peer:
             if peer is not None:
-                systems.append(_System("flink", peer.run, flink.answers))
-            for query in QUERIES:
+                systems.append(_System("flink", peer.run, sizes, flink.answers))
+            for query in sizes.queries:
                 for system in systems:
                     system.measure(spark, query, (few, many), folder, progress)
     for system in systems:
         notes |= system.notes
-    return Measured(_figures(systems), _samples(systems), _table(systems), flink.versions(peer is not None), notes)
+    samples: dict[str, Any] = {
+        system.name: {query: {"cpu_s": cost.cpu_s, "wall_s": cost.wall_s} for query, cost in system.costs.items()}
+        for system in systems
+    }
+    samples = {"queries": {"events": [sizes.few, sizes.many], **samples}}
+    return Measured(_figures(systems), samples, (_table(systems),), flink.versions(peer is not None), notes)
 
 
 @contextmanager
-def _flink(log: Path, progress: Progress, notes: dict[str, str]) -> Iterator[flink.Flink | None]:
-    """A Flink; none where it cannot be had, which is noted."""
+def _flink(log: Path, progress: Progress, notes: dict[str, str], sizes: QuerySizes) -> Iterator[flink.Flink | None]:
+    """A Flink; none where there is none, which is noted."""
     peer = None
     try:
-        progress("starting flink")
-        peer = flink.Flink(flink.at_hand(progress), log)
+        python = flink.installed() if sizes.short else flink.available(progress)
+        if python is None:
+            notes["flink"] = "left out: it is not installed"
+        else:
+            progress("starting flink")
+            peer = flink.Flink(python, log)
     except Exception as error:
         notes["flink"] = f"left out: {_first_words(error)}"
         progress(f"flink: {notes['flink']}")
@@ -152,24 +178,22 @@ def _figures(systems: list[_System]) -> dict[str, float]:
 
 def _mean(ratios: list[float]) -> float:
     """The geometric mean: of ratios, the one that does not depend on which side is below."""
-    return round(math.exp(statistics.fmean(map(math.log, ratios))), 4)
+    return math.exp(statistics.fmean(math.log(max(each, 1e-9)) for each in ratios))
 
 
-def _samples(systems: list[_System]) -> dict[str, Any]:
-    found = {
-        system.name: {query: {"cpu_s": cost.cpu_s, "wall_s": cost.wall_s} for query, cost in system.costs.items()}
-        for system in systems
-    }
-    return {"queries": {"events": [FEW, MANY], **found}}
-
-
-def _table(systems: list[_System]) -> str:
-    def cells(query: str, told: Callable[[Cost], str]) -> list[str]:
-        return [told(system.clear[query]) if query in system.clear else "-" for system in systems]
-
+def _table(systems: list[_System]) -> Table:
     names = [system.name for system in systems]
-    rows = [["query", *(f"events/s {name}" for name in names), *(f"CPU s per million {name}" for name in names)]]
-    for query in QUERIES:
-        rates = cells(query, lambda cost: f"{cost.events_per_s:,.0f}")
-        rows.append([query, *rates, *cells(query, lambda cost: f"{cost.cpu_s_per_million:.1f}")])
-    return text_table(rows, right=range(1, len(rows[0])))
+    shown = columns(
+        ("query", "query"),
+        *((f"rate_{name}", name, "events/s", ",.0f") for name in names),
+        *((f"cpu_{name}", name, "CPU s per million", ".1f") for name in names),
+    )
+    rows = []
+    for query in systems[0].sizes.queries:
+        row: dict[str, object] = {"query": query}
+        for system in systems:
+            if query in system.clear:
+                row[f"rate_{system.name}"] = system.clear[query].events_per_s
+                row[f"cpu_{system.name}"] = system.clear[query].cpu_s_per_million
+        rows.append(row)
+    return Table("Nexmark, beyond start-up", shown, tuple(rows))

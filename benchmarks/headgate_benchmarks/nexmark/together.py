@@ -7,69 +7,66 @@ Once merged, and once each as a unit of its own, on one Spark over the same even
 - ``sharing_cpu_s_merged``, ``..._separate``: CPU seconds of all processes, from submission to the last answer;
 - ``sharing_tasks_ratio``, ``sharing_cpu_ratio``: merged over separate.
 
-Merged goes first in each turn: Spark gets quicker from run to run.
+Merged goes first: Spark gets faster from run to run.
 """
 
 from __future__ import annotations
 
 import shutil
-import statistics
-from collections.abc import Callable
+from dataclasses import asdict, dataclass
 
 from headgate.model.strategy import StrategyName
-from headgate.report.text_table import text_table
-from headgate_benchmarks.measured import Measured, cpu_seconds
+from headgate.model.table import Table
+from headgate_benchmarks.cpu_clock import cpu_seconds
 from headgate_benchmarks.nexmark.events import Events
 from headgate_benchmarks.nexmark.flows import QUERIES
-from headgate_benchmarks.nexmark.on_headgate import Running, is_right, make_data, run_under_headgate, written
+from headgate_benchmarks.nexmark.on_headgate import is_right, make_data, run_under_headgate, written
 from headgate_benchmarks.on_spark import on_spark
+from headgate_benchmarks.study import Measured, Progress, columns
 
-__all__ = ["sharing"]
-
-EVENTS, FILES, PER_S, ROUNDS = 100_000, 2, 1_000, 1
-"""So many events in so many files, events in a second of event time, and how often."""
+__all__ = ["SharingSizes", "measure_sharing"]
 
 WAYS = {"merged": StrategyName.HOT, "separate": StrategyName.NONE}
 
-Progress = Callable[[str], None]
+
+@dataclass(frozen=True, slots=True)
+class SharingSizes:
+    events: int = 100_000
+    files: int = 2
+    per_s: int = 1_000
+    queries: tuple[str, ...] = tuple(QUERIES)
 
 
-def sharing(seed: int, progress: Progress) -> Measured:
+def measure_sharing(seed: int, progress: Progress, sizes: SharingSizes) -> Measured:
     """All nine at once, merged and separate."""
-    spent: dict[str, list[float]] = {way: [] for way in WAYS}
-    running: dict[str, Running] = {}
+    rows: dict[str, dict[str, float]] = {}
     wrong: dict[str, str] = {}
     with on_spark() as (spark, folder):
-        progress(f"making {EVENTS:,} events, and their answers in batch")
-        data = make_data(spark, folder / "events", Events(seed, PER_S), EVENTS, FILES)
+        progress(f"making {sizes.events:,} events, and their answers in batch")
+        data = make_data(spark, folder / "events", Events(seed, sizes.per_s), sizes.events, sizes.files, sizes.queries)
         progress("warming up")
         run_under_headgate(spark, ["q0", "q5"], data.folder, folder / "warm")
-        for turn in range(ROUNDS):
-            for way, strategy in WAYS.items():
-                place = folder / f"{way}-{turn}"
-                before = cpu_seconds()
-                running[way] = run_under_headgate(spark, list(QUERIES), data.folder, place, strategy)
-                spent[way].append(cpu_seconds() - before)
-                progress(f"all nine, {way}: {running[way].tasks} tasks, {spent[way][-1]:.1f} CPU s")
-                for query in QUERIES:
-                    if not is_right(query, written(spark, query, place), data):
-                        wrong[f"{query} {way}"] = "answers differ from batch SQL"
-                shutil.rmtree(place, ignore_errors=True)
-    cpu_s = {way: statistics.median(values) for way, values in spent.items()}
-    figures: dict[str, float] = {}
-    for way, ran in running.items():
-        figures[f"sharing_tasks_{way}"] = float(ran.tasks)
-        figures[f"sharing_spark_queries_{way}"] = float(ran.spark_queries)
-        figures[f"sharing_cpu_s_{way}"] = round(cpu_s[way], 2)
-    figures |= {
-        "sharing_tasks_ratio": round(running["merged"].tasks / running["separate"].tasks, 4),
-        "sharing_cpu_ratio": round(cpu_s["merged"] / cpu_s["separate"], 4),
-        "same_rows": float(not wrong),
-    }
-    return Measured(figures, {"sharing": {"events": EVENTS, "cpu_s": spent}}, _table(running, cpu_s), notes=wrong)
-
-
-def _table(running: dict[str, Running], cpu_s: dict[str, float]) -> str:
-    rows = [("all nine together", "tasks", "Spark queries", "CPU s")]
-    rows += [(way, str(one.tasks), str(one.spark_queries), f"{cpu_s[way]:.1f}") for way, one in running.items()]
-    return text_table(rows, right=(1, 2, 3))
+        for way, strategy in WAYS.items():
+            place = folder / way
+            before = cpu_seconds()
+            running = run_under_headgate(spark, sizes.queries, data.folder, place, strategy)
+            rows[way] = {**asdict(running), "cpu_s": cpu_seconds() - before}
+            progress(f"all nine, {way}: {running.tasks} tasks, {rows[way]['cpu_s']:.1f} CPU s")
+            for query in sizes.queries:
+                if not is_right(query, written(spark, query, place), data):
+                    wrong[f"{query} {way}"] = "answers differ from batch SQL"
+            shutil.rmtree(place, ignore_errors=True)
+    figures = {f"sharing_{key}_{way}": float(value) for way, row in rows.items() for key, value in row.items()}
+    for key in ("tasks", "cpu_s"):
+        ratio = rows["merged"][key] / rows["separate"][key]
+        figures[f"sharing_{key.removesuffix('_s')}_ratio"] = ratio
+    figures["same_rows"] = float(not wrong)
+    shown = columns(
+        ("way", "all nine together"),
+        ("tasks", "tasks", "", ".0f"),
+        ("spark_queries", "Spark queries", "", ".0f"),
+        ("cpu_s", "CPU", "s", ".1f"),
+    )
+    table = Table("", shown, tuple({"way": way, **row} for way, row in rows.items()))
+    samples = {"sharing": {"events": sizes.events, "cpu_s": {way: [row["cpu_s"]] for way, row in rows.items()}}}
+    return Measured(figures, samples, (table,), notes=wrong)

@@ -1,12 +1,11 @@
 """``headgate bench apps``: RIoTBench's ETL and STATS on Headgate, in PySpark by hand, in Flink SQL and in bytewax.
 
 Every system runs each application twice, in processes of its own, over the same files: over few events and over many.
-The CPU of all its processes is read when the last row is out. What the second run takes more than the first is what
-events cost beyond start-up; it is told for a million. ``same_rows`` tells which share of the rows is the same as
-Headgate's, on the run over few.
+The CPU of all its processes is read when the last row is out. The difference of the two runs is the cost of events
+beyond start-up, for a million. ``same_rows`` is the share of rows that equal Headgate's, of the run over few.
 
 ETL is in the form with a row for each record (``etl_wide.yaml``), which is how the others write it too;
-``etl_fields`` is the form with a row for each value (``etl.yaml``), on Headgate alone.
+``etl_fields`` is the form with a row for each value (``etl.yaml``), on Headgate only.
 """
 
 from __future__ import annotations
@@ -14,39 +13,56 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from headgate.report.text_table import text_table
+from headgate.model.table import Table
+from headgate_benchmarks.benchmark import Benchmark
 from headgate_benchmarks.beyond_start_up import Cost
-from headgate_benchmarks.measured import Measured
-from headgate_benchmarks.peer_packages import PINNED, peer_python
+from headgate_benchmarks.checkout import example
+from headgate_benchmarks.figures import dress, picture
+from headgate_benchmarks.peer_packages import PINNED, installed_peers, peer_python
 from headgate_benchmarks.riotbench.data import charts_of, put_records, rows_of, same_charts, same_rows
-from headgate_benchmarks.riotbench.on_headgate import examples
 from headgate_benchmarks.riotbench.running import HERE, Ran, ran
+from headgate_benchmarks.study import Measured, Progress, columns
 
-__all__ = ["PARTS", "run"]
-
-EVENTS = {"etl": (1_500_000, 4_500_000), "etl_fields": (20_000, 100_000), "stats": (2_000, 5_000)}
-"""How many events the two runs of an application are over: so many that what the JVM compiles falls into the first.
-
-STATS draws a chart for every other event."""
-
-PER_FILE = {"etl": 500_000, "etl_fields": 20_000, "stats": 1_000}
-"""Events that come together, in two files or, for STATS, in one: a micro-batch of Spark."""
+__all__ = ["APPS", "AppCost", "AppRuns", "Sizes", "measured"]
 
 START = "import sys; from headgate_benchmarks.riotbench.on_headgate import main; main(*sys.argv[1:])"
-
-Progress = Callable[[str], None]
+SYSTEMS = {
+    "etl": ("headgate", "pyspark", "flink", "bytewax"),
+    "stats": ("headgate", "pyspark", "bytewax"),
+    "etl_fields": ("headgate",),
+}
+SHOWN = {"headgate": "Headgate", "pyspark": "PySpark", "flink": "Flink SQL", "bytewax": "bytewax"}
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What an application costs on a system, and which share of its rows is the same as Headgate's."""
+class Sizes:
+    """Events of the two runs of each application, so many that the JVM compiles in the first; 0: only the second run.
+
+    STATS draws a chart for every other event. ``per_file`` events come together, in two files or, for STATS, in one: a
+    micro-batch of Spark. ``installs`` other systems; otherwise those are measured that are installed.
+    """
+
+    events: Mapping[str, tuple[int, int]] = field(
+        default_factory=lambda: {
+            "etl": (1_500_000, 4_500_000),
+            "etl_fields": (20_000, 100_000),
+            "stats": (2_000, 5_000),
+        }
+    )
+    per_file: Mapping[str, int] = field(default_factory=lambda: {"etl": 500_000, "etl_fields": 20_000, "stats": 1_000})
+    installs: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class AppCost:
+    """The cost of an application on a system, and the share of its rows that equal Headgate's."""
 
     cost: Cost
     versions: Mapping[str, str]
@@ -55,41 +71,46 @@ class Found:
 
 
 @dataclass
-class _Bench:
-    """A folder for all runs, and what has been found."""
+class AppRuns:
+    """A folder for all runs, and their costs."""
 
     folder: Path
     seed: int
     progress: Progress
     peers: Path | None
-    found: dict[str, dict[str, Found]] = field(default_factory=dict)
+    sizes: Sizes
+    costs: dict[str, dict[str, AppCost]] = field(default_factory=dict)
     """By application and system."""
 
-    def run(self, app: str, systems: Sequence[str]) -> None:
-        few, many = EVENTS[app]
-        for size in (few, many):
+    def measure(self, app: str) -> None:
+        """Run an application on all systems that are there."""
+        few, many = self.sizes.events[app]
+        for size in filter(None, (few, many)):
             self.put(app, size)
         baseline: Any = None
-        for system in systems:
-            less, more = (self.ran(app, system, size) for size in (few, many))
-            made = self.made(app, system, few)
-            baseline = made if baseline is None else baseline
-            same = same_charts(baseline, made) if app == "stats" else same_rows(baseline, made)
+        for system in SYSTEMS[app]:
+            if system in ("flink", "bytewax") and self.peers is None:
+                continue
+            less = self.run(app, system, few) if few else Ran(0.0, 0.0, {})
+            more = self.run(app, system, many)
+            output = self.output(app, system, few or many)
+            baseline = output if baseline is None else baseline
+            same = same_charts(baseline, output) if app == "stats" else same_rows(baseline, output)
             cost = Cost((less.cpu_s, more.cpu_s), (less.wall_s, more.wall_s), (few, many))
-            self.found.setdefault(app, {})[system] = Found(cost, more.versions, same, len(made))
+            self.costs.setdefault(app, {})[system] = AppCost(cost, more.versions, same, len(output))
             self.progress(f"{app} on {system}: {cost.cpu_s_per_million:,.1f} CPU s per million events")
 
     def put(self, app: str, count: int) -> None:
         """Write the events that all systems read."""
         self.progress(f"{app}: {count:,} events")
-        numbered, logs = app != "etl", 1 if app == "stats" else 2
-        put_records(self._place(app, count, "in"), count, self.seed, PER_FILE[app], numbered=numbered, logs=logs)
+        numbered, logs, per_file = app != "etl", 1 if app == "stats" else 2, self.sizes.per_file[app]
+        put_records(self._place(app, count, "in"), count, self.seed, per_file, numbered=numbered, logs=logs)
 
     def _place(self, app: str, count: int, what: str) -> Path:
         return self.folder / app / str(count) / what
 
-    def ran(self, app: str, system: str, count: int) -> Ran:
-        """Run a system over them."""
+    def run(self, app: str, system: str, count: int) -> Ran:
+        """Run a system over so many events."""
         source, out = self._place(app, count, "in"), self._place(app, count, system)
         out.mkdir(parents=True)
         log = out.with_suffix(".log")
@@ -98,57 +119,55 @@ class _Bench:
             return ran(Path(sys.executable), ["-c", START, name, source, out], log)
         python = Path(sys.executable) if system == "pyspark" else self.peers
         assert python is not None
-        return ran(python, [HERE / f"{system}_{app}.py", source, out, examples() / "tables"], log)
+        return ran(python, [HERE / f"{system}_{app}.py", source, out, example("riotbench/tables")], log)
 
-    def made(self, app: str, system: str, count: int) -> Any:
-        """What it has put out."""
+    def output(self, app: str, system: str, count: int) -> Any:
+        """The rows or charts of a run."""
         out = self._place(app, count, system)
         return charts_of(out / "charts") if app == "stats" else rows_of(out / "rows")
 
 
 @contextmanager
-def _benching(seed: int, progress: Progress, *, peers: bool) -> Iterator[_Bench]:
-    examples()
-    matplotlib = f"matplotlib=={version('matplotlib')}"
-    python = peer_python(progress, (*PINNED, matplotlib)) if peers else None
+def _runs(seed: int, progress: Progress, sizes: Sizes, *, peers: bool) -> Iterator[AppRuns]:
+    pinned = (*PINNED, f"matplotlib=={version('matplotlib')}")
+    python = None
+    if peers:
+        python = peer_python(progress, pinned) if sizes.installs else installed_peers(pinned)
     folder = Path(tempfile.mkdtemp(prefix="headgate-bench-"))
     try:
-        yield _Bench(folder, seed, progress, python)
+        yield AppRuns(folder, seed, progress, python, sizes)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def run(seed: int, progress: Progress) -> Measured:
-    """ETL and STATS on all systems."""
-    with _benching(seed, progress, peers=True) as bench:
-        bench.run("etl", ("headgate", "pyspark", "flink", "bytewax"))
-        bench.run("stats", ("headgate", "pyspark", "bytewax"))
-        bench.run("etl_fields", ("headgate",))
-        return _measured(bench.found)
+def _whole(seed: int, progress: Progress, sizes: Sizes) -> Measured:
+    """All applications on all systems."""
+    with _runs(seed, progress, sizes, peers=True) as runs:
+        for app in SYSTEMS:
+            runs.measure(app)
+        return measured(runs.costs)
 
 
-def _spark(seed: int, progress: Progress) -> Measured:
+def _spark(seed: int, progress: Progress, sizes: Sizes) -> Measured:
     """ETL and STATS on Headgate and in PySpark: needs nothing that is not installed."""
-    with _benching(seed, progress, peers=False) as bench:
+    with _runs(seed, progress, sizes, peers=False) as runs:
         for app in ("etl", "stats"):
-            bench.run(app, ("headgate", "pyspark"))
-        return _measured(bench.found)
+            runs.measure(app)
+        return measured(runs.costs)
 
 
-def _etl(seed: int, progress: Progress) -> Measured:
-    with _benching(seed, progress, peers=True) as bench:
-        bench.run("etl", ("headgate", "pyspark", "flink", "bytewax"))
-        return _measured(bench.found)
+def _etl(seed: int, progress: Progress, sizes: Sizes) -> Measured:
+    with _runs(seed, progress, sizes, peers=True) as runs:
+        runs.measure("etl")
+        return measured(runs.costs)
 
 
-PARTS: Mapping[str, Callable[[int, Progress], Measured]] = {"spark": _spark, "etl": _etl}
-
-
-def _measured(found: Mapping[str, Mapping[str, Found]]) -> Measured:
+def measured(costs: Mapping[str, Mapping[str, AppCost]]) -> Measured:
+    """Figures, samples and table from the costs by application and system."""
     figures: dict[str, float] = {}
     versions: dict[str, str] = {}
     samples: dict[str, Any] = {}
-    for app, by_system in found.items():
+    for app, by_system in costs.items():
         own = by_system["headgate"].cost
         for system, one in by_system.items():
             cost = one.cost
@@ -159,24 +178,71 @@ def _measured(found: Mapping[str, Mapping[str, Found]]) -> Measured:
                 figures[f"{app}_cpu_vs_{system}"] = own.cpu_s_per_million / cost.cpu_s_per_million
             versions |= one.versions
             samples.setdefault(app, {})[system] = {**asdict(cost), "rows": one.rows}
-    by_app = [figures[f"{app}_cpu_vs_pyspark"] for app in found if "pyspark" in found[app]]
-    figures["cpu_vs_pyspark"] = max(by_app)
+    figures["cpu_vs_pyspark"] = max(figures[f"{app}_cpu_vs_pyspark"] for app in costs if "pyspark" in costs[app])
     for system in ("flink", "bytewax"):
         if f"etl_cpu_vs_{system}" in figures:
             figures[f"cpu_vs_{system}"] = figures[f"etl_cpu_vs_{system}"]
-    figures["same_rows"] = min(one.same for by_system in found.values() for one in by_system.values())
-    return Measured(
-        {name: round(value, 4) for name, value in figures.items()}, samples, _table(found, versions), versions
+    figures["same_rows"] = min(one.same for by_system in costs.values() for one in by_system.values())
+    return Measured(figures, samples, (_table(costs, versions),), versions)
+
+
+def _table(costs: Mapping[str, Mapping[str, AppCost]], versions: Mapping[str, str]) -> Table:
+    shown = columns(
+        ("app", "application"),
+        ("system", "system"),
+        ("cpu_s", "CPU per million", "s", ",.1f"),
+        ("ratio", "Headgate's of it", "", ".2f"),
+        ("rate", "events/s", "", ",.0f"),
+        ("same", "same rows", "", ".4f"),
     )
+    rows = [
+        {
+            "app": app,
+            "system": system,
+            "cpu_s": one.cost.cpu_s_per_million,
+            "ratio": by_system["headgate"].cost.cpu_s_per_million / one.cost.cpu_s_per_million,
+            "rate": one.cost.events_per_s,
+            "same": one.same,
+        }
+        for app, by_system in costs.items()
+        for system, one in by_system.items()
+    ]
+    note = ", ".join(f"{name} {number}" for name, number in sorted(versions.items()))
+    return Table("RIoTBench, beyond start-up", shown, tuple(rows), (note,))
 
 
-def _table(found: Mapping[str, Mapping[str, Found]], versions: Mapping[str, str]) -> str:
-    rows = [["application", "system", "CPU s per million", "Headgate's of it", "events/s", "same rows"]]
-    for app, by_system in found.items():
-        own = by_system["headgate"].cost.cpu_s_per_million
-        for system, one in by_system.items():
-            cost, ratio = one.cost, own / one.cost.cpu_s_per_million
-            told = [f"{cost.cpu_s_per_million:,.1f}", f"{ratio:.2f}", f"{cost.events_per_s:,.0f}", f"{one.same:.4f}"]
-            rows.append([app, system, *told])
-    told_versions = ", ".join(f"{name} {number}" for name, number in sorted(versions.items()))
-    return text_table(rows, right=range(2, 6)) + told_versions + "\n"
+def _plot(measured: Measured, folder: Path) -> list[Path]:
+    """CPU seconds per million events of each application, system by system."""
+    apps = [app for app in ("etl", "stats") if app in measured.samples]
+
+    def draw(figure: Any) -> None:
+        for axes, app in zip(figure.subplots(1, len(apps), squeeze=False)[0], apps, strict=True):
+            values = {
+                SHOWN[system]: measured.figures[f"{app}_cpu_s_per_million_{system}"]
+                for system in SHOWN
+                if system in measured.samples[app]
+            }
+            shades = ["#1b6ca8" if name == "Headgate" else "#9aa5b1" for name in values]
+            drawn = axes.barh(list(values), list(values.values()), color=shades)
+            axes.bar_label(drawn, [f"{value:,.1f}" for value in values.values()], padding=3)
+            axes.invert_yaxis()
+            axes.set_xlim(0, 1.18 * max(values.values()))
+            dress(axes, f"RIoTBench {app.upper()}", "CPU seconds per million events, beyond start-up")
+
+    return [picture(folder / "apps_cpu.svg", (4.5 * len(apps), 3.2), draw)]
+
+
+_SMALL = {"etl": 600, "etl_fields": 200, "stats": 60}
+APPS = Benchmark(
+    "apps",
+    "RIoTBench's applications beside PySpark by hand, Flink SQL and bytewax.",
+    {"spark": _spark, "etl": _etl},
+    Sizes(),
+    Sizes({app: (0, count) for app, count in _SMALL.items()}, _SMALL, installs=False),
+    "etl_cpu_s_per_million_headgate etl_cpu_s_per_million_pyspark etl_events_per_s_headgate etl_cpu_vs_pyspark "
+    "etl_same_rows_pyspark stats_cpu_s_per_million_headgate stats_cpu_s_per_million_pyspark stats_cpu_vs_pyspark "
+    "stats_same_rows_pyspark etl_fields_cpu_s_per_million_headgate etl_fields_events_per_s_headgate cpu_vs_pyspark "
+    "same_rows",
+    _plot,
+    _whole,
+)

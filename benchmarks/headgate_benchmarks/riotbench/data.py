@@ -50,14 +50,14 @@ def _lines(folder: Path) -> Iterator[str]:
 
 def rows_of(folder: Path) -> list[Row]:
     """The SenML records of a folder's files: sender, time and fields, in an order that depends on nothing else."""
-    found = []
+    rows = []
     for line in _lines(folder):
         record = json.loads(line)
         if "senml" in record:
             record = json.loads(record["senml"])
         fields = {entry["n"]: entry.get("v", entry.get("sv")) for entry in record["e"]}
-        found.append((str(fields["source"]), int(record["bt"]), fields))
-    return sorted(found, key=lambda row: (row[0], row[1], sorted(row[2]), _rough(row[2])))
+        rows.append((str(fields["source"]), int(record["bt"]), fields))
+    return sorted(rows, key=lambda row: (row[0], row[1], sorted(row[2]), _rough(row[2])))
 
 
 def _rough(fields: Mapping[str, object]) -> list[str]:
@@ -88,11 +88,11 @@ def _is_near(one: object, other: object) -> bool:
 
 def charts_of(folder: Path) -> dict[str, bytes]:
     """The pictures in a folder's archives, by title."""
-    found: dict[str, bytes] = {}
+    charts: dict[str, bytes] = {}
     for path in folder.glob("*.zip"):
         with zipfile.ZipFile(path) as archive:
-            found |= {name: archive.read(name) for name in archive.namelist()}
-    return found
+            charts |= {name: archive.read(name) for name in archive.namelist()}
+    return charts
 
 
 def same_charts(one: Mapping[str, bytes], other: Mapping[str, bytes]) -> float:

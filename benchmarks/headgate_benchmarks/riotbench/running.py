@@ -1,4 +1,4 @@
-"""Running a program of ``headgate bench apps`` and reading what it and all its processes have used."""
+"""Runs a program of ``headgate bench apps`` and reads the CPU of all its processes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from headgate.errors import HeadgateError
-from headgate_benchmarks.measured import CpuClock
+from headgate_benchmarks.cpu_clock import CpuClock
 
 __all__ = ["HERE", "Ran", "ran"]
 
@@ -24,7 +24,7 @@ PATIENCE_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What one run took, from its start until all rows were out."""
+    """The costs of one run, from its start until all rows were out."""
 
     cpu_s: float
     wall_s: float
@@ -32,8 +32,10 @@ class Ran:
 
 
 def ran(python: Path, program: Sequence[str | Path], log: Path) -> Ran:
-    """Run a program until it says that it is done; it ends when it has been asked what it used."""
-    environment = {**os.environ, "PYTHONPATH": str(HERE), "PYSPARK_PYTHON": str(python)}
+    """Run a program until it says that it is done; it ends when its standard input does."""
+    inherited = os.environ.get("PYTHONPATH", "") if python == Path(sys.executable) else ""
+    paths = os.pathsep.join(filter(None, [str(HERE), inherited]))
+    environment = {**os.environ, "PYTHONPATH": paths, "PYSPARK_PYTHON": str(python)}
     java = Path(sys.prefix) / "java-home"
     if java.exists():
         environment.setdefault("JAVA_HOME", java.read_text(encoding="utf-8").strip())
@@ -49,23 +51,22 @@ def ran(python: Path, program: Sequence[str | Path], log: Path) -> Ran:
         ends = threading.Timer(PATIENCE_S, child.kill)
         ends.start()
         try:
-            told = _last_words(child)
+            message = _last_message(child)
             wall_s, cpu_s = time.monotonic() - began, clock.seconds()
         finally:
             ends.cancel()
-            child.communicate()  # it ends when there is nobody left to tell it anything
-    if told is None:
+            child.communicate()  # closes its standard input
+    if message is None:
         lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
-        telling = [line for line in lines if "Error" in line or "Exception" in line] or lines or ["it said nothing"]
-        said = f"{Path(program[0]).name} ended before it was done: {telling[-1][:300]}"
-        raise HeadgateError("PEER_FAILED", said)
-    return Ran(cpu_s, wall_s, told["versions"])
+        errors_in = [line for line in lines if "Error" in line or "Exception" in line] or lines or ["no message"]
+        raise HeadgateError("PEER_FAILED", f"{Path(program[0]).name} ended before it was done: {errors_in[-1][:300]}")
+    return Ran(cpu_s, wall_s, message["versions"])
 
 
-def _last_words(child: subprocess.Popen[str]) -> dict[str, Any] | None:
+def _last_message(child: subprocess.Popen[str]) -> dict[str, Any] | None:
     assert child.stdout is not None
     for line in child.stdout:
         if line.startswith('{"done"'):
-            found: dict[str, Any] = json.loads(line)
-            return found
+            message: dict[str, Any] = json.loads(line)
+            return message
     return None

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from headgate.cli.output import print_json, sentence_to_stderr, write_file
 from headgate.errors import InputError, unknown
+from headgate.model.table import Table, TableColumn
+from headgate.report.render import render
 
 __all__ = ["bench"]
 
@@ -29,28 +32,29 @@ def bench(
     plots: Annotated[
         Path | None, typer.Option("--plots", help="Draw what was measured into this folder, where there is a picture.")
     ] = None,
+    smoke: Annotated[
+        bool,
+        typer.Option("--smoke", help="Run the short form: seconds, to its end, with all figures. Without NAME, all."),
+    ] = False,
 ) -> None:
     """Run a benchmark: a table for people, and figures for programs with --json.
 
     Example: [bold]headgate bench model --json[/bold]
     """
-    from headgate_benchmarks import BENCHMARKS, report
+    import headgate_benchmarks as benchmarks
 
     if name is None:
-        for benchmark in BENCHMARKS.values():
-            typer.echo(f"{benchmark.name:<10} {benchmark.summary}")
+        _all(smoke, seed, as_json)
         return
-    if name not in BENCHMARKS:
-        raise unknown("UNKNOWN_BENCHMARK", f"unknown benchmark {name[:60]!r}", name, BENCHMARKS)
-    benchmark = BENCHMARKS[name]
+    if name not in benchmarks.BENCHMARKS:
+        raise unknown("UNKNOWN_BENCHMARK", f"unknown benchmark {name[:60]!r}", name, benchmarks.BENCHMARKS)
+    benchmark = benchmarks.BENCHMARKS[name]
     if plots is not None and benchmark.plot is None:
         raise InputError("NO_PLOTS", f"benchmark '{name}' has no pictures; leave --plots out")
     if only is not None and only not in benchmark.parts:
-        there = f"there is {', '.join(benchmark.parts)}" if benchmark.parts else "it has none; leave --only out"
-        raise InputError("UNKNOWN_PART", f"benchmark '{name}' has no part {only[:60]!r}; {there}")
-    work = benchmark.run if only is None else benchmark.parts[only]
-    measured = work(seed, lambda step: typer.echo(f"  {step}", err=True))
-    result = report(benchmark, measured, seed)
+        raise unknown("UNKNOWN_PART", f"benchmark '{name}' has no part {only[:60]!r}", only, benchmark.parts)
+    measured = benchmark.run(seed, _progress, only=only, smoke=smoke)
+    result = benchmarks.report(benchmark, measured, seed, smoke=smoke)
     if out is not None:
         write_file(out, json.dumps(result, indent=2) + "\n", force=True)
         sentence_to_stderr(f"figures written to {out}")
@@ -59,11 +63,31 @@ def bench(
             sentence_to_stderr(f"picture written to {path}")
     if as_json:
         print_json({key: value for key, value in result.items() if key != "samples"})
-    elif measured.table:
-        typer.echo(measured.table, nl=False)
-    else:
-        for key, value in result["figures"].items():
-            typer.echo(f"{key:<28} {value:>14,.3f}" if isinstance(value, float) else f"{key:<28} {value:>14}")
-    if not as_json:
-        for about, told in measured.notes.items():
-            typer.echo(f"{about}: {told}")
+        return
+    typer.echo(render(measured.tables or (_listed(result["figures"]),), "text"), nl=False)
+    for about, note in measured.notes.items():
+        typer.echo(f"{about}: {note}")
+
+
+def _progress(step: str) -> None:
+    typer.echo(f"  {step}", err=True)
+
+
+def _listed(figures: Mapping[str, Any]) -> Table:
+    rows = tuple({"figure": key, "value": value} for key, value in figures.items())
+    return Table("", (TableColumn("figure", "figure"), TableColumn("value", "value", form=",.3f")), rows)
+
+
+def _all(smoke: bool, seed: int, as_json: bool) -> None:
+    """List all benchmarks, or run the short form of each."""
+    import headgate_benchmarks as benchmarks
+    from headgate_benchmarks.smoke import smoke_all
+
+    if not smoke:
+        for benchmark in benchmarks.BENCHMARKS.values():
+            typer.echo(f"{benchmark.name:<10} {benchmark.summary}")
+        return
+    table = smoke_all(benchmarks.BENCHMARKS.values(), seed, _progress)
+    typer.echo(render((table,), "json" if as_json else "text"), nl=False)
+    if any(row["error"] for row in table.rows):
+        raise typer.Exit(1)

@@ -10,9 +10,9 @@ import pytest
 
 from headgate.model.strategy import StrategyName
 from headgate.sharing.change import Operation
+from headgate_benchmarks.checkout import shared_data
 from headgate_benchmarks.share.collections import Collection, opmw_like, real_collections, riotbench_like
 from headgate_benchmarks.share.experiment import TRACES, random_walk, sequential, simulate, storm
-from headgate_benchmarks.sharing import shared_data
 
 
 @pytest.fixture(scope="module")
