@@ -1,7 +1,7 @@
 # Every target does the set-up that it needs; see scripts/setup.sh.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup packages demo test test-fast test-slow check bench docs lock clean
+.PHONY: help setup packages demo test test-fast test-slow check bench smoke docs lock clean
 
 BIN := .venv/bin
 WITH_JAVA = JAVA_HOME="$$(cat .venv/java-home)"
@@ -39,6 +39,9 @@ check: packages  ## lint, formatting, which room imports which, types
 
 bench: setup  ## run the benchmark of the model
 	@$(WITH_JAVA) $(BIN)/headgate bench model $(ARGS)
+
+smoke: setup  ## run the short form of every benchmark to its end
+	@$(WITH_JAVA) $(BIN)/headgate bench --smoke $(ARGS)
 
 docs: packages  ## build the documentation into docs/_build
 	$(BIN)/sphinx-build -q -E -W --keep-going -b html docs docs/_build/html

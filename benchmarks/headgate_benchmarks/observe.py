@@ -348,7 +348,7 @@ OBSERVE = Benchmark(
     "The cost of measuring while dataflows run, and its error.",
     {"cost": partial(_run, (_cost,)), "truth": partial(_run, (_truth,)), "behind": partial(_run, (_behind,))},
     Sizes(),
-    Sizes(8, 100, 2, 2, 0.5, 0.5, 1, 30.0, 1, 1, 4, 1.0),
+    Sizes(8, 100, 2, 2, 0.5, 0.5, 1, 120.0, 1, 1, 4, 1.0),
     "sampling sampled_share idle_cpu tasks_sampled cpu_error_cheap cpu_error_costly cpu_error_python cpu_error_keyed "
     "cpu_us_* events_behind_error observe_ms observation_latency_s",
     whole=partial(_run, (_cost, _truth, _behind)),
