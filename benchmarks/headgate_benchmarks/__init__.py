@@ -23,9 +23,10 @@ from headgate_benchmarks.runtime import RUNTIME
 from headgate_benchmarks.scale import SCALE
 from headgate_benchmarks.sharing import SHARING
 from headgate_benchmarks.simulate import SIMULATE
+from headgate_benchmarks.smoke import smoke_all
 from headgate_benchmarks.study import Measured
 
-__all__ = ["BENCHMARKS", "report"]
+__all__ = ["BENCHMARKS", "report", "smoke_all"]
 
 BENCHMARKS: Mapping[str, Benchmark[Any]] = {
     each.name: each

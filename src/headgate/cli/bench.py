@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from importlib import import_module
+from importlib.metadata import entry_points
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated, Any
 
 import typer
@@ -41,10 +44,9 @@ def bench(
 
     Example: [bold]headgate bench model --json[/bold]
     """
-    import headgate_benchmarks as benchmarks
-
+    benchmarks = _benchmarks()
     if name is None:
-        _all(smoke, seed, as_json)
+        _all(benchmarks, smoke, seed, as_json)
         return
     if name not in benchmarks.BENCHMARKS:
         raise unknown("UNKNOWN_BENCHMARK", f"unknown benchmark {name[:60]!r}", name, benchmarks.BENCHMARKS)
@@ -69,6 +71,13 @@ def bench(
         typer.echo(f"{about}: {note}")
 
 
+def _benchmarks() -> ModuleType:
+    """The package of benchmarks, which a checkout has and the wheel does not."""
+    for entry in entry_points(group="headgate.benchmarks"):
+        return import_module(entry.module)
+    raise InputError("NO_BENCHMARKS", "the benchmarks are not installed; run this in a clone, after make setup")
+
+
 def _progress(step: str) -> None:
     typer.echo(f"  {step}", err=True)
 
@@ -78,16 +87,13 @@ def _listed(figures: Mapping[str, Any]) -> Table:
     return Table("", (TableColumn("figure", "figure"), TableColumn("value", "value", form=",.3f")), rows)
 
 
-def _all(smoke: bool, seed: int, as_json: bool) -> None:
+def _all(benchmarks: ModuleType, smoke: bool, seed: int, as_json: bool) -> None:
     """List all benchmarks, or run the short form of each."""
-    import headgate_benchmarks as benchmarks
-    from headgate_benchmarks.smoke import smoke_all
-
     if not smoke:
         for benchmark in benchmarks.BENCHMARKS.values():
             typer.echo(f"{benchmark.name:<10} {benchmark.summary}")
         return
-    table = smoke_all(benchmarks.BENCHMARKS.values(), seed, _progress)
+    table = benchmarks.smoke_all(benchmarks.BENCHMARKS.values(), seed, _progress)
     typer.echo(render((table,), "json" if as_json else "text"), nl=False)
     if any(row["error"] for row in table.rows):
         raise typer.Exit(1)
