@@ -13,6 +13,7 @@ from headgate.model.dataflow import Dataflow
 from headgate.model.status import DataflowStatus, FragmentStatus
 from headgate.sharing.applied import Applied
 from headgate.sharing.change import GraphChange
+from headgate.sharing.deduplicate import SignedDataflow
 from headgate.sharing.shared_set import SharedSet, Submission
 from headgate.tasks.registry import default_registry
 
@@ -51,7 +52,7 @@ class FakeEngine:
         self._lock = threading.RLock()
 
     def submit(
-        self, *dataflows: Dataflow, replace: bool = False, before: Callable[[Applied], None] | None = None
+        self, *dataflows: SignedDataflow, replace: bool = False, before: Callable[[Applied], None] | None = None
     ) -> FakeApplied:
         self.may_go_on.wait(30)
         with self._lock:
@@ -64,7 +65,8 @@ class FakeEngine:
                 done.append(submission)
             names = {dataflow.name for dataflow in dataflows}
             left = tuple(flow for flow in self.dataflows if flow.name not in names)
-            return self._publish(shared, (*left, *dataflows), FakeApplied(self.snapshot + 1, tuple(done)), before)
+            given = tuple(signed.dataflow for signed in dataflows)
+            return self._publish(shared, (*left, *given), FakeApplied(self.snapshot + 1, tuple(done)), before)
 
     def withdraw(self, *names: str, before: Callable[[Applied], None] | None = None) -> FakeApplied:
         with self._lock:

@@ -22,7 +22,7 @@ from typing import Any
 
 from headgate.documents import parse
 from headgate.model.dataflow import Dataflow
-from headgate.runtime.engine import plans
+from headgate.runtime.engine import plans, stored
 from headgate.runtime.engine.engine import Engine
 from headgate.runtime.epochs import epoch, fragment, plan_log
 from headgate.runtime.exchange import files as exchange
@@ -183,6 +183,8 @@ def _file_place(path: Path, value: Any) -> str:
     """What a small file is: commit, done, snapshot, hosts, fragment, plan_log, batch, head, position, delivery..."""
     if path.name == "commit.json":
         return "done" if value["done"] else "commit"
+    if path.parent.name == "dataflows":
+        return "dataflow"
     if not path.stem.isdigit():
         return path.stem
     return {"snapshots": "snapshot", "hosts": "hosts"}.get(path.parent.name, "batch")
@@ -193,6 +195,8 @@ def take_aim(text: str) -> None:
     aim = Aim(text)
     for module in (plans, exchange, fragment, outbox, plan_log):
         module.write_json = aim.around(_file_place, module.write_json)  # type: ignore[attr-defined]
+    for module in (plans, stored):
+        module.write_text = aim.around(_file_place, module.write_text)  # type: ignore[attr-defined]
     sinks._move = aim.around(lambda *_: "move", sinks._move)
     outbox.deliver = aim.around(lambda *_: "deliver", outbox.deliver)  # type: ignore[attr-defined]
     epoch.stage = aim.around(lambda *_: "stage", epoch.stage)  # type: ignore[attr-defined]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-import headgate.runtime.engine.engine as engine_module
+import headgate.runtime.engine.upkeep as upkeep_module
 from headgate.runtime.engine.compaction import remove_snapshots
 from headgate.runtime.engine.engine import Engine
 from headgate.store.files import write_json
@@ -39,8 +39,8 @@ def test_what_is_needed_stays_and_history_as_far_as_it_has_room(
 def test_an_engine_goes_on_without_the_snapshots_it_removed(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine_module, "HISTORY_BYTES", 0)
-    monkeypatch.setattr(engine_module, "SNAPSHOTS_BETWEEN", 1)
+    monkeypatch.setattr(upkeep_module, "HISTORY_BYTES", 0)
+    monkeypatch.setattr(upkeep_module, "SNAPSHOTS_BETWEEN", 1)
     ways = [{"name": way, "type": "derive", "config": {"columns": {"way": f"'{way}'"}}} for way in ("one", "two")]
     dataflow = flow(
         "d",

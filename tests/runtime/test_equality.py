@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,8 +17,10 @@ from headgate.errors import InputError
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import Signature, TaskId
 from headgate.model.task import Alternate
+from headgate.runtime.compile.plan import alternate_key
 from headgate.runtime.engine.engine import Engine
-from headgate.runtime.engine.snapshot import Snapshot, alternate_key
+from headgate.runtime.engine.plans import read_snapshot
+from headgate.runtime.engine.snapshot import Snapshot
 from headgate.sharing.deduplicate import deduplicate
 from headgate.tasks.registry import default_registry
 from tests.runtime.flows import COLUMNS, Expected, dataflow_of, documents, drop_file, make_rows, multiset
@@ -35,8 +36,7 @@ def snapshots_of_epochs(engine: Engine, files: int) -> list[Snapshot]:
     """The snapshot that the plan log names for each epoch of the source; an epoch reads one file."""
     (source,) = [f for f in engine.fragments.values() if f.fragment.kind == "source"]
     numbers = [source.log.at(epoch) for epoch in range(files)]
-    stored = {n: json.loads((engine.state.path / f"snapshots/{n}.json").read_text()) for n in set(numbers)}
-    return [Snapshot.from_dict(stored[number], default_registry()) for number in numbers]
+    return [read_snapshot(engine.state.path, number or 0, default_registry()) for number in numbers]
 
 
 class History:

@@ -36,6 +36,8 @@ AIMS = (
     "after move 3",
     "after move 8",
     "after hosts 1",
+    "after dataflow 1",
+    "before dataflow 2",
     "before snapshot 2",
     "after snapshot 1",
     "after fragment 1",

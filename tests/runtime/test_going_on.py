@@ -11,7 +11,8 @@ from pyspark.sql import SparkSession
 
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import Signature
-from headgate.runtime.compile.plan import Kind, compile_plan
+from headgate.runtime.compile.compiler import compile_plan
+from headgate.runtime.compile.plan import Kind
 from headgate.runtime.engine.engine import Engine
 from headgate.runtime.engine.snapshot import Snapshot
 from headgate.runtime.io.outbox import SinkOutbox
@@ -119,7 +120,7 @@ def test_a_withdrawn_source_delivers_what_it_committed(spark: SparkSession, tmp_
         engine.submit(counting(tmp_path))
         engine.wait_until_idle()
         source = next(f for f in engine.fragments.values() if f.fragment.kind is Kind.SOURCE)
-        snapshot = engine.snapshot.next(dataflows=()).as_dict()
+        snapshot = engine.snapshot.next(stored={}).as_dict()
     # Killed after the withdrawal, with an epoch committed and one of its sinks without its rows.
     commit = read_json(source.folder / "commit.json")
     target = next(target for target in commit["targets"] if target["kind"] == "sink")
@@ -145,7 +146,7 @@ def test_offered_again_after_it_was_taken_from_the_pending(tmp_path: Path) -> No
         files(tmp_path),
         {"type": "write_table", "config": {"url": f"sqlite:///{tmp_path}/no/out.db", "table": "t"}},
     )
-    plan = compile_plan(Snapshot(number=1, dataflows=(table_flow,)), default_registry())
+    plan = compile_plan(Snapshot.of(default_registry(), table_flow))
     sink = next(signature for signature, task in plan.tasks.items() if task.alternate.type == "write_table")
     box = SinkOutbox(tmp_path / "pending", cast(Any, None), Memory(), lambda _: plan)
     (tmp_path / "pending").mkdir()

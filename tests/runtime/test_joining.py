@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,26 +15,49 @@ from hypothesis import strategies as st
 from headgate.errors import InputError
 from headgate.model.strategy import StrategyName
 from headgate.model.task_type import Role, State
-from headgate.runtime.compile.plan import FED, CompiledPlan, Kind, compile_plan
-from headgate.runtime.engine.pending_change import IN_UNITS, PendingChange, restored
+from headgate.runtime.compile.compiler import compile_plan
+from headgate.runtime.compile.plan import FED, CompiledPlan, Fragment, Kind, alternate_key
+from headgate.runtime.engine.find_task import find_task
+from headgate.runtime.engine.pending_change import GROUPED, PendingChange
 from headgate.runtime.engine.snapshot import Snapshot
+from headgate.runtime.engine.stored import decoded, stored_dataflow
+from headgate.sharing.deduplicate import deduplicate
+from headgate.sharing.shared_set import SharedSet
 from headgate.tasks.registry import default_registry
 from headgate_benchmarks.nexmark.flows import QUERIES, flow
 from tests.runtime.sequences import random_flow
+from tests.runtime.small import files
+from tests.runtime.small import flow as small_flow
 
 REGISTRY = default_registry()
+FLOWS = [deduplicate(flow(query)).dataflow for query in QUERIES]
 
 
-def joined_at_random(seed: int, strategy: StrategyName, steps: int) -> PendingChange:
+def changed_at_random(seed: int, strategy: StrategyName, steps: int) -> tuple[PendingChange, CompiledPlan]:
+    """A change after some others; the plan before it was compiled by difference, too."""
     draw = random.Random(seed)
     flows = [random_flow(f"f{number}", Path("in"), draw) for number in range(6)]
-    snapshot = Snapshot(strategy=strategy)
-    joined = PendingChange(snapshot, restored(snapshot, REGISTRY, semantic=True))
+    change = PendingChange(Snapshot(SharedSet(REGISTRY, strategy is not StrategyName.NONE), strategy=strategy))
+    plan = compile_plan(change.snapshot)
     for _ in range(steps):
-        flow = draw.choice(flows)
-        there = flow.name in {known.name for known in joined.snapshot.dataflows}
-        joined = joined.withdrawn(flow.name) if there else joined.submitted(flow)
-    return joined
+        snapshot, plan = change.compiled(plan)
+        flow, change = draw.choice(flows), PendingChange(snapshot)
+        if flow.name not in snapshot.stored:
+            change = change.submitted(flow)
+        elif draw.random() < 0.5:
+            change = change.withdrawn(flow.name)
+        else:
+            change = change.chosen(snapshot.find(flow.name).signatures.values(), paused=snapshot.paused ^ {flow.name})
+    return change, plan
+
+
+def kept(change: PendingChange) -> Snapshot:
+    """The snapshot of a change as a restart reads it."""
+    submitted = change.snapshot.shared.running.submitted
+    texts = [stored_dataflow(submitted[name]) for name in change.snapshot.stored]
+    stored = {text.id: decoded(json.loads(text.text), REGISTRY) for text in texts}
+    as_dict = json.loads(json.dumps(change.snapshot.as_dict()))
+    return Snapshot.from_dict(as_dict, stored.__getitem__, REGISTRY)
 
 
 sequences = given(seed=st.integers(0, 10_000), strategy=st.sampled_from(StrategyName), steps=st.integers(1, 20))
@@ -42,25 +66,86 @@ sequences = given(seed=st.integers(0, 10_000), strategy=st.sampled_from(Strategy
 @sequences
 @settings(deadline=None, max_examples=60)
 def test_a_snapshot_holds_all_that_was_decided(seed: int, strategy: StrategyName, steps: int) -> None:
-    joined = joined_at_random(seed, strategy, steps)
-    stored = json.loads(json.dumps(joined.snapshot.as_dict()))
-    again = Snapshot.from_dict(stored, REGISTRY)
-    assert again == joined.snapshot
-    shared = restored(again, REGISTRY, semantic=True)
-    assert shared.running.tasks.keys() == joined.shared.running.tasks.keys()
-    for signature in shared.running.tasks:
-        assert shared.running.users(signature) == joined.shared.running.users(signature)
-    if strategy in IN_UNITS:
-        held = Counter(task for unit in again.deployment.groups.values() for task in unit.active)
-        assert held == Counter(dict.fromkeys(shared.running.tasks, 1)), "each running task in one unit"
+    change, _ = changed_at_random(seed, strategy, steps)
+    again = kept(change)
+    assert again.as_dict() == change.snapshot.as_dict()
+    assert (again.dataflows, again.running) == (change.snapshot.dataflows, change.snapshot.running)
+    ours, theirs = again.shared.running, change.snapshot.shared.running
+    assert ours.tasks.keys() == theirs.tasks.keys()
+    for signature in ours.tasks:
+        assert ours.users(signature) == theirs.users(signature)
+    for name in again.stored:
+        assert ours.find(name).signatures == deduplicate(ours.find(name).dataflow).signatures
+    if strategy in GROUPED:
+        active = Counter(task for group in again.units.groups.values() for task in group.active)
+        assert active == Counter(dict.fromkeys(ours.tasks, 1)), "each running task in one group"
+
+
+@sequences
+@settings(deadline=None, max_examples=100)
+def test_compiled_by_difference_is_compiled_from_the_start(seed: int, strategy: StrategyName, steps: int) -> None:
+    change, before = changed_at_random(seed, strategy, steps)
+    snapshot, plan = change.compiled(before)
+    whole = compile_plan(snapshot)
+    assert {task.signature: (task.users, task.alternate, task.feeds, task.state) for task in plan.tasks.values()} == {
+        task.signature: (task.users, task.alternate, task.feeds, task.state) for task in whole.tasks.values()
+    }
+    assert {name: in_any_order(one) for name, one in plan.fragments.items()} == {
+        name: in_any_order(one) for name, one in whole.fragments.items()
+    }
+    assert {task: set(names) for task, names in plan.homes.items()} == {
+        task: set(names) for task, names in whole.homes.items()
+    }
+    assert json.loads(plan.hosts_text()) == json.loads(whole.hosts_text())
+    assert before.number < plan.number
+    for fragment in plan.fragments.values():
+        seen = set(fragment.tasks)
+        for task in reversed(fragment.tasks):
+            seen.discard(task)
+            feeds = {feed.source for feed in plan.tasks[task].feeds if not feed.feedback}
+            assert feeds & set(fragment.tasks) <= seen, "each task after those that feed it"
+
+
+@given(seed=st.integers(0, 10_000), steps=st.integers(1, 25))
+@settings(deadline=None, max_examples=25)
+def test_joins_and_hosts_of_several_sources_are_compiled_by_difference(seed: int, steps: int) -> None:
+    draw = random.Random(seed)
+    change = PendingChange(Snapshot(SharedSet(REGISTRY)))
+    plan = compile_plan(change.snapshot)
+    for _ in range(steps):
+        snapshot, plan = change.compiled(plan)
+        assert {name: in_any_order(one) for name, one in plan.fragments.items()} == {
+            name: in_any_order(one) for name, one in compile_plan(snapshot).fragments.items()
+        }
+        query, change = draw.choice(FLOWS), PendingChange(snapshot)
+        change = change.withdrawn(query.name) if query.name in snapshot.stored else change.submitted(query)
+
+
+def test_an_alternate_of_another_kind_moves_the_cut() -> None:
+    ways = [
+        {"name": "plain", "type": "derive", "config": {"columns": {"n": "1"}}, "value": 2},
+        {"name": "counted", "type": "count", "config": {"key": ["k"], "into": "n"}},
+    ]
+    tasks = [files(Path("in")), {"id": "either", "alternates": ways}, {"type": "write_console"}]
+    change = PendingChange(Snapshot(SharedSet(REGISTRY))).submitted(small_flow("one", *tasks))
+    snapshot, plan = change.compiled(compile_plan(change.snapshot.next(stored={}, shared=SharedSet(REGISTRY))))
+    assert [fragment.kind for fragment in plan.fragments.values()] == [Kind.SOURCE]
+    signature, task = find_task(snapshot, "one", "either")
+    switched = PendingChange(snapshot).chosen([signature], active={signature: alternate_key(task.alternates[1])})
+    later, plan = switched.compiled(plan)
+    assert {fragment.kind for fragment in plan.fragments.values()} == {Kind.SOURCE, Kind.KEYED}
+    assert later.since == {signature: later.number}
+
+
+def in_any_order(fragment: Fragment) -> Fragment:
+    return replace(fragment, tasks=tuple(sorted(fragment.tasks)))
 
 
 @sequences
 @settings(deadline=None, max_examples=60)
 def test_fragments_run_every_task_and_pass_on_what_others_need(seed: int, strategy: StrategyName, steps: int) -> None:
-    snapshot = joined_at_random(seed, strategy, steps).snapshot
-    plan = compile_plan(snapshot, REGISTRY)
-    assert plan.fragments == compile_plan(Snapshot.from_dict(snapshot.as_dict(), REGISTRY), REGISTRY).fragments
+    change, before = changed_at_random(seed, strategy, steps)
+    _, plan = change.compiled(before)
     placed = Counter(task for fragment in plan.fragments.values() for task in homes(plan, fragment.id))
     assert placed == Counter(dict.fromkeys(plan.tasks, 1)), "there is one source, so each task runs once"
     for task in plan.tasks.values():
@@ -91,28 +176,29 @@ def reaches(plan: CompiledPlan, source: str, home: str) -> bool:
 
 
 def test_states_and_roles_are_what_the_test_thinks() -> None:
-    plan = compile_plan(joined_at_random(3, StrategyName.INCREMENTAL, 12).snapshot, REGISTRY)
+    change, before = changed_at_random(3, StrategyName.INCREMENTAL, 12)
+    _, plan = change.compiled(before)
     assert {task.role for task in plan.tasks.values()} == {Role.SOURCE, Role.STEP, Role.SINK}
     assert State.KEYED in {task.state for task in plan.tasks.values()}
     assert Kind.PROXY in {fragment.kind for fragment in plan.fragments.values()}
 
 
 def test_what_cannot_be_done_leaves_all_as_it_was() -> None:
-    joined = joined_at_random(1, StrategyName.HOT, 5)
-    name = joined.snapshot.dataflows[0].name
+    change, _ = changed_at_random(1, StrategyName.HOT, 5)
+    name = next(iter(change.snapshot.stored))
     flow = random_flow(name, Path("in"), random.Random(5))
     with pytest.raises(InputError, match="submitted already"):
-        joined.submitted(flow)
+        change.submitted(flow)
     with pytest.raises(InputError, match="no dataflow 'none' is running"):
-        joined.withdrawn("none")
-    room = joined.making_room([flow])
-    assert name not in {known.name for known in room.snapshot.dataflows}
+        change.withdrawn("none")
+    room = change.making_room([flow])
+    assert name not in room.snapshot.stored
     assert room.submitted(flow).snapshot.dataflows[-1] == flow
 
 
 def test_a_topic_has_rows_for_one_side() -> None:
     """Rows of two sides have other columns, wherever they come from."""
-    plan = compile_plan(Snapshot(number=1, dataflows=tuple(map(flow, QUERIES))), REGISTRY)
+    plan = compile_plan(Snapshot.of(REGISTRY, *map(flow, QUERIES)))
     topics = [topic for fragment in plan.fragments.values() for topic in fragment.writes]
     assert len({topic.id for topic in topics}) == len(topics)
     assert all(len({feed.side for feed in topic.feeds}) == 1 for topic in topics)

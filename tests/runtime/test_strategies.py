@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,8 +17,7 @@ from headgate.model.names import TaskId
 from headgate.model.strategy import StrategyName
 from headgate.model.task import Alternate
 from headgate.runtime.engine.engine import Engine
-from headgate.runtime.engine.plans import Plans
-from headgate.runtime.engine.snapshot import Snapshot
+from headgate.runtime.engine.plans import Plans, read_snapshot
 from headgate.sharing.applied import Applied
 from headgate.sharing.deduplicate import deduplicate
 from headgate.tasks.registry import default_registry
@@ -105,11 +103,10 @@ class Sequence:
         expected, since = Expected(self.spark, flow), dict[str, int]()
         for epoch, file in enumerate(self.files):
             number = source.log.at(epoch)
-            stored = json.loads((engine.state.path / f"snapshots/{number}.json").read_text())
-            snapshot = Snapshot.from_dict(stored, default_registry())
+            snapshot = read_snapshot(engine.state.path, number or 0, default_registry())
             if flow.name not in {known.name for known in snapshot.running}:
                 continue
-            signatures = deduplicate(snapshot.as_run(flow)).signatures
+            signatures = snapshot.find(flow.name).signatures
             for task in flow.tasks:
                 life = snapshot.since.get(signatures[task.id], 0) if task.id in signatures else 0
                 if since.setdefault(task.id, life) != life:

@@ -155,8 +155,7 @@ def test_a_change_tells_what_is_reused_and_whose_and_what_is_added() -> None:
     inside = {task.signature for task in change.own}
     assert all(tap.source not in inside and tap.target in inside for tap in change.taps)
     assert change.touched == {name for shared in change.shared for name in shared.users}
-    fragments = {"source": {change.taps[0].source}, "new": inside, "other": {Signature("x")}}
-    assert change.fragments_touched(fragments) == ("source", "new")
+    assert change.altered == inside | {tap.source for tap in change.taps}
 
 
 def test_a_name_twice_is_refused_and_nothing_has_changed() -> None:

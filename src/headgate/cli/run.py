@@ -26,9 +26,8 @@ from headgate.cli.span import seconds
 from headgate.cli.watch import Watch, watching
 from headgate.errors import Fault, InputError, InvalidDataflow, missing_package, shorten
 from headgate.machines.local import LocalProvider
-from headgate.model.dataflow import Dataflow
 from headgate.model.strategy import StrategyName
-from headgate.service.load import load
+from headgate.service.load import Loaded, load
 from headgate.service.submission import split_submission
 from headgate.tasks.registry import Registry
 
@@ -150,7 +149,7 @@ class _Outcome:
         return any(flow.state == "degraded" for flow in self.dataflows) or any(f.failure for f in self.fragments)
 
 
-def _read(files: Sequence[Path], registry: Registry) -> list[Dataflow]:
+def _read(files: Sequence[Path], registry: Registry) -> list[Loaded]:
     """The dataflows of some files; raises with the faults of all of them."""
     flows, faults = [], list[Fault]()
     for path in files:
@@ -160,7 +159,7 @@ def _read(files: Sequence[Path], registry: Registry) -> list[Dataflow]:
             faults += error.faults
             continue
         notices_to_stderr(loaded.notices)
-        flows.append(loaded.dataflow)
+        flows.append(loaded)
     if faults:
         raise InvalidDataflow(faults)
     return flows
@@ -280,8 +279,8 @@ def _aside(work: Callable[[], T], meanwhile: Callable[[], None]) -> T:
     return done[0]
 
 
-def _submit(engine: Engine, flows: Sequence[Dataflow], replace: bool, serve: bool, watch: Watch) -> None:
-    todo = split_submission(engine.dataflows, flows, replace)
+def _submit(engine: Engine, flows: Sequence[Loaded], replace: bool, serve: bool, watch: Watch) -> None:
+    todo = split_submission(engine.shared.running, [one.signed for one in flows], replace)
     if not flows and not engine.dataflows and not serve:
         known = f"no file was given, and {engine.state.path} knows of no dataflow"
         told = f"nothing to run: {known}; give a file, or wait for submissions with --serve"

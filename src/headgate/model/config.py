@@ -41,6 +41,13 @@ class Config(Mapping[str, Json]):
     def __init__(self, items: Mapping[str, Json] | None = None) -> None:
         object.__setattr__(self, "text", canonical_text(items or {}))
 
+    @classmethod
+    def of_canonical(cls, items: Mapping[str, Json]) -> Config:
+        """A Config of what another one gave as its items; they need no check."""
+        config = cls.__new__(cls)
+        object.__setattr__(config, "text", _encode(items))
+        return config
+
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Config is immutable; cannot set {name!r}")
 

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from headgate.model.dataflow import Dataflow
 from headgate.model.status import DataflowStatus, FragmentStatus
 from headgate.sharing.applied import Applied
+from headgate.sharing.deduplicate import SignedDataflow
 from headgate.sharing.shared_set import SharedSet
 
 __all__ = ["RunningEngine"]
@@ -24,7 +25,7 @@ class RunningEngine(Protocol):
     @property
     def dataflows(self) -> Sequence[Dataflow]: ...
     def submit(
-        self, *dataflows: Dataflow, replace: bool = False, before: Callable[[Applied], None] | None = None
+        self, *dataflows: SignedDataflow, replace: bool = False, before: Callable[[Applied], None] | None = None
     ) -> Applied: ...
     def withdraw(self, *names: str, before: Callable[[Applied], None] | None = None) -> Applied: ...
     def pause(self, name: str) -> None: ...

@@ -10,7 +10,7 @@ from headgate.documents import read
 from headgate.errors import Notice
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import Signature, TaskId
-from headgate.sharing.deduplicate import deduplicate
+from headgate.sharing.deduplicate import SignedDataflow, deduplicate
 from headgate.tasks.registry import Registry
 
 __all__ = ["Loaded", "load"]
@@ -20,10 +20,18 @@ __all__ = ["Loaded", "load"]
 class Loaded:
     """A dataflow as it would be submitted, the same as its author wrote it, and what the author should know."""
 
-    dataflow: Dataflow
+    signed: SignedDataflow
     written: Dataflow
-    signatures: Mapping[TaskId, Signature]
     notices: tuple[Notice, ...]
+
+    @property
+    def dataflow(self) -> Dataflow:
+        """The dataflow without equivalent tasks."""
+        return self.signed.dataflow
+
+    @property
+    def signatures(self) -> Mapping[TaskId, Signature]:
+        return self.signed.signatures
 
 
 def load(path: Path | str, registry: Registry) -> Loaded:
@@ -32,7 +40,7 @@ def load(path: Path | str, registry: Registry) -> Loaded:
     Equivalent tasks are left out but for the first, each with a notice at its line.
     """
     checked = read(path, registry)
-    done = deduplicate(checked.dataflow)
-    places = checked.places(done.stands_for)
-    duplicates = tuple(replace(notice, place=places[notice.task or ""]) for notice in done.notices)
-    return Loaded(done.dataflow, checked.dataflow, done.signatures, (*checked.notices, *duplicates))
+    signed = deduplicate(checked.dataflow)
+    places = checked.places(signed.stands_for)
+    duplicates = tuple(replace(notice, place=places[notice.task or ""]) for notice in signed.notices)
+    return Loaded(signed, checked.dataflow, (*checked.notices, *duplicates))

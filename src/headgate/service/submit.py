@@ -8,11 +8,11 @@ from typing import Any
 from headgate.documents.check import check
 from headgate.documents.located import Located
 from headgate.errors import Fault, InvalidDataflow
-from headgate.model.dataflow import Dataflow
 from headgate.service.engine import RunningEngine
 from headgate.service.facts import submission_facts, withdrawal_facts
 from headgate.service.submission import split_submission
 from headgate.sharing.applied import Applied
+from headgate.sharing.deduplicate import SignedDataflow, deduplicate
 from headgate.tasks.registry import Registry
 
 __all__ = ["applied_facts", "submit"]
@@ -28,13 +28,13 @@ def submit(
 ) -> Mapping[str, Any]:
     """Submit dataflows as documents; answers what each reuses and adds, and which fragments the change affects.
 
-    A dataflow that already runs exactly as given is left as it is. ``before`` gets the answer just before the change
-    becomes durable. Raises :class:`~headgate.errors.InputError` for a dataflow that is not valid, a name that is taken
-    and for what Spark refuses; nothing has changed then.
+    Each is checked and signed here, once. One that already runs exactly as given is left as it is. ``before`` gets the
+    answer just before the change becomes durable. Raises :class:`~headgate.errors.InputError` for a dataflow that
+    is not valid, a name that is taken and for what Spark refuses; nothing has changed then.
     """
-    todo = split_submission(engine.dataflows, _dataflows(documents, registry), replace)
+    todo = split_submission(engine.shared.running, _signed(documents, registry), replace)
     given = (*todo.new, *todo.replacing)
-    about = {**engine.about(), "continued": [flow.name for flow in todo.continued]}
+    about = {**engine.about(), "continued": [signed.name for signed in todo.continued]}
     if not given:
         return {**about, "submitted": [], "withdrawn": [], "fragments": {"touched": [], "started": [], "restarted": []}}
 
@@ -59,11 +59,11 @@ def applied_facts(applied: Applied) -> dict[str, Any]:
     }
 
 
-def _dataflows(documents: Sequence[Mapping[str, Any]], registry: Registry) -> list[Dataflow]:
+def _signed(documents: Sequence[Mapping[str, Any]], registry: Registry) -> list[SignedDataflow]:
     flows, faults = [], list[Fault]()
     for document in documents:
         try:
-            flows.append(check(Located(document, "request", lambda: None), registry).dataflow)
+            flows.append(deduplicate(check(Located(document, "request", lambda: None), registry).dataflow))
         except InvalidDataflow as error:
             faults += error.faults
     if faults:

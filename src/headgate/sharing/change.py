@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from heapq import nsmallest
@@ -122,11 +122,7 @@ class GraphChange:
         """The other dataflows that share a task with this one; takes time in proportion to how many there are."""
         return frozenset(name for shared in self.shared for name in shared.users)
 
-    def fragments_touched(self, fragments: Mapping[str, Collection[Signature]]) -> tuple[str, ...]:
-        """The fragments, given with the tasks that each runs, whose plan this change alters.
-
-        Here the runtime joins: it knows into which streaming queries the running graph is cut. A fragment is touched
-        when a task comes to or goes from it, or a tap opens or closes on one of its tasks.
-        """
-        touching = {task.signature for task in self.own} | {tap.source for tap in self.taps}
-        return tuple(name for name, tasks in fragments.items() if not touching.isdisjoint(tasks))
+    @property
+    def altered(self) -> frozenset[Signature]:
+        """The tasks that come or go, and those on which a tap opens or closes: the plan changes where these run."""
+        return self.own_tasks | {tap.source for tap in self.taps}

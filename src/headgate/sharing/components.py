@@ -71,24 +71,24 @@ class Components:
 
     def link(self, links: Iterable[Link]) -> Components:
         """Streams that link roots more: their components become one."""
-        found = self
+        after = self
         for one, other in links:
-            found = found._linked(one, other)._joined(one, other)
-        return found
+            after = after._linked(one, other)._joined(one, other)
+        return after
 
     def unlink(self, links: Iterable[Link]) -> Components:
         """Such streams less: components may fall apart."""
-        found, ends = self, dict[Signature, None]()
+        after, ends = self, dict[Signature, None]()
         for one, other in links:
-            found, gone = found._unlinked(one, other)
+            after, gone = after._unlinked(one, other)
             ends |= {one: None, other: None} if gone else {}
         # Not just the ends of each link: when the middle of three parts gets a new number, the outer two keep theirs.
         leaders: dict[int, Signature] = {}
         for end in ends:
-            leader = leaders.setdefault(found.of(end), end)
-            found = found._parted(leader, end) if leader != end else found
-            leaders |= {found.of(leader): leader, found.of(end): end}
-        return found
+            leader = leaders.setdefault(after.of(end), end)
+            after = after._parted(leader, end) if leader != end else after
+            leaders |= {after.of(leader): leader, after.of(end): end}
+        return after
 
     def _linked(self, one: Signature, other: Signature) -> Components:
         links = self.links

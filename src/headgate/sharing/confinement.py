@@ -23,8 +23,8 @@ def confined(dataflow: Dataflow, tasks: Collection[TaskId] | None = None) -> Dat
     >>> [task.share.value for task in confined(flow).tasks]
     ['never', 'never']
     """
-    alone = (replace(t, share=Share.NEVER) if tasks is None or t.id in tasks else t for t in dataflow.tasks)
-    return replace(dataflow, tasks=tuple(alone))
+    tasks_confined = (replace(t, share=Share.NEVER) if tasks is None or t.id in tasks else t for t in dataflow.tasks)
+    return replace(dataflow, tasks=tuple(tasks_confined))
 
 
 def met_in_a_batch(dataflow: Dataflow, new: Collection[TaskId], registry: Registry) -> frozenset[TaskId]:
@@ -34,7 +34,7 @@ def met_in_a_batch(dataflow: Dataflow, new: Collection[TaskId], registry: Regist
     sources or stateful tasks before it has to be in one query. Where new tasks are a query of their own, they cannot
     read part of that from another one.
     """
-    graph, found = Graph(dataflow), set[TaskId]()
+    graph, together = Graph(dataflow), set[TaskId]()
     stateless = {
         task.id
         for task in dataflow.tasks
@@ -44,15 +44,15 @@ def met_in_a_batch(dataflow: Dataflow, new: Collection[TaskId], registry: Regist
         ports = task.ports or registry[task.type].ports
         if task.id in new and task.id in stateless and len(ports.inputs) > 1:
             before = _before(graph, task.id, stateless)
-            found |= set() if before <= set(new) else before
-    return frozenset(found)
+            together |= set() if before <= set(new) else before
+    return frozenset(together)
 
 
 def _before(graph: Graph, task: TaskId, stateless: Collection[TaskId]) -> set[TaskId]:
-    found, waiting = set[TaskId](), [task]
+    before, waiting = set[TaskId](), [task]
     while waiting:
         for stream in graph.feeds[waiting.pop()]:
-            if not stream.feedback and stream.source in stateless and stream.source not in found:
-                found.add(stream.source)
+            if not stream.feedback and stream.source in stateless and stream.source not in before:
+                before.add(stream.source)
                 waiting.append(stream.source)
-    return found
+    return before

@@ -1,26 +1,36 @@
-"""No two equivalent tasks in one dataflow: SHARE demands it of whatever is submitted."""
+"""Signing a dataflow, once: the signature of every task, and no two equivalent tasks, as SHARE demands."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from headgate.errors import Notice
 from headgate.gc_paused import paused
 from headgate.model.dataflow import Dataflow
-from headgate.model.names import Signature, TaskId
+from headgate.model.names import DataflowName, Signature, TaskId
 from headgate.sharing.signature import sign
 
-__all__ = ["Deduplicated", "deduplicate"]
+__all__ = ["SignedDataflow", "deduplicate"]
 
 
 @dataclass(frozen=True, slots=True)
-class Deduplicated:
-    """A dataflow without equivalent tasks, its signatures, and which task stands for each that was left out."""
+class SignedDataflow:
+    """A dataflow without equivalent tasks, and the signatures of its tasks.
+
+    Made once for a submission, when it is read; all that follows takes the signatures from here.
+    """
 
     dataflow: Dataflow
     signatures: Mapping[TaskId, Signature]
-    stands_for: Mapping[TaskId, TaskId]
+    """Each task after those that feed it."""
+
+    stands_for: Mapping[TaskId, TaskId] = field(default_factory=dict)
+    """Which task stands for each that was left out."""
+
+    @property
+    def name(self) -> DataflowName:
+        return self.dataflow.name
 
     @property
     def notices(self) -> tuple[Notice, ...]:
@@ -35,8 +45,10 @@ class Deduplicated:
         )
 
 
-def deduplicate(dataflow: Dataflow) -> Deduplicated:
-    """Keep the first of each set of equivalent tasks; those that read another one read it instead.
+def deduplicate(dataflow: Dataflow | SignedDataflow) -> SignedDataflow:
+    """Sign a dataflow, unless it is signed already, and keep the first of each set of equivalent tasks.
+
+    Tasks that read one that is left out read the first instead.
 
     A stream from the kept task stands for each stream from a dropped one, so a task that interleaved two equivalent
     streams still gets every row twice.
@@ -48,13 +60,15 @@ def deduplicate(dataflow: Dataflow) -> Deduplicated:
     >>> [task.id for task in done.dataflow.tasks], [str(stream) for stream in done.dataflow.streams]
     (['a', 'c', 'd'], ['a:out -> c:in', 'a:out -> d:in'])
     """
+    if isinstance(dataflow, SignedDataflow):
+        return dataflow
     with paused():
         signatures = sign(dataflow)
     first: dict[Signature, TaskId] = {}
     for task in dataflow.tasks:
         first.setdefault(signatures[task.id], task.id)
     if len(first) == len(dataflow.tasks):
-        return Deduplicated(dataflow, signatures, {})
+        return SignedDataflow(dataflow, signatures)
     kept = set(first.values())
     stands_for = {task.id: first[signatures[task.id]] for task in dataflow.tasks if task.id not in kept}
     streams = [
@@ -63,6 +77,6 @@ def deduplicate(dataflow: Dataflow) -> Deduplicated:
         if stream.target in kept
     ]
     smaller = replace(dataflow, tasks=tuple(task for task in dataflow.tasks if task.id in kept), streams=tuple(streams))
-    return Deduplicated(
+    return SignedDataflow(
         smaller, {task: signature for task, signature in signatures.items() if task in kept}, stands_for
     )

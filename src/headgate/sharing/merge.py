@@ -40,21 +40,21 @@ def merge(dataflows: Iterable[Dataflow]) -> Merged:
     tasks, streams, submitted = [], [], 0
     for dataflow in dataflows:
         if dataflow.name in names:
-            told = f"two dataflows are called '{dataflow.name}'; give one of them another name"
-            raise InputError("NAME_TAKEN", told, {"dataflow": dataflow.name})
+            message = f"two dataflows are called '{dataflow.name}'; give one of them another name"
+            raise InputError("NAME_TAKEN", message, {"dataflow": dataflow.name})
         names.add(dataflow.name)
-        alone = deduplicate(dataflow)
-        submitted += len(alone.dataflow.tasks)
+        signed = deduplicate(dataflow)
+        submitted += len(signed.dataflow.tasks)
         added = set()
-        for task in alone.dataflow.tasks:
-            signature = alone.signatures[task.id]
+        for task in signed.dataflow.tasks:
+            signature = signed.signatures[task.id]
             if signature not in merged:
                 merged[signature] = TaskId(f"{dataflow.name}.{task.id}")
                 tasks.append(replace(task, id=merged[signature], share=None, scope=dataflow.scope(task)))
                 added.add(task.id)
             users[merged[signature]] = (*users.get(merged[signature], ()), dataflow.name)
-        for stream in alone.dataflow.streams:
+        for stream in signed.dataflow.streams:
             if stream.target in added:
-                ends = merged[alone.signatures[stream.source]], merged[alone.signatures[stream.target]]
+                ends = merged[signed.signatures[stream.source]], merged[signed.signatures[stream.target]]
                 streams.append(replace(stream, source=ends[0], target=ends[1]))
     return Merged(Dataflow(DataflowName("merged"), tuple(tasks), tuple(streams)), users, submitted)

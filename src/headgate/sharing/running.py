@@ -1,4 +1,4 @@
-"""The running set: every task of the submitted dataflows once, found by its signature.
+"""The running set: every task of the submitted dataflows once, by its signature.
 
 SHARE keeps two invariants. *Sink coverage* (Eq. 1): for each sink of a submitted dataflow an equivalent task runs.
 *Minimisation* (Eq. 2): nothing runs twice, and nothing runs that no submitted sink needs. Equivalent tasks have equal
@@ -27,7 +27,7 @@ from headgate.model.stream import Stream
 from headgate.model.task import Task
 from headgate.sharing.change import GraphChange, Operation, RunningStream, RunningTask, SharedTask
 from headgate.sharing.components import Components, Link
-from headgate.sharing.deduplicate import Deduplicated, deduplicate
+from headgate.sharing.deduplicate import SignedDataflow, deduplicate
 from headgate.sharing.versioned import VersionedMap
 
 __all__ = ["RunningDataflow", "RunningSet", "Submitted", "UsedTask"]
@@ -40,6 +40,9 @@ class Submitted:
     dataflow: Dataflow
     signatures: Mapping[TaskId, Signature]
     """Each task after those that feed it."""
+
+    written: Dataflow
+    """As its author wrote it; ``dataflow`` may read wider streams instead, or confine tasks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,28 +94,30 @@ class RunningSet:
 
     def find(self, name: str) -> Submitted:
         """A submitted dataflow; raises :class:`InputError` when none of that name is there."""
-        found = self.submitted.get(DataflowName(name))
-        if found is None:
+        submitted = self.submitted.get(DataflowName(name))
+        if submitted is None:
             raise unknown("UNKNOWN_DATAFLOW", f"no dataflow '{name}' is submitted", name, self.submitted)
-        return found
+        return submitted
 
-    def submit(self, dataflow: Dataflow) -> tuple[RunningSet, GraphChange]:
+    def submit(
+        self, dataflow: Dataflow | SignedDataflow, written: Dataflow | None = None
+    ) -> tuple[RunningSet, GraphChange]:
         """Merge a dataflow (SHARE, Alg. 1); raises :class:`InputError` when its name is taken.
 
         Takes time in proportion to the dataflow's own size, whatever is running.
         """
-        name = dataflow.name
+        signed = deduplicate(dataflow)
+        name = signed.name
         if name in self.submitted:
-            told = f"a dataflow '{name}' is submitted already; withdraw it first, or give this one another name"
-            raise InputError("NAME_TAKEN", told, {"dataflow": name})
-        alone = deduplicate(dataflow)
-        used = {task: self.tasks.get(signature) for task, signature in alone.signatures.items()}
-        added = self._added(alone, used)
+            message = f"a dataflow '{name}' is submitted already; withdraw it first, or give this one another name"
+            raise InputError("NAME_TAKEN", message, {"dataflow": name})
+        used = {task: self.tasks.get(signature) for task, signature in signed.signatures.items()}
+        added = self._added(signed, used)
         shared = tuple(SharedTask(task, known.running, known.users) for task, known in used.items() if known)
         changed = {known.running.signature: known.with_user(name, task) for task, known in used.items() if known}
         changed |= {running.signature: UsedTask(running, Map({name: task})) for task, running in added.items()}
         after = RunningSet(
-            self.submitted.updated({name: Submitted(alone.dataflow, alone.signatures)}),
+            self.submitted.updated({name: Submitted(signed.dataflow, signed.signatures, written or signed.dataflow)}),
             self.tasks.updated(changed),
             self._grown(tuple(added.values()), changed),
         )
@@ -127,9 +132,9 @@ class RunningSet:
         Takes time in proportion to the dataflow's own size, and where it linked sources that now come apart, to the
         smaller part's sources and links.
         """
-        found = self.find(name)
-        gone = found.dataflow.name
-        used = {task: self.tasks[signature].without_user(gone) for task, signature in found.signatures.items()}
+        submitted = self.find(name)
+        gone = submitted.dataflow.name
+        used = {task: self.tasks[signature].without_user(gone) for task, signature in submitted.signatures.items()}
         shared = tuple(SharedTask(task, left.running, left.users) for task, left in used.items() if left.users)
         removed = {task: left.running for task, left in used.items() if not left.users}
         after = RunningSet(
@@ -159,9 +164,9 @@ class RunningSet:
             names.setdefault(number, set()).update(used.users)
         return (RunningDataflow(n, frozenset(tasks[n]), frozenset(names[n])) for n in sorted(tasks))
 
-    def _added(self, alone: Deduplicated, used: Mapping[TaskId, UsedTask | None]) -> dict[TaskId, RunningTask]:
+    def _added(self, signed: SignedDataflow, used: Mapping[TaskId, UsedTask | None]) -> dict[TaskId, RunningTask]:
         """The tasks that do not run yet, with their streams and roots."""
-        signatures, flow = alone.signatures, alone.dataflow
+        signatures, flow = signed.signatures, signed.dataflow
         feeds: dict[TaskId, list[Stream]] = {task: [] for task, known in used.items() if known is None}
         if not feeds:
             return {}

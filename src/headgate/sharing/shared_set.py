@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+
+from immutables import Map
 
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import DataflowName, Signature, TaskId
 from headgate.sharing.change import GraphChange
-from headgate.sharing.deduplicate import deduplicate
+from headgate.sharing.deduplicate import SignedDataflow, deduplicate
 from headgate.sharing.running import RunningSet
-from headgate.sharing.semantic.form import Known
+from headgate.sharing.semantic.form import Known, understand
 from headgate.sharing.semantic.index import FormIndex
 from headgate.sharing.semantic.rewrite import WiderStream, rewrite
 from headgate.tasks.registry import Registry
@@ -50,7 +53,7 @@ class SharedSet:
     >>> wide, narrow = (parse(text.format(*t), "yaml").dataflow for t in [("w", "value > 1"), ("n", "value > 5")])
     >>> shared, _ = SharedSet(default_registry()).submit(wide)
     >>> _, submission = shared.submit(narrow)
-    >>> [(found.task, found.residual) for found in submission.wider], submission.exact
+    >>> [(stream.task, stream.residual) for stream in submission.wider], submission.exact
     ([('f', ('f',))], ('r',))
     """
 
@@ -58,31 +61,37 @@ class SharedSet:
     semantic: bool = True
     running: RunningSet = field(default_factory=RunningSet)
     index: FormIndex = field(default_factory=FormIndex)
+    unread: Map[Signature, tuple[Signature, ...]] = field(default_factory=Map)
+    """Running tasks that the index does not have yet, by their root: their expressions are parsed when needed."""
 
-    def submit(self, dataflow: Dataflow) -> tuple[SharedSet, Submission]:
+    def submit(self, dataflow: Dataflow | SignedDataflow) -> tuple[SharedSet, Submission]:
         """Merge a dataflow; raises :class:`~headgate.errors.InputError` when its name is taken."""
-        if not self.semantic or dataflow.name in self.running:
-            running, change = self.running.submit(dataflow)
-            merged = running.find(dataflow.name)
-            return replace(self, running=running), Submission(change, merged.dataflow, merged.signatures)
-        alone = deduplicate(dataflow)
-        rewritten = rewrite(alone.dataflow, self.running, self.index, self.registry)
-        running, change = self.running.submit(rewritten.dataflow)
-        found = {task.signature: rewritten.known.get(task.signature, Known()) for task in change.own}
-        submission = Submission(change, running.find(dataflow.name).dataflow, alone.signatures, rewritten.wider)
-        return replace(self, running=running, index=self.index.add(found)), submission
+        signed = deduplicate(dataflow)
+        if not self.semantic or signed.name in self.running:
+            return self.merge(signed)
+        before = self._indexed(signed)
+        rewritten = rewrite(signed, before.running, before.index, before.registry)
+        running, change = before.running.submit(rewritten.signed, signed.dataflow)
+        known = {task.signature: rewritten.known.get(task.signature, Known()) for task in change.own}
+        submission = Submission(change, rewritten.signed.dataflow, signed.signatures, rewritten.wider)
+        return replace(before, running=running, index=before.index.add(known)), submission
 
-    def merge(self, dataflow: Dataflow) -> tuple[SharedSet, Submission]:
+    def merge(
+        self, dataflow: Dataflow | SignedDataflow, written: Dataflow | None = None
+    ) -> tuple[SharedSet, Submission]:
         """Merge a dataflow just as it is: one that was rewritten before, or that is to be kept as it was written."""
-        running, change = self.running.submit(dataflow)
-        merged = running.find(dataflow.name)
-        submission = Submission(change, merged.dataflow, merged.signatures)
+        signed = deduplicate(dataflow)
+        running, change = self.running.submit(signed, written)
+        submission = Submission(change, signed.dataflow, signed.signatures)
         if not self.semantic:
             return replace(self, running=running), submission
-        # Where nothing runs, nothing is rewritten, and all tasks become known.
-        known = rewrite(merged.dataflow, RunningSet(), FormIndex(), self.registry).known
-        found = {task.signature: known.get(task.signature, Known()) for task in change.own}
-        return replace(self, running=running, index=self.index.add(found)), submission
+        added: dict[Signature, list[Signature]] = {}
+        for task in change.own:
+            added.setdefault(task.root, []).append(task.signature)
+        unread = self.unread
+        for root, tasks in added.items():
+            unread = unread.set(root, (*unread.get(root, ()), *tasks))
+        return replace(self, running=running, unread=unread), submission
 
     def withdraw(self, name: DataflowName | str) -> tuple[SharedSet, GraphChange]:
         """Unmerge a dataflow; raises :class:`~headgate.errors.InputError` when it is not there."""
@@ -90,3 +99,29 @@ class SharedSet:
         if not self.semantic:
             return replace(self, running=running), change
         return replace(self, running=running, index=self.index.remove([t.signature for t in change.own])), change
+
+    def _indexed(self, signed: SignedDataflow) -> SharedSet:
+        """This set with an index of all tasks that a dataflow could read: those below the roots that it shares."""
+        if not self.unread:
+            return self
+        tasks = self.running.tasks
+        used = (tasks.get(signature) for signature in signed.signatures.values())
+        roots = {task.running.root for task in used if task is not None and task.running.root in self.unread}
+        if not roots:
+            return self
+        known: dict[Signature, Known] = {}
+        both = ChainMap[Signature, Known](known, self.index.known)  # type: ignore[arg-type]
+        waiting = [signature for root in roots for signature in reversed(self.unread[root]) if signature in tasks]
+        while waiting:
+            task = tasks[waiting[-1]].running
+            first = [s.source for s in task.feeds if not s.feedback and s.source not in both]
+            if first and task.signature not in both:
+                waiting += first
+                continue
+            if task.signature not in both:
+                known[task.signature] = understand(task.task, task.task.scope, task.feeds, both, self.registry)
+            waiting.pop()
+        unread = self.unread
+        for root in roots:
+            unread = unread.delete(root)
+        return replace(self, index=self.index.add(known), unread=unread)

@@ -88,7 +88,7 @@ def _sign_loop(
     forward = {task: [s.source for s in graph.feeds[task] if not s.feedback and s.source in inside] for task in loop}
     order = topological_order(forward)
     last: dict[TaskId, Signature] = {}
-    told_apart = 0
+    kinds_before = 0
     while True:
         labels: dict[TaskId, Signature] = {}
         for task in order:
@@ -102,10 +102,10 @@ def _sign_loop(
                 )
             labels[task] = _digest(contents[task], feeds)
         kinds = sorted(set(labels.values()))
-        if len(kinds) == told_apart:
+        if len(kinds) == kinds_before:
             whole = _digest("loop", kinds)
             return {task: _digest(label, [whole]) for task, label in labels.items()}
-        told_apart, last = len(kinds), labels
+        kinds_before, last = len(kinds), labels
 
 
 def _content(task: Task, scope: str) -> str:
@@ -144,13 +144,13 @@ def _feed(stream: Stream, parent: str) -> str:
         side, closes = -1 if stream.side is None else stream.side, "true" if stream.feedback else "false"
         ports = _quoted(stream.target_port), _quoted(stream.source_port)
         return f'[{ports[0]},{side},{ports[1]},"{parent}",{closes},[]]'
-    told: list[str] = []
+    route: list[str] = []
     if isinstance(routing, ByPredicate):
-        told = ["where", routing.where]
+        route = ["where", routing.where]
     elif isinstance(routing, ByKey):
-        told = ["key", *routing.columns]
+        route = ["key", *routing.columns]
     side = -1 if stream.side is None else stream.side
-    return canonical_text([stream.target_port, side, stream.source_port, parent, stream.feedback, told])
+    return canonical_text([stream.target_port, side, stream.source_port, parent, stream.feedback, route])
 
 
 def _digest(content: str, feeds: Sequence[str]) -> Signature:

@@ -11,7 +11,7 @@ the time at a hundred thousand dataflows, and grows less with their number. Vers
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
 from threading import RLock
 from typing import Generic, TypeVar, overload
 
@@ -86,6 +86,12 @@ class VersionedMap(Mapping[K, V], Generic[K, V]):
 
     def __iter__(self) -> Iterator[K]:
         return iter(self.as_dict())
+
+    def items(self) -> ItemsView[K, V]:
+        return self.as_dict().items()
+
+    def values(self) -> ValuesView[V]:
+        return self.as_dict().values()
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, VersionedMap):

@@ -42,10 +42,12 @@ class Schemas:
         # Many tasks have inputs of the same columns, and a frame costs Spark more than trying a task on it.
         self._without_rows = lru_cache(maxsize=1_000)(lambda schema: spark.createDataFrame([], schema))
 
-    def check(self, plan: CompiledPlan) -> None:
-        """Work out every schema of a plan; raises :class:`InputError` naming the task that Spark does not accept."""
-        for task in plan.tasks.values():
-            self.of(plan, task)
+    def check(self, plan: CompiledPlan, tasks: Iterable[Signature]) -> None:
+        """Work out the schemas of some tasks; raises :class:`InputError` naming one that Spark does not accept."""
+        for signature in tasks:
+            task = plan.tasks.get(signature)
+            if task is not None:
+                self.of(plan, task)
 
     def of(self, plan: CompiledPlan, task: CompiledTask) -> StructType:
         """The schema of a task's output."""

@@ -39,8 +39,8 @@ class SparkCluster:
         snapshot; what was acquired is given back if that fails. Machines are released last.
         """
         if any(isinstance(action, PlaceInstances) for action in actions):
-            told = "Spark decides itself on which machine a task's partitions run; set their number instead"
-            raise InputError("ACTION_REFUSED", told)
+            message = "Spark decides itself on which machine a task's partitions run; set their number instead"
+            raise InputError("ACTION_REFUSED", message)
         engine = self._engine
         switched: Mapping[Signature, str] = {a.task: a.alternate for a in actions if isinstance(a, SwitchAlternate)}
         partitions = {action.task: action.partitions for action in actions if isinstance(action, SetPartitions)}

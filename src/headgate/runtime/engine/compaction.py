@@ -16,18 +16,18 @@ from headgate.store.files import read_json
 
 __all__ = ["HISTORY_BYTES", "oldest_under_way", "remove_snapshots"]
 
-HISTORY_BYTES = 64 * 1024 * 1024
+HISTORY_BYTES = 8 * 1024 * 1024
 
 
 def oldest_under_way(
     fragments: Iterable[RunningFragment], last: Iterable[CompiledPlan], exchange: Exchange, pending: Path, current: int
 ) -> int:
     """The oldest snapshot that work under way may name; ``last`` are the plans of fragments that are being drained."""
-    found = [current, *(plan.number for plan in last), *_due(pending)]
+    numbers = [current, *(plan.number for plan in last), *_due(pending)]
     for fragment in fragments:
-        found += fragment.snapshots_under_way()
-        found += filter(None, map(exchange.oldest_snapshot, fragment.fragment.reads))
-    return min(found)
+        numbers += fragment.snapshots_under_way()
+        numbers += filter(None, map(exchange.oldest_snapshot, fragment.fragment.reads))
+    return min(numbers)
 
 
 def _due(pending: Path) -> Iterator[int]:

@@ -25,11 +25,11 @@ def _is_quiet(
     """Whether no fragment before a reader still has work of its last plan, or of one before that, to do."""
     seen.add(reader)
     for writer in last.fragments.values():
-        found = running.get(writer.id)
-        if found is None or writer.id in seen or all(topic.reader != reader for topic in writer.writes):
+        before = running.get(writer.id)
+        if before is None or writer.id in seen or all(topic.reader != reader for topic in writer.writes):
             continue
         if writer.kind in (Kind.SOURCE, Kind.NATIVE):
-            done = found.is_past(last.number + 1)
+            done = before.is_past(last.number + 1)
         else:
             done = all(exchange.is_past(topic, last.number + 1) for topic in writer.reads)
         if not done or not _is_quiet(writer.id, last, running, exchange, seen):

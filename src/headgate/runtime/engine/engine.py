@@ -1,19 +1,16 @@
 """The engine: runs dataflows that change without a restart.
 
-Every change makes the next plan snapshot: it is decided what is shared (:mod:`headgate.runtime.engine.pending_change`),
-compiled and tried first, then made durable, and takes effect in each fragment at its next epoch. Fragments that the
-plan needs and that do not run yet are started; those that it no longer needs are stopped once they have read what was
-still on its way to them (:mod:`headgate.runtime.engine.queries`).
+Every change makes the next plan snapshot: what is shared is decided (:mod:`headgate.runtime.engine.pending_change`),
+the difference compiled and tried, then made durable (:mod:`headgate.runtime.engine.publisher`); it takes effect in each
+fragment at its next epoch. Fragments that are new in the plan are started; those that it no longer needs are stopped
+once they have read what was still on its way to them (:mod:`headgate.runtime.engine.queries`).
 """
 
 from __future__ import annotations
 
 import os
 import threading
-import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -22,7 +19,6 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from headgate.billing.journal import UsageJournal
 from headgate.errors import HeadgateError, InputError
 from headgate.machines.provider import AcquiredMachine, Provider
 from headgate.model.dataflow import Dataflow
@@ -31,18 +27,19 @@ from headgate.model.service_level import ServiceLevel
 from headgate.model.status import DataflowStatus, FragmentStatus
 from headgate.model.strategy import StrategyName
 from headgate.model.task_type import Role, State
-from headgate.runtime.compile.plan import FED, CompiledPlan, CompiledTask, compile_plan
+from headgate.runtime.compile.plan import FED, CompiledPlan
 from headgate.runtime.compile.schemas import Schemas
-from headgate.runtime.engine.compaction import HISTORY_BYTES, oldest_under_way, remove_snapshots
 from headgate.runtime.engine.find_task import check_partitions, chosen_alternate, find_task, task_of
-from headgate.runtime.engine.metering import PRICE_PER_H, usage_of
-from headgate.runtime.engine.pending_change import PendingChange, restored
+from headgate.runtime.engine.metering import PRICE_PER_H
+from headgate.runtime.engine.pending_change import PendingChange
 from headgate.runtime.engine.plans import Plans
+from headgate.runtime.engine.publisher import Publisher
 from headgate.runtime.engine.queries import Queries
 from headgate.runtime.engine.scaling import Scaling
 from headgate.runtime.engine.snapshot import Snapshot
 from headgate.runtime.engine.state import StateDirectory
-from headgate.runtime.engine.status import dataflow_status, fragment_status
+from headgate.runtime.engine.status import dataflow_statuses, fragment_status
+from headgate.runtime.engine.upkeep import Upkeep
 from headgate.runtime.epochs.background_jobs import BackgroundJobs
 from headgate.runtime.epochs.context import FragmentContext
 from headgate.runtime.epochs.fragment import RunningFragment
@@ -57,27 +54,19 @@ from headgate.runtime.observing.observer import ObservedEngine, Observer
 from headgate.runtime.observing.profiler import Profiler
 from headgate.runtime.observing.records import Records
 from headgate.runtime.observing.workers import Workers
-from headgate.runtime.spark_internals.executor_checks import check_executors, check_paths, paths_read
+from headgate.runtime.spark_internals.executor_checks import check_executors
 from headgate.runtime.spark_internals.executors import Executors
 from headgate.runtime.spark_internals.internals import internals
 from headgate.runtime.spark_internals.process import SparkProcess
 from headgate.runtime.spark_internals.session import open_session
 from headgate.sharing.alternates import binding_level
 from headgate.sharing.applied import Applied
-from headgate.sharing.strategies import Units
+from headgate.sharing.deduplicate import SignedDataflow
+from headgate.sharing.shared_set import SharedSet
 from headgate.store.observations import ObservationHistory
 from headgate.tasks.registry import Registry, default_registry
 
 __all__ = ["Engine"]
-
-OBSERVE_EVERY_S = 5.0
-"""How long the intervals are of which the state directory keeps a history."""
-
-SNAPSHOTS_BETWEEN = 50
-"""How many new snapshots there are between two compactions."""
-
-STAYING = (StrategyName.INCREMENTAL, StrategyName.REPLACE)
-"""Strategies under which what nobody needs any more stays where it is, without work."""
 
 
 class Engine:
@@ -101,7 +90,7 @@ class Engine:
     ) -> None:
         """Go on with what a state directory holds, which may be nothing.
 
-        ``strategy`` says how changes are brought about: as before if left out, and ``hot`` in a new directory. With
+        ``strategy`` says how changes are carried out: as before if left out, and ``hot`` in a new directory. With
         ``semantic``, dataflows that are submitted from now on may read wider streams than they would have made.
         ``price_per_h`` is what this machine costs; bills are drawn up from it.
         """
@@ -111,8 +100,8 @@ class Engine:
         """What Spark prints, if this engine has started it."""
 
         try:
-            self._plans = Plans(self.state.path, self.registry)
-            self._set_strategy(strategy)
+            self._plans = Plans(self.state, self.registry, semantic)
+            self._set_strategy(strategy, semantic)
             self.spark = spark if spark is not None else open_session(master, settings, log=self.log)
             self._own = SparkProcess(self.spark, spark is None, self.log)
             self.scaling = self._checked_executors(provider)
@@ -120,9 +109,6 @@ class Engine:
             self.exchange = FileExchange(self.state.path / "exchange")
             self.outbox = SinkOutbox(self.state.path / "pending", self.spark, self.memory, self._plans)
             self._lock = threading.RLock()
-            self.shared = restored(self.snapshot, self.registry, semantic)
-            """What is submitted and what runs for it, paused dataflows included."""
-
             self.schemas = Schemas(self.spark)
             self.background = BackgroundJobs(self.spark)
             self.dead_letters = DeadLetters(self.state.path / "dead_letters")
@@ -145,20 +131,17 @@ class Engine:
                 self.profiler,
                 measuring.counting,
             )
-            self._fleet = Queries(context, self._plans, lambda snapshot: compile_plan(snapshot, self.registry))
-            self._compacted = 0
+            self._queries = Queries(context, self._plans)
+            self._publisher = Publisher(self._plans, self._queries, self.schemas, self.scaling.executors)
+            self._upkeep = Upkeep(self.state, self._plans, self._queries, self.exchange, price_per_h)
             self._stopped = False
-            self._price_per_h = price_per_h
-            self._journal = UsageJournal(self.state.path / "usage")
-            self.history = ObservationHistory(self.state.path / "observations")
             self._workers = Workers(self.spark, self.state.path / "reference_core.json", self.scaling.machines)
             self._observer = self.observer()
-            self._observed = time.monotonic()
             self._counting = measuring.counting
-            self._fleet.go_on()
-            self._meter()
+            self._queries.resume()
+            self._upkeep.meter()
         except BaseException:
-            if hasattr(self, "_own"):  # started for an engine that does not come about
+            if hasattr(self, "_own"):  # started for an engine that fails to start
                 self._own.stop()
             self.state.close()
             raise
@@ -183,6 +166,16 @@ class Engine:
         return self._plans.snapshot
 
     @property
+    def shared(self) -> SharedSet:
+        """What is submitted and what runs for it, paused dataflows included."""
+        return self.snapshot.shared
+
+    @property
+    def history(self) -> ObservationHistory:
+        """What was observed, in intervals of some seconds."""
+        return self._upkeep.history
+
+    @property
     def dataflows(self) -> tuple[Dataflow, ...]:
         """The dataflows that were submitted, as their authors wrote them."""
         return self.snapshot.dataflows
@@ -195,26 +188,29 @@ class Engine:
     @property
     def fragments(self) -> dict[str, RunningFragment]:
         """The fragments that run, by id."""
-        return self._fleet.running
+        return self._queries.running
 
-    def _set_strategy(self, wanted: StrategyName | None) -> None:
+    def _set_strategy(self, wanted: StrategyName | None, semantic: bool) -> None:
         known = self.snapshot
         if wanted is None or wanted is known.strategy:
             return
-        if known.dataflows:
-            told = (
+        if known.stored:
+            message = (
                 f"{self.state.path} runs its dataflows with strategy '{known.strategy.value}', which cannot become "
                 f"'{wanted.value}' while there are any; withdraw them first, or give another directory with --state"
             )
-            raise InputError("STRATEGY_DIFFERS", told)
+            raise InputError("STRATEGY_DIFFERS", message)
         # Nothing runs, so there is nothing to keep; it becomes durable with the first dataflow.
-        fresh = replace(known, strategy=wanted, deployment=Units(), resting=frozenset())
-        self._plans.snapshot = fresh
+        shared = SharedSet(self.registry, semantic and wanted is not StrategyName.NONE)
+        self._plans.snapshot = Snapshot(shared, known.number, strategy=wanted)
 
     # changes
 
     def submit(
-        self, *dataflows: Dataflow, replace: bool = False, before: Callable[[Applied], None] | None = None
+        self,
+        *dataflows: Dataflow | SignedDataflow,
+        replace: bool = False,
+        before: Callable[[Applied], None] | None = None,
     ) -> Applied:
         """Run more dataflows; all of them or, if one cannot be run, none.
 
@@ -222,19 +218,19 @@ class Engine:
         in both goes on, sources where they are. ``before`` is called just before the change becomes durable.
         """
         with self._lock:
-            joined = PendingChange(self.snapshot, self.shared)
-            joined = joined.making_room(dataflows) if replace else joined
+            change = PendingChange(self.snapshot)
+            change = change.making_room(dataflows) if replace else change
             for dataflow in dataflows:
-                joined = joined.submitted(dataflow)
-            return self._publish(joined, before)
+                change = change.submitted(dataflow)
+            return self._publish(change, before)
 
     def withdraw(self, *names: str, before: Callable[[Applied], None] | None = None) -> Applied:
         """Stop dataflows, all of them or none; tasks that others use go on."""
         with self._lock:
-            joined = PendingChange(self.snapshot, self.shared)
+            change = PendingChange(self.snapshot)
             for name in names:
-                joined = joined.withdrawn(name)
-            return self._publish(joined, before)
+                change = change.withdrawn(name)
+            return self._publish(change, before)
 
     def switch(self, dataflow: str, task: str, alternate: str) -> None:
         """Make another alternate of a task the active one, for all dataflows that share the task."""
@@ -253,7 +249,7 @@ class Engine:
                 check_partitions(count)
             counts = {**self.snapshot.partitions, **partitions}
             kept = {signature: count for signature, count in counts.items() if count is not None}
-            self._change(active={**self.snapshot.active, **chosen}, partitions=kept)
+            self._change([*chosen, *partitions], active={**self.snapshot.active, **chosen}, partitions=kept)
 
     def scale(self, executors: int) -> None:
         """Have so many executors: more are asked for; those that are too many end their tasks and leave."""
@@ -275,19 +271,22 @@ class Engine:
             self.change({}, {find_task(self.snapshot, dataflow, task)[0]: partitions})
 
     def pause(self, name: str) -> None:
-        """Let a dataflow rest: what passes meanwhile does not reach its sinks, and its keyed tasks start afresh.
+        """Pause a dataflow: rows that come meanwhile do not reach its sinks, and its keyed tasks lose their state.
 
-        Its sources are read on, so that it meets the present when it is resumed, whether or not others use them.
+        Its sources are still read, so that it goes on with current rows when it is resumed, whether or not others use
+        them.
         """
         with self._lock:
-            found = self.snapshot.find(name)
-            self._change(paused=self.snapshot.paused | {found.name})
+            dataflow = self.snapshot.find(name)
+            paused = self.snapshot.paused | {dataflow.dataflow.name}
+            self._change(dataflow.signatures.values(), paused=paused)
 
     def resume(self, name: str) -> None:
-        """Let a paused dataflow go on."""
+        """Resume a paused dataflow."""
         with self._lock:
-            found = self.snapshot.find(name)
-            self._change(paused=self.snapshot.paused - {found.name})
+            dataflow = self.snapshot.find(name)
+            paused = self.snapshot.paused - {dataflow.dataflow.name}
+            self._change(dataflow.signatures.values(), paused=paused)
 
     def limit(self, dataflow: str, task: str, rows: int | None) -> None:
         """Let a source take in at most so many rows per trigger, for all dataflows that share it; ``None`` lifts that.
@@ -303,123 +302,67 @@ class Engine:
             signature, _ = find_task(self.snapshot, dataflow, task)
             if rows is not None and rows < 1:
                 raise InputError("BAD_LIMIT", f"{rows} rows per trigger: at least 1 is needed")
-            found = self.plan.tasks.get(signature)
-            if found is None:
+            running = self.plan.tasks.get(signature)
+            if running is None:
                 raise InputError("CANNOT_LIMIT", f"dataflow '{dataflow}' is paused; resume it first")
-            if found.role is not Role.SOURCE and found.state is State.NONE:
-                told = f"task '{task}' takes what it is handed; limit the source or the stateful task before it"
-                raise InputError("CANNOT_LIMIT", told)
-            hot = found.role is not Role.SOURCE or hot_limit(found.options)
+            if running.role is not Role.SOURCE and running.state is State.NONE:
+                message = f"task '{task}' has no input limit of its own; set the limit on its source or on the stateful"
+                raise InputError("CANNOT_LIMIT", f"{message} task before it")
+            hot = running.role is not Role.SOURCE or hot_limit(running.options)
             kept = {key: limit for key, limit in self.snapshot.limits.items() if key != signature}
-            self._change(limits={**kept, **({} if rows is None else {signature: rows})})
+            self._change((), limits={**kept, **({} if rows is None else {signature: rows})})
             for fragment in list(self.fragments.values()):
                 if signature in fragment.fragment.roots and fragment.fragment.kind not in FED:
-                    self._fleet.apply_limit(fragment, self.snapshot)
+                    self._queries.apply_limit(fragment, self.snapshot)
                     if not hot:
-                        self._fleet.restart(fragment)
+                        self._queries.restart(fragment)
 
     def binding_level(self, dataflow: str, task: str) -> ServiceLevel:
         """The service level that binds a task: the strictest of the dataflows that share it."""
         with self._lock:
             return binding_level(self.shared.running, find_task(self.snapshot, dataflow, task)[0])
 
-    def _change(self, **choices: object) -> None:
-        """Publish other choices for the same dataflows."""
-        self._publish(PendingChange(replace(self.snapshot, **choices), self.shared))  # type: ignore[arg-type]
+    def _change(self, touched: Iterable[Signature], **choices: object) -> None:
+        """Publish other choices for the same dataflows; ``touched`` are the tasks that they change."""
+        self._publish(PendingChange(self.snapshot).chosen(touched, **choices))
 
-    def _publish(self, joined: PendingChange, announce: Callable[[Applied], None] | None = None) -> Applied:
+    def _publish(self, change: PendingChange, before: Callable[[Applied], None] | None = None) -> Applied:
         if self._stopped:
             raise InputError("ENGINE_STOPPED", "the engine is being stopped and takes no changes any more")
-        before = self.plan
-        snapshot = joined.snapshot.next()
-        plan = compile_plan(snapshot, self.registry)
-        staying = {*before.fragments, *snapshot.resting} - plan.fragments.keys()
-        resting = frozenset(staying if snapshot.strategy in STAYING else ())
-        snapshot = replace(snapshot, since=plan.since(), resting=resting)
-        self.schemas.check(plan)
-        check_paths(self.scaling.executors, paths_read(plan, before))
-        self._plans.prepare(plan)
-        prepared = self._fleet.prepare(plan, snapshot)
-        stopped = [f for f in self._fleet.holding(joined.stopped) if f.fragment.id in plan.fragments]
-        touched = [change.fragments_touched(_tasks(before)) for change in joined.withdrawals]
-        touched += [submission.change.fragments_touched(_tasks(plan)) for submission in joined.submissions]
-        applied = Applied(
-            snapshot.number,
-            joined.submissions,
-            joined.withdrawals,
-            tuple(dict.fromkeys(name for names in touched for name in names)),
-            tuple(fragment.fragment.id for fragment, _ in prepared),
-            tuple(fragment.fragment.id for fragment in stopped),
-        )
-        for fragment in stopped:
-            fragment.end()
-        try:
-            for fragment in stopped:
-                fragment.stop()
-            if announce is not None:
-                announce(applied)
-            self._plans.publish(snapshot, plan)
-        except BaseException:
-            self._fleet.discard(prepared)
-            for fragment in stopped:
-                self._fleet.restart(fragment)
-            raise
-        self.shared = joined.shared
-        self._fleet.go_on_with(plan)
-        for fragment in stopped:
-            self._fleet.restart(fragment)
-        self._fleet.start(prepared)
-        self._fleet.retire()
-        self._meter()
+        applied = self._publisher.publish(change, before)
+        self._upkeep.meter()
         return applied
 
     # watching
 
     def housekeep(self) -> None:
-        """Offer refused rows again, start what could not be, stop what is no longer needed, note what was measured.
+        """Retry refused rows and failed starts, stop what is no longer needed, record what was measured.
 
-        To be called now and then. Without it the engine runs all the same, but what has failed is not mended.
+        To be called now and then. Without it the engine runs all the same, but nothing that failed is tried again.
         """
         with self._lock:
             self._own.check()
             self.outbox.retry()
-            self._fleet.start_refused()
-            for fragment in self._fleet.without_workers()[:1]:  # one at a time: they failed as many started at once
-                self._fleet.restart(fragment)
-            self._fleet.start_failed()
-            self._fleet.retire()
-            self._compact()
+            self._queries.start_refused()
+            for fragment in self._queries.without_workers()[:1]:  # one at a time: they failed as many started at once
+                self._queries.restart(fragment)
+            self._queries.start_failed()
+            self._queries.retire()
+            self._upkeep.compact()
             self._own.trim_log()
-            self._meter()
-        if self._counting and time.monotonic() - self._observed >= OBSERVE_EVERY_S:
-            self._observed = time.monotonic()
-            with suppress(OSError):  # a full disk; there are more important things to write
-                self.history.append(self._observer.observe())
-
-    def _meter(self) -> None:
-        """Keep the record of usage up to date."""
-        usage = usage_of(self.plan, self.snapshot.dataflows, self._price_per_h)
-        self._journal.changed(int(time.time()), usage)
-
-    def _compact(self) -> None:
-        """Remove plan snapshots that nothing needs, now and then."""
-        if self.snapshot.number < self._compacted + SNAPSHOTS_BETWEEN:
-            return
-        self._compacted = self.snapshot.number
-        running = list(self.fragments.values())
-        pending = self.state.path / "pending"
-        oldest = oldest_under_way(running, self._fleet.left(), self.exchange, pending, self.snapshot.number)
-        remove_snapshots(self._plans.folders, oldest, {fragment.begun for fragment in running}, HISTORY_BYTES)
+            self._upkeep.meter()
+        if self._counting:
+            self._upkeep.observe(self._observer.observe)
 
     def mendable(self) -> bool:
         """Whether something that failed is tried again by itself: a source that may come, workers that were slow."""
         refused = any(fragment.refusal is not None for fragment in list(self.fragments.values()))
-        return refused or bool(self._fleet.without_workers())
+        return refused or bool(self._queries.without_workers())
 
     def failures(self) -> dict[str, str]:
         """Why fragments have failed, by fragment."""
-        found = {name: fragment.failure for name, fragment in self.fragments.items()}
-        return {name: reason for name, reason in found.items() if reason is not None}
+        reasons = ((name, fragment.failure) for name, fragment in self.fragments.items())
+        return {name: reason for name, reason in reasons if reason is not None}
 
     def wait_until_idle(self, *, despite_failures: bool = False) -> None:
         """Wait until all that sources have to give has reached the sinks; raises when a fragment fails.
@@ -427,28 +370,13 @@ class Engine:
         Sources that never run dry (rate, socket, Kafka under load, a replay that repeats) keep it waiting. With
         ``despite_failures`` it waits for those that have not failed.
         """
-        self._fleet.wait_until_idle(self._lock, despite_failures)
+        self._queries.wait_until_idle(self._lock, despite_failures)
 
     def status(self) -> tuple[list[DataflowStatus], list[FragmentStatus]]:
         """How dataflows and fragments are doing."""
         with self._lock:
             running = list(self.fragments.values())
-            tasks: dict[str, list[CompiledTask]] = {}
-            for task in self.plan.tasks.values():
-                for user in task.users:
-                    tasks.setdefault(user, []).append(task)
-            flows = [
-                dataflow_status(
-                    flow,
-                    tasks.get(flow.name, []),
-                    self.snapshot,
-                    self.plan,
-                    running,
-                    self.outbox,
-                    self.dead_letters,
-                )
-                for flow in self.dataflows
-            ]
+            flows = dataflow_statuses(self.snapshot, self.plan, running, self.outbox, self.dead_letters)
             return flows, [fragment_status(fragment, self.plan) for fragment in running]
 
     def observer(self) -> Observer:
@@ -476,25 +404,17 @@ class Engine:
         }
 
     def stop(self) -> None:
-        """Stop every fragment after the epoch under way, and let go of the state directory."""
+        """Stop every fragment after the epoch under way, and release the state directory."""
         with self._lock:
             self._stopped = True
             try:
                 self._own.check()
                 self.background.stop()
-                self._fleet.stop()
+                self._queries.stop()
                 self._own.stop()
             except HeadgateError:
                 pass  # there is nothing left to stop
             finally:
-                self._journal.ended(int(time.time()))
+                self._upkeep.end()
                 self.fragments.clear()
                 self.state.close()
-
-
-def _tasks(plan: CompiledPlan) -> dict[str, tuple[Signature, ...]]:
-    """What each fragment of a plan runs."""
-    return {
-        name: (*(fragment.roots if fragment.kind not in FED else ()), *fragment.tasks)
-        for name, fragment in plan.fragments.items()
-    }

@@ -1,4 +1,4 @@
-"""Spark masters: which kind a URL names, and what Spark must be told when it does not run in this process alone."""
+"""Spark masters: which kind a URL names, and the settings that Spark needs when it does not run in this process."""
 
 from __future__ import annotations
 
@@ -51,32 +51,32 @@ def check_master(master: str, settings: Mapping[str, str]) -> None:
     elif master.startswith("spark://"):
         addresses = _addresses(master)
         if not any(_answers(host, port) for host, port in addresses):
-            told = f"nothing answers at {master[:200]}"
-            raise InputError("NO_MASTER", f"{told}; start a cluster with 'headgate cluster up', or mend --master")
+            message = f"nothing answers at {master[:200]}"
+            raise InputError("NO_MASTER", f"{message}; start a cluster with 'headgate cluster up', or mend --master")
     elif master == "yarn":
         if not (os.environ.get("HADOOP_CONF_DIR") or os.environ.get("YARN_CONF_DIR")):
-            told = "--master yarn needs HADOOP_CONF_DIR or YARN_CONF_DIR: the folder that tells where YARN is"
-            raise InputError("NO_MASTER", told)
+            message = "--master yarn needs HADOOP_CONF_DIR or YARN_CONF_DIR: the folder with YARN's settings"
+            raise InputError("NO_MASTER", message)
     elif master.startswith("k8s://"):
         image = "spark.kubernetes.container.image"
         if not any(name.startswith(image) or name == "spark.kubernetes.executor.container.image" for name in settings):
-            told = f"--master {master[:100]} needs an image for executors, with Python and headgate in it"
-            raise InputError("NO_IMAGE", f"{told}; give it with --conf {image}=IMAGE")
+            message = f"--master {master[:100]} needs an image for executors, with Python and headgate in it"
+            raise InputError("NO_IMAGE", f"{message}; give it with --conf {image}=IMAGE")
     else:
         raise InputError("BAD_MASTER", f"--master {master[:60]!r} is no Spark master; give {_KINDS}")
 
 
 def settings_for(master: str) -> dict[str, str]:
-    """What Spark must be told for a master, apart from what holds for all."""
+    """The settings that Spark needs for a master, beside those for all."""
     if is_local(master):
         return {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    found = {**AWAY, "spark.executorEnv.PYTHONPATH": _python_path()}
+    settings = {**AWAY, "spark.executorEnv.PYTHONPATH": _python_path()}
     if address := _address_towards(master):
         # The name of this machine often means nothing, or its loopback, elsewhere.
-        found["spark.driver.host"] = address
+        settings["spark.driver.host"] = address
         if address.startswith("127."):
-            found["spark.driver.bindAddress"] = address
-    return found
+            settings["spark.driver.bindAddress"] = address
+    return settings
 
 
 def _python_path() -> str:
@@ -94,10 +94,10 @@ def _addresses(master: str) -> list[tuple[str, int]]:
     >>> _addresses("spark://a:1,b:2")
     [('a', 1), ('b', 2)]
     """
-    found = re.findall(r"([^,:/\s]+|\[[^\]]+\]):(\d{1,5})(?:,|$)", master.removeprefix("spark://"))
-    if not found or any(int(port) > 65_535 for _, port in found):
+    places = re.findall(r"([^,:/\s]+|\[[^\]]+\]):(\d{1,5})(?:,|$)", master.removeprefix("spark://"))
+    if not places or any(int(port) > 65_535 for _, port in places):
         raise InputError("BAD_MASTER", f"--master {master[:60]!r} is no Spark master; give {_KINDS}")
-    return [(host.strip("[]"), int(port)) for host, port in found]
+    return [(host.strip("[]"), int(port)) for host, port in places]
 
 
 def _answers(host: str, port: int) -> bool:
@@ -113,10 +113,10 @@ def _address_towards(master: str) -> str | None:
     if master.startswith("spark://"):
         host, port = _addresses(master)[0]
     else:
-        found = re.fullmatch(r"k8s://(?:https?://)?(\[[^\]]+\]|[^:/]+)(?::(\d{1,5}))?.*", master)
-        if found is None:
+        match = re.fullmatch(r"k8s://(?:https?://)?(\[[^\]]+\]|[^:/]+)(?::(\d{1,5}))?.*", master)
+        if match is None:
             return None
-        host, port = found[1].strip("[]"), int(found[2] or 443)
+        host, port = match[1].strip("[]"), int(match[2] or 443)
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
         with socket.socket(family, kind) as towards:

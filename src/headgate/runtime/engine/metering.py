@@ -19,6 +19,6 @@ PRICE_PER_H = Decimal("0.10")
 
 def usage_of(plan: CompiledPlan, dataflows: Iterable[Dataflow], price_per_h: Decimal) -> Usage:
     """This machine, with every task of a plan at work on it; a dataflow counts as many tasks as its author wrote."""
-    tasks = Counter(tuple(sorted(task.users)) for task in plan.tasks.values())
+    tasks = Counter(task.users for task in plan.tasks.values())
     customers = tuple(Customer(flow.name, flow.owner, len(flow.tasks)) for flow in dataflows)
     return Usage((BilledMachine("local", price_per_h, dict(tasks)),), customers)

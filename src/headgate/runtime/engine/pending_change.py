@@ -1,96 +1,127 @@
-"""Joining and leaving: what submissions and withdrawals make of a snapshot, by the strategy it is run with. Pure.
+"""A change on its way: what submissions and withdrawals make of a snapshot, by the strategy it is run with. Pure.
 
-The running set (:mod:`headgate.sharing.shared_set`) decides what is shared. All that it has decided is in the snapshot,
-so the set can be rebuilt from it, and a plan can be compiled from it again, whenever the engine was killed.
+The running set (:mod:`headgate.sharing.shared_set`) decides what is shared. All that it has decided is kept with the
+snapshot, so the set can be rebuilt from it, and a plan can be compiled from it again, whenever the engine was killed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import Signature
 from headgate.model.strategy import StrategyName
+from headgate.model.task_type import State
+from headgate.runtime.compile.compiler import compile_plan
+from headgate.runtime.compile.plan import CompiledPlan
 from headgate.runtime.engine.snapshot import Snapshot
+from headgate.runtime.engine.stored import StoredText, stored_dataflow
 from headgate.sharing.change import GraphChange
 from headgate.sharing.confinement import confined, met_in_a_batch
-from headgate.sharing.deduplicate import deduplicate
+from headgate.sharing.deduplicate import SignedDataflow, deduplicate
 from headgate.sharing.shared_set import SharedSet, Submission
 from headgate.sharing.strategies import deploy
-from headgate.tasks.registry import Registry
 
-__all__ = ["PendingChange", "restored"]
+__all__ = ["GROUPED", "PendingChange"]
 
-IN_UNITS = (StrategyName.INCREMENTAL, StrategyName.REPLACE, StrategyName.REPLACE_PRUNE)
+GROUPED = (StrategyName.INCREMENTAL, StrategyName.REPLACE, StrategyName.REPLACE_PRUNE)
 """Strategies that need to know which tasks were launched together."""
+
+STAYING = (StrategyName.INCREMENTAL, StrategyName.REPLACE)
+"""Strategies under which tasks that nobody needs any more stay where they are, without work."""
 
 
 @dataclass(frozen=True, slots=True)
 class PendingChange:
-    """A snapshot to come, the running set that belongs to it, and what led there."""
+    """A snapshot to come, and what led there."""
 
     snapshot: Snapshot
-    shared: SharedSet
+    touched: tuple[Signature, ...] = ()
+    """The tasks that come, go, or are run in another way or for others; each after those that feed it."""
+
+    new: tuple[StoredText, ...] = ()
+    """The dataflows that are to be stored."""
+
     submissions: tuple[Submission, ...] = ()
     withdrawals: tuple[GraphChange, ...] = ()
     stopped: frozenset[Signature] = frozenset()
     """Tasks whose fragments the strategy stops, and starts again with what has changed."""
 
-    def submitted(self, dataflow: Dataflow) -> PendingChange:
+    def submitted(self, dataflow: Dataflow | SignedDataflow) -> PendingChange:
         """One more dataflow; raises :class:`~headgate.errors.InputError` when its name is taken."""
-        written = deduplicate(dataflow).dataflow
-        shared, submission = self._merged(written)
-        as_run = {} if submission.dataflow == written else {written.name: submission.dataflow}
-        snapshot = replace(
-            self.snapshot,
-            dataflows=(*self.snapshot.dataflows, written),
-            merged={**self.snapshot.merged, **as_run},
+        shared, submission = self._merged(deduplicate(dataflow))
+        submitted = shared.running.find(submission.change.dataflow)
+        text = stored_dataflow(submitted)
+        stored = {**self.snapshot.stored, submitted.dataflow.name: text.id}
+        pending = replace(
+            self,
+            snapshot=replace(self.snapshot, shared=shared, stored=stored),
+            touched=(*self.touched, *submitted.signatures.values()),
+            new=(*self.new, text),
+            submissions=(*self.submissions, submission),
         )
-        joined = replace(self, snapshot=snapshot, shared=shared, submissions=(*self.submissions, submission))
-        return joined._deployed(submission.change)
+        return pending._deployed(submission.change)
 
     def withdrawn(self, name: str) -> PendingChange:
         """One dataflow less; raises :class:`~headgate.errors.InputError` when it is not there."""
-        gone = self.snapshot.find(name)
-        shared, change = self.shared.withdraw(gone.name)
-        snapshot = replace(
-            self.snapshot,
-            dataflows=tuple(flow for flow in self.snapshot.dataflows if flow.name != gone.name),
-            merged={key: flow for key, flow in self.snapshot.merged.items() if key != gone.name},
-            paused=self.snapshot.paused - {gone.name},
+        submitted = self.snapshot.find(name)
+        gone = submitted.dataflow.name
+        shared, change = self.snapshot.shared.withdraw(gone)
+        stored = {key: value for key, value in self.snapshot.stored.items() if key != gone}
+        paused = self.snapshot.paused - {gone}
+        pending = replace(
+            self,
+            snapshot=replace(self.snapshot, shared=shared, stored=stored, paused=paused),
+            touched=(*self.touched, *submitted.signatures.values()),
+            withdrawals=(*self.withdrawals, change),
         )
-        joined = replace(self, snapshot=snapshot, shared=shared, withdrawals=(*self.withdrawals, change))
-        return joined._deployed(change)
+        return pending._deployed(change)
 
-    def making_room(self, dataflows: Sequence[Dataflow]) -> PendingChange:
+    def making_room(self, dataflows: Sequence[Dataflow | SignedDataflow]) -> PendingChange:
         """Without the dataflows that have the names of these."""
-        joined, there = self, {flow.name for flow in self.snapshot.dataflows}
-        for name in dict.fromkeys(flow.name for flow in dataflows):
-            joined = joined.withdrawn(name) if name in there else joined
-        return joined
+        pending = self
+        for name in dict.fromkeys(dataflow.name for dataflow in dataflows):
+            pending = pending.withdrawn(name) if name in self.snapshot.stored else pending
+        return pending
 
-    def _merged(self, written: Dataflow) -> tuple[SharedSet, Submission]:
+    def chosen(self, touched: Iterable[Signature], **choices: Any) -> PendingChange:
+        """Other choices for the same dataflows."""
+        return replace(
+            self, snapshot=replace(self.snapshot, **choices), touched=(*self.touched, *dict.fromkeys(touched))
+        )
+
+    def compiled(self, before: CompiledPlan) -> tuple[Snapshot, CompiledPlan]:
+        """The next snapshot and its plan; raises :class:`~headgate.errors.InputError` for what cannot be run."""
+        snapshot = self.snapshot.next()
+        plan = compile_plan(snapshot, before, dict.fromkeys(self.touched))
+        since = dict(snapshot.since)
+        for signature in self.touched:
+            task = plan.tasks.get(signature)
+            if task is not None and task.state is State.KEYED:
+                since[signature] = task.since
+            else:
+                since.pop(signature, None)
+        resting = frozenset[str]()
+        if snapshot.strategy in STAYING:
+            resting = frozenset({*before.fragments, *snapshot.resting} - plan.fragments.keys())
+        return replace(snapshot, since=since, resting=resting), plan
+
+    def _merged(self, signed: SignedDataflow) -> tuple[SharedSet, Submission]:
+        before, written = self.snapshot.shared, signed.dataflow
         if self.snapshot.strategy is StrategyName.NONE:
-            return self.shared.merge(confined(written))
-        shared, submission = self.shared.submit(written)
+            return before.merge(confined(written), written)
+        shared, submission = before.submit(signed)
         if self.snapshot.strategy is StrategyName.INCREMENTAL:
-            apart = met_in_a_batch(submission.dataflow, submission.change.own_ids, shared.registry)
-            if apart:
-                return self.shared.merge(confined(submission.dataflow, apart))
+            together = met_in_a_batch(submission.dataflow, submission.change.own_ids, shared.registry)
+            if together:
+                return before.merge(confined(submission.dataflow, together), written)
         return shared, submission
 
     def _deployed(self, change: GraphChange) -> PendingChange:
-        if self.snapshot.strategy not in IN_UNITS:
+        if self.snapshot.strategy not in GROUPED:
             return self
-        deployment, steps = deploy(self.snapshot.strategy, self.snapshot.deployment, change, self.shared.running)
-        stopped = self.stopped.union(*(unit.active for unit in steps.stopped))
-        return replace(self, snapshot=replace(self.snapshot, deployment=deployment), stopped=stopped)
-
-
-def restored(snapshot: Snapshot, registry: Registry, semantic: bool) -> SharedSet:
-    """The running set that a snapshot was decided with."""
-    shared = SharedSet(registry, semantic and snapshot.strategy is not StrategyName.NONE)
-    for dataflow in snapshot.dataflows:
-        shared, _ = shared.merge(snapshot.as_run(dataflow))
-    return shared
+        units, steps = deploy(self.snapshot.strategy, self.snapshot.units, change, self.snapshot.shared.running)
+        stopped = self.stopped.union(*(group.active for group in steps.stopped))
+        return replace(self, snapshot=replace(self.snapshot, units=units), stopped=stopped)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from pathlib import Path
 
 from pyspark.errors import PySparkException
@@ -34,11 +33,10 @@ Prepared = list[tuple[RunningFragment, DataFrame]]
 class Queries:
     """The running fragments of an engine, by id."""
 
-    def __init__(self, context: FragmentContext, plans: Plans, compiled: Callable[[Snapshot], CompiledPlan]) -> None:
+    def __init__(self, context: FragmentContext, plans: Plans) -> None:
         self.running: dict[str, RunningFragment] = {}
         self._context = context
         self._plans = plans
-        self._compiled = compiled
         self._failed = Quarantine()
         """Fragments whose query failed, and when each is started again."""
 
@@ -68,13 +66,13 @@ class Queries:
         for fragment, _ in prepared:
             _remove(fragment.folder)
 
-    def holding(self, tasks: Iterable[Signature]) -> list[RunningFragment]:
+    def running_any(self, tasks: Iterable[Signature]) -> list[RunningFragment]:
         """The running fragments that run any of some tasks."""
         wanted = set(tasks)
         return [f for f in self.running.values() if not wanted.isdisjoint((*f.fragment.roots, *f.fragment.tasks))]
 
-    def go_on_with(self, plan: CompiledPlan) -> None:
-        """Let the fragments that run already know what the new plan makes of them."""
+    def adopt(self, plan: CompiledPlan) -> None:
+        """Give the fragments that run already their part of the new plan."""
         self._left = {gone: last for gone, last in self._left.items() if gone not in plan.fragments}
         for name, fragment in self.running.items():
             fragment.fragment = plan.fragments.get(name, fragment.fragment)
@@ -105,7 +103,7 @@ class Queries:
         """The sources that only paused dataflows read, with the plan that there would be without pauses."""
         if not self._plans.snapshot.paused:
             return {}
-        every = self._compiled(replace(self._plans.snapshot, paused=frozenset()))
+        every = self._plans.unpaused()
         there = self._plans.current.fragments
         kept = [f for f in every.fragments.values() if f.kind is Kind.SOURCE and f.id not in there]
         return {fragment.id: (fragment, every) for fragment in kept}
@@ -122,17 +120,17 @@ class Queries:
 
     # starting again
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Start what ran when the engine was last stopped, retired fragments that were not drained included.
 
         What cannot be started, because its source is gone for example, keeps the others from nothing.
         """
         current, snapshot = self._plans.current, self._plans.snapshot
-        found = {name: (fragment, current) for name, fragment in current.fragments.items()}
-        found |= self._paused_sources()
+        wanted = {name: (fragment, current) for name, fragment in current.fragments.items()}
+        wanted |= self._paused_sources()
         for folder in (self._context.state.path / "fragments").iterdir():
             begun = read_json(folder / "fragment.json")
-            if folder.name in found:
+            if folder.name in wanted:
                 continue
             if begun is None or begun["snapshot"] > snapshot.number:
                 _remove(folder)  # the engine was killed as it removed it, or before it had made it
@@ -143,8 +141,8 @@ class Queries:
                 RunningFragment(fragment, plan.number, self._context).finish()
                 _remove(folder)
             else:
-                found[folder.name] = (fragment, plan)
-        for fragment, plan in found.values():
+                wanted[folder.name] = (fragment, plan)
+        for fragment, plan in wanted.values():
             running = RunningFragment(fragment, plan.number, self._context)
             self.running[fragment.id] = running
             self.start_again(running, plan)
@@ -171,7 +169,7 @@ class Queries:
 
     def start_refused(self) -> None:
         """Try to start again what could not be."""
-        for fragment in [found for found in self.running.values() if found.refusal is not None]:
+        for fragment in [one for one in self.running.values() if one.refusal is not None]:
             if fragment.fragment.id in self._plans.current.fragments:
                 self.start_again(fragment, self._plans.current)
 
@@ -191,8 +189,8 @@ class Queries:
 
     def without_workers(self) -> list[RunningFragment]:
         """The fragments that failed because their Python workers did not come up in time."""
-        found = [(fragment, fragment.failure or "") for fragment in list(self.running.values())]
-        return [fragment for fragment, reason in found if workers_were_late(reason)]
+        running = list(self.running.values())
+        return [fragment for fragment in running if workers_were_late(fragment.failure or "")]
 
     def apply_limit(self, fragment: RunningFragment, snapshot: Snapshot) -> None:
         """Let a fragment heed the smallest of its roots' limits."""
@@ -213,9 +211,9 @@ class Queries:
             time.sleep(0.01)
 
     def _sources_first(self) -> list[list[RunningFragment]]:
-        found = list(self.running.values())  # a copy: others may start and stop fragments meanwhile
-        sources = [fragment for fragment in found if fragment.fragment.kind is Kind.SOURCE]
-        return [some for some in (sources, [each for each in found if each not in sources]) if some]
+        running = list(self.running.values())  # a copy: others may start and stop fragments meanwhile
+        sources = [fragment for fragment in running if fragment.fragment.kind is Kind.SOURCE]
+        return [some for some in (sources, [each for each in running if each not in sources]) if some]
 
     def _wait_for_all(
         self, fragments: Sequence[RunningFragment], lock: AbstractContextManager[object], despite_failures: bool
@@ -224,13 +222,13 @@ class Queries:
 
         All at once: each takes up to a trigger to find that there is nothing more.
         """
-        found: list[bool | Exception] = []
+        outcomes: list[bool | Exception] = []
 
         def wait(fragment: RunningFragment) -> None:
             try:
-                found.append(self._wait_for(fragment, lock, despite_failures))
+                outcomes.append(self._wait_for(fragment, lock, despite_failures))
             except Exception as error:
-                found.append(error)
+                outcomes.append(error)
 
         if len(fragments) == 1:
             wait(fragments[0])
@@ -241,10 +239,10 @@ class Queries:
                 thread.start()
             for thread in threads:
                 thread.join()
-        for error in found:
+        for error in outcomes:
             if isinstance(error, Exception):
                 raise error
-        return all(found)
+        return all(outcomes)
 
     def _epochs(self) -> dict[str, int]:
         return {name: fragment.last.epoch for name, fragment in list(self.running.items())}

@@ -52,8 +52,8 @@ class Scaling:
 
     def _provider(self) -> Provider:
         if self.provider is None:
-            told = "this engine has no provider of machines; run on a cluster of 'headgate cluster up' with --cluster"
-            raise InputError("NO_PROVIDER", told)
+            message = "this engine cannot acquire machines; run it with --cluster, after 'headgate cluster up'"
+            raise InputError("NO_PROVIDER", message)
         return self.provider
 
 

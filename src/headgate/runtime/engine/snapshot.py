@@ -5,90 +5,105 @@ Everything that a fragment does in an epoch follows from one snapshot. A change 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from headgate.documents.document import to_document
-from headgate.documents.located import Located
 from headgate.errors import unknown
 from headgate.model.dataflow import Dataflow
-from headgate.model.identity import remembered
 from headgate.model.names import DataflowName, Signature
 from headgate.model.strategy import StrategyName
-from headgate.model.task import Alternate
+from headgate.runtime.engine.stored import StoredDataflow, stored_dataflow
+from headgate.sharing.running import Submitted
+from headgate.sharing.shared_set import SharedSet
 from headgate.sharing.strategies import QueryGroup, Units
 from headgate.tasks.registry import Registry
 
-__all__ = ["Snapshot", "alternate_key"]
+__all__ = ["Snapshot"]
 
 
-_document = remembered(to_document)
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
-    """The dataflows that run, how they are merged, and the choices made for their tasks (by signature)."""
+    """The dataflows that run, the one graph they are merged into, and the choices made for their tasks."""
+
+    shared: SharedSet
+    """What is submitted and what runs for it, paused dataflows included."""
 
     number: int = 0
-    dataflows: tuple[Dataflow, ...] = ()
-    """As their authors wrote them, without duplicates."""
-
-    merged: Mapping[DataflowName, Dataflow] = field(default_factory=dict)
-    """As they are run, where that is not as they were written: reading wider streams, or kept apart from others."""
+    stored: Mapping[DataflowName, str] = field(default_factory=dict)
+    """Under which name each dataflow is stored, in the order of submission."""
 
     strategy: StrategyName = StrategyName.HOT
-    deployment: Units = field(default_factory=Units)
-    """The units that a strategy other than ``hot`` and ``none`` has made."""
+    units: Units = field(default_factory=Units)
+    """The query groups that a strategy other than ``hot`` and ``none`` has made."""
 
     resting: frozenset[str] = frozenset()
     """Fragments that stay although nothing in them is needed: a strategy pauses tasks where they are."""
 
     paused: frozenset[DataflowName] = frozenset()
     active: Mapping[Signature, str] = field(default_factory=dict)
-    """The active alternate of a task, by :func:`alternate_key`; the one of most value where none is named."""
+    """The active alternate of a task, by its key; the one of most value where none is named."""
 
     partitions: Mapping[Signature, int] = field(default_factory=dict)
     limits: Mapping[Signature, int] = field(default_factory=dict)
     """The most rows that a source hands over per trigger."""
 
     since: Mapping[Signature, int] = field(default_factory=dict)
-    """Since which snapshot a keyed task has run without a break: one that comes back starts afresh."""
+    """Since which snapshot a keyed task has run without a break: one that comes back starts with empty state."""
+
+    @classmethod
+    def of(cls, registry: Registry, *dataflows: Dataflow, number: int = 1) -> Snapshot:
+        """A snapshot of some dataflows, merged just as they are."""
+        shared, stored = SharedSet(registry), dict[DataflowName, str]()
+        for dataflow in dataflows:
+            shared, _ = shared.merge(dataflow)
+            stored[dataflow.name] = stored_dataflow(shared.running.find(dataflow.name)).id
+        return cls(shared, number, stored)
+
+    @property
+    def dataflows(self) -> tuple[Dataflow, ...]:
+        """The dataflows as their authors wrote them, without duplicates."""
+        return tuple(self.submitted(name).written for name in self.stored)
 
     @property
     def running(self) -> tuple[Dataflow, ...]:
         """The dataflows that are not paused, as they are run."""
-        return tuple(self.as_run(dataflow) for dataflow in self.dataflows if dataflow.name not in self.paused)
+        return tuple(self.submitted(name).dataflow for name in self.stored if name not in self.paused)
 
     @property
-    def units(self) -> Mapping[Signature, int]:
-        """The unit of each task, where units are cut from each other; empty where they are not."""
+    def signatures(self) -> Iterable[Signature]:
+        """The tasks of all dataflows, each after those that feed it."""
+        every = (self.submitted(name).signatures.values() for name in self.stored)
+        return dict.fromkeys(signature for signatures in every for signature in signatures)
+
+    @property
+    def unit_of(self) -> Mapping[Signature, int]:
+        """The query group of each task, where groups are cut from each other; empty where they are not."""
         if self.strategy is not StrategyName.INCREMENTAL:
             return {}
-        return {task: number for number, unit in self.deployment.groups.items() for task in unit.active | unit.paused}
+        return {task: number for number, group in self.units.groups.items() for task in group.tasks}
 
-    def as_run(self, dataflow: Dataflow) -> Dataflow:
-        """What runs for a dataflow."""
-        return self.merged.get(dataflow.name, dataflow)
+    def submitted(self, name: DataflowName) -> Submitted:
+        return self.shared.running.submitted[name]
 
-    def find(self, name: str) -> Dataflow:
-        for dataflow in self.dataflows:
-            if dataflow.name == name:
-                return dataflow
-        names = [dataflow.name for dataflow in self.dataflows]
-        raise unknown("UNKNOWN_DATAFLOW", f"no dataflow '{name}' is running", name, names)
+    def find(self, name: str) -> Submitted:
+        """A dataflow that is there; raises :class:`~headgate.errors.InputError` with the nearest name."""
+        known = DataflowName(name)
+        if known not in self.stored:
+            raise unknown("UNKNOWN_DATAFLOW", f"no dataflow '{name}' is running", name, self.stored)
+        return self.submitted(known)
 
     def next(self, **changes: Any) -> Snapshot:
         """The snapshot that follows this one."""
         return replace(self, number=self.number + 1, **changes)
 
     def as_dict(self) -> dict[str, Any]:
+        """What a state directory keeps, beside the dataflows."""
         return {
             "number": self.number,
-            "dataflows": [_document(dataflow) for dataflow in self.dataflows],
-            "merged": {name: _document(dataflow) for name, dataflow in self.merged.items()},
+            "dataflows": dict(self.stored),
             "strategy": self.strategy.value,
-            "deployment": _stored(self.deployment),
+            "units": _units_stored(self.units),
             "resting": sorted(self.resting),
             "paused": sorted(self.paused),
             "active": dict(self.active),
@@ -98,44 +113,38 @@ class Snapshot:
         }
 
     @classmethod
-    def from_dict(cls, stored: Mapping[str, Any], registry: Registry) -> Snapshot:
+    def from_dict(
+        cls, kept: Mapping[str, Any], read: Callable[[str], StoredDataflow], registry: Registry, semantic: bool = True
+    ) -> Snapshot:
+        """The snapshot that was kept; ``read`` gives a dataflow by the name under which it is stored."""
+        strategy = StrategyName(kept["strategy"])
+        shared = SharedSet(registry, semantic and strategy is not StrategyName.NONE)
+        for name in kept["dataflows"].values():
+            dataflow = read(name)
+            shared, _ = shared.merge(dataflow.signed, dataflow.written)
         return cls(
-            number=stored["number"],
-            dataflows=tuple(_dataflow(document, registry) for document in stored["dataflows"]),
-            merged={DataflowName(name): _dataflow(flow, registry) for name, flow in stored["merged"].items()},
-            strategy=StrategyName(stored["strategy"]),
-            deployment=_deployment(stored["deployment"]),
-            resting=frozenset(stored["resting"]),
-            paused=frozenset(DataflowName(name) for name in stored["paused"]),
-            active={Signature(key): value for key, value in stored["active"].items()},
-            partitions={Signature(key): value for key, value in stored["partitions"].items()},
-            limits={Signature(key): value for key, value in stored["limits"].items()},
-            since={Signature(key): value for key, value in stored["since"].items()},
+            shared,
+            number=kept["number"],
+            stored=kept["dataflows"],
+            strategy=strategy,
+            units=_units(kept["units"]),
+            resting=frozenset(kept["resting"]),
+            paused=frozenset(kept["paused"]),
+            active=kept["active"],
+            partitions=kept["partitions"],
+            limits=kept["limits"],
+            since=kept["since"],
         )
 
 
-def _dataflow(document: Any, registry: Registry) -> Dataflow:
-    from headgate.documents.check import check
-
-    return check(Located(document, "snapshot", lambda: None), registry).dataflow
-
-
-def _stored(deployment: Units) -> dict[str, Any]:
-    parts = {
-        number: [sorted(tasks) for tasks in (unit.active, unit.paused, unit.proxies)]
-        for number, unit in deployment.groups.items()
+def _units_stored(units: Units) -> dict[str, Any]:
+    groups = {
+        number: [sorted(tasks) for tasks in (group.active, group.paused, group.proxies)]
+        for number, group in units.groups.items()
     }
-    return {"units": parts, "made": deployment.made}
+    return {"groups": groups, "made": units.made}
 
 
-def _deployment(stored: Mapping[str, Any]) -> Units:
-    units = {
-        int(number): QueryGroup(*(frozenset(map(Signature, tasks)) for tasks in parts))
-        for number, parts in stored["units"].items()
-    }
-    return Units(units, {}, stored["made"])
-
-
-def alternate_key(alternate: Alternate) -> str:
-    """What an alternate does, as a text: the same in every dataflow that has it, whatever it is called there."""
-    return f"{alternate.type} {alternate.config.text}"
+def _units(kept: Mapping[str, Any]) -> Units:
+    groups = {int(number): QueryGroup(*map(frozenset, tasks)) for number, tasks in kept["groups"].items()}
+    return Units(groups, {}, kept["made"])

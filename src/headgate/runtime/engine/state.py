@@ -4,7 +4,8 @@
 
     version              the layout's version
     lock                 held by the running engine; names its process
-    snapshots/N.json     plan snapshots, numbered
+    dataflows/ID.json    submitted dataflows, each once
+    snapshots/N.json     plan snapshots, numbered; they refer to dataflows
     hosts/N.json         what the workers of keyed hosts need of plan N
     fragments/ID/        checkpoint, plan log and last commit of a fragment
     exchange/TOPIC/      derived streams
@@ -28,7 +29,9 @@ from headgate.store.files import write_json
 
 __all__ = ["StateDirectory"]
 
-VERSION = "3"
+VERSION = "4"
+READABLE = ("3", VERSION)
+"""The layouts that can be opened; :mod:`headgate.runtime.engine.upgrade` changes older ones."""
 
 
 class StateDirectory:
@@ -44,12 +47,11 @@ class StateDirectory:
         self._take_lock(path)
         try:
             self._check_version(path)
-            for name in ("snapshots", "hosts", "fragments", "exchange", "staging", "pending"):
+            for name in ("dataflows", "snapshots", "hosts", "fragments", "exchange", "staging", "pending"):
                 (self.path / name).mkdir(exist_ok=True)
         except OSError as error:
             self.close()
-            told = (error.strerror or str(error)).lower()
-            raise InputError("STATE_UNUSABLE", f"cannot write to state directory {path}: {told}") from None
+            raise InputError("STATE_UNUSABLE", f"cannot write to state directory {path}: {os_reason(error)}") from None
         except BaseException:
             self.close()
             raise
@@ -61,10 +63,8 @@ class StateDirectory:
             self._lock.seek(0)
             holder = self._lock.read().strip() or "another process"
             self._lock.close()
-            told = (
-                f"state directory {given} is in use by {holder}; stop that one, or give another directory with --state"
-            )
-            raise InputError("STATE_IN_USE", told) from None
+            message = f"state directory {given} is in use by {holder}; stop that one, or give another directory"
+            raise InputError("STATE_IN_USE", f"{message} with --state") from None
         self._lock.truncate(0)
         self._lock.write(f"process {os.getpid()} on {socket.gethostname()}\n")
         self._lock.flush()
@@ -74,17 +74,19 @@ class StateDirectory:
         if not file.exists():
             # An engine that was killed while it made the directory may have left a beginning of the version file.
             if any(entry.name != "lock" and not entry.name.startswith(".version") for entry in self.path.iterdir()):
-                told = (
-                    f"{given} is neither empty nor a state directory of Headgate; give another directory with --state"
-                )
-                raise InputError("STATE_UNUSABLE", told)
+                message = f"{given} is neither empty nor a state directory of Headgate; give another directory"
+                raise InputError("STATE_UNUSABLE", f"{message} with --state")
             write_json(file, int(VERSION))
-        found = file.read_text(encoding="utf-8").strip()
-        if found != VERSION:
-            told = f"state directory {given} has version {found[:20]!r} and this Headgate reads version {VERSION}"
-            raise InputError(
-                "STATE_VERSION", f"{told}; give another directory with --state, or the Headgate that wrote it"
-            )
+        self.version = file.read_text(encoding="utf-8").strip()
+        if self.version not in READABLE:
+            message = f"state directory {given} has version {self.version[:20]!r}, and this Headgate reads"
+            remedy = "give another directory with --state, or run the Headgate that wrote it"
+            raise InputError("STATE_VERSION", f"{message} versions {' and '.join(READABLE)}; {remedy}")
+
+    def is_current(self) -> None:
+        """Note that the directory has this Headgate's layout."""
+        write_json(self.path / "version", int(VERSION))
+        self.version = VERSION
 
     def fragment(self, fragment_id: str) -> Path:
         """The folder of a fragment."""
@@ -93,5 +95,5 @@ class StateDirectory:
         return path
 
     def close(self) -> None:
-        """Let another engine have the directory."""
+        """Release the directory, so that another engine can use it."""
         self._lock.close()

@@ -15,10 +15,28 @@ from headgate.runtime.epochs.fragment import RunningFragment
 from headgate.runtime.io.outbox import SinkOutbox
 from headgate.runtime.isolation.dead_letters import DeadLetters
 
-__all__ = ["dataflow_status", "fragment_name", "fragment_status"]
+__all__ = ["dataflow_statuses", "fragment_name", "fragment_status"]
 
 
-def dataflow_status(
+def dataflow_statuses(
+    snapshot: Snapshot,
+    plan: CompiledPlan,
+    running: Sequence[RunningFragment],
+    outbox: SinkOutbox,
+    dead_letters: DeadLetters,
+) -> list[DataflowStatus]:
+    """How each dataflow is doing, in the order of submission."""
+    tasks: dict[str, list[CompiledTask]] = {}
+    for task in plan.tasks.values():
+        for user in task.used_by:
+            tasks.setdefault(user, []).append(task)
+    return [
+        _dataflow_status(flow, tasks.get(flow.name, []), snapshot, plan, running, outbox, dead_letters)
+        for flow in snapshot.dataflows
+    ]
+
+
+def _dataflow_status(
     dataflow: Dataflow,
     mine: Sequence[CompiledTask],
     snapshot: Snapshot,
@@ -37,43 +55,46 @@ def dataflow_status(
     reasons += [reason for fragment in mine_run if (reason := fragment.failure) is not None]
     reasons += [reason for fragment in mine_run for reason in _raised(fragment, plan, signatures)]
     degraded = bool(reasons)
-    held_back = [told for fragment in mine_run if (told := _held_back(fragment, signatures)) is not None]
-    reasons += held_back
-    reasons += [told for task in mine if (told := _left_out(task, dead_letters)) is not None]
+    throttled = [reason for fragment in mine_run if (reason := _throttled(fragment, signatures)) is not None]
+    reasons += throttled
+    reasons += [reason for task in mine if (reason := _left_out(task, dead_letters)) is not None]
     state = (
         "paused"
         if dataflow.name in snapshot.paused
         else "degraded"
         if degraded
         else "throttled"
-        if held_back
+        if throttled
         else "running"
     )
     rows = sum(outbox.delivered.get(signature, 0) for signature in signatures)
-    shared = sum(len(task.users) > 1 for task in mine)
+    shared = sum(len(task.used_by) > 1 for task in mine)
     owner = str(dataflow.owner)
     left_out = [dead_letters.left_out(task.signature) for task in mine]
-    skipped, dead = sum(found.skipped for found in left_out), sum(found.dead_letters for found in left_out)
+    skipped, dead = sum(one.skipped for one in left_out), sum(one.dead_letters for one in left_out)
     return DataflowStatus(dataflow.name, owner, state, "; ".join(reasons), len(mine), shared, rows, skipped, dead)
 
 
-def _held_back(fragment: RunningFragment, signatures: Collection[str]) -> str | None:
+def _throttled(fragment: RunningFragment, signatures: Collection[str]) -> str | None:
     """Why a dataflow lags that brings more rows than fit into its triggers; nothing for what only reads behind it."""
     limit, waiting = fragment.admission.limit, fragment.held_back()
     if limit is None or waiting == 0 or set(signatures).isdisjoint(fragment.fragment.roots):
         return None
-    told = f"more rows come than it can take in a trigger: at most {limit:,} are admitted, so that others keep theirs"
-    return f"{told}, and {waiting:,} wait"
+    return (
+        f"throttled: input exceeds what one trigger can process; limited to {limit:,} rows a trigger, {waiting:,} wait"
+    )
 
 
 def _left_out(task: CompiledTask, dead_letters: DeadLetters) -> str | None:
     """What a task that goes on without the rows for which it raises has left out."""
-    found = dead_letters.left_out(task.signature)
-    counted = found.skipped + found.dead_letters
+    left_out = dead_letters.left_out(task.signature)
+    counted = left_out.skipped + left_out.dead_letters
     if task.on_error is OnError.FAIL or counted == 0:
         return None
     kept = "skipped" if task.on_error is OnError.SKIP else "put among the dead letters"
-    return f"task '{task.name}' has {kept} {counted:,} {'row' if counted == 1 else 'rows'}, the last for {found.latest}"
+    return (
+        f"task '{task.name}' has {kept} {counted:,} {'row' if counted == 1 else 'rows'}, the last for {left_out.latest}"
+    )
 
 
 def _raised(fragment: RunningFragment, plan: CompiledPlan, signatures: Collection[str]) -> Iterator[str]:
@@ -113,5 +134,5 @@ def fragment_status(fragment: RunningFragment, plan: CompiledPlan) -> FragmentSt
     )
 
 
-def _rate(told: float | None) -> float:
-    return told if told is not None and math.isfinite(told) else 0.0
+def _rate(rate: float | None) -> float:
+    return rate if rate is not None and math.isfinite(rate) else 0.0

@@ -10,12 +10,13 @@ import platform
 import re
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from headgate import __version__
 from headgate.errors import InputError
+from headgate.model.names import Signature
 from headgate.model.task_type import TaskConfig
 from headgate.runtime.compile.plan import CompiledPlan
 from headgate.runtime.spark_internals.executors import Executors
@@ -65,14 +66,15 @@ def check_paths(executors: Executors, paths: Mapping[str, str]) -> None:
             raise InputError("SOURCE_NOT_SHARED", f"{told} '{wanted[task]}'; {remedy}")
 
 
-def paths_read(plan: CompiledPlan, known: CompiledPlan) -> dict[str, str]:
-    """The paths that executors read for a plan and did not read for the one before, by task."""
-    found = {}
-    for signature, task in plan.tasks.items():
-        path = _path_of(task.options)
-        if path is not None and signature not in known.tasks:
-            found[task.name] = str(Path(path).absolute())
-    return found
+def paths_read(plan: CompiledPlan, known: CompiledPlan, tasks: Iterable[Signature]) -> dict[str, str]:
+    """The paths that executors read for some tasks of a plan and did not read for the one before, by task."""
+    paths = {}
+    for signature in tasks:
+        task = plan.tasks.get(signature)
+        path = _path_of(task.options) if task is not None else None
+        if task is not None and path is not None and signature not in known.tasks:
+            paths[task.name] = str(Path(path).absolute())
+    return paths
 
 
 def _path_of(options: TaskConfig) -> str | None:

@@ -140,7 +140,7 @@ def _input_form(stream: RunningStream, scope: str, known: Mapping[Signature, Kno
         schema = before.schemas.get(stream.source_port)
         if schema is None:
             return None
-        columns = tuple((found.name, column(found.name.casefold(), found.type)) for found in schema.columns)
+        columns = tuple((one.name, column(one.name.casefold(), one.type)) for one in schema.columns)
         form = NormalForm((stream.source, stream.source_port), scope, (), columns)
     if isinstance(stream.routing, ByPredicate):
         try:
@@ -173,8 +173,8 @@ def _applied(form: NormalForm, options: TaskConfig) -> NormalForm:
 
 
 def _filtered(form: NormalForm, where: str) -> NormalForm:
-    found = conjuncts(normal(where, form.terms))
-    return replace(form, conjuncts=tuple(dict.fromkeys((*form.conjuncts, *found))))
+    added = conjuncts(normal(where, form.terms))
+    return replace(form, conjuncts=tuple(dict.fromkeys((*form.conjuncts, *added))))
 
 
 _AGGREGATES = {"Min": "min", "Max": "max", "Count": "count", "Avg": "avg", "Sum": "sum"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from headgate.model.names import Signature
@@ -26,20 +26,21 @@ class FormIndex:
     known: VersionedMap[Signature, Known] = field(default_factory=VersionedMap)
     places: VersionedMap[Hashable, tuple[Signature, ...]] = field(default_factory=VersionedMap)
 
-    def add(self, found: dict[Signature, Known]) -> FormIndex:
+    def add(self, tasks: Mapping[Signature, Known]) -> FormIndex:
         places: dict[Hashable, tuple[Signature, ...]] = {}
-        for signature, known in found.items():
+        for signature, known in tasks.items():
             place = _place(known)
             if place is not None:
                 there = places.get(place, self.places.get(place) or ())
                 if len(there) < MOST_CANDIDATES:
                     places[place] = (*there, signature)
-        return replace(self, known=self.known.updated(found), places=self.places.updated(places))
+        return replace(self, known=self.known.updated(tasks), places=self.places.updated(places))
 
     def remove(self, signatures: list[Signature]) -> FormIndex:
         places: dict[Hashable, tuple[Signature, ...]] = {}
         gone: list[Hashable] = []
-        for signature in signatures:
+        known = [signature for signature in signatures if signature in self.known]
+        for signature in known:
             place = _place(self.known[signature])
             there = places.get(place, self.places.get(place) or ()) if place is not None else ()
             if signature in there:
@@ -47,7 +48,7 @@ class FormIndex:
         for place in [place for place, there in places.items() if not there]:
             del places[place]
             gone.append(place)
-        return FormIndex(self.known.updated({}, without=signatures), self.places.updated(places, without=gone))
+        return FormIndex(self.known.updated({}, without=known), self.places.updated(places, without=gone))
 
     def candidates(self, wish: Known) -> Iterator[tuple[Signature, Known]]:
         """Running tasks that may contain what a task is to make."""

@@ -9,16 +9,16 @@ away.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from headgate.model.dataflow import Dataflow
 from headgate.model.graph import Graph
 from headgate.model.names import PortName, Signature, TaskId
 from headgate.model.share import Share
 from headgate.model.stream import Stream
 from headgate.model.task import Task
 from headgate.sharing.change import RunningStream
+from headgate.sharing.deduplicate import SignedDataflow
 from headgate.sharing.running import RunningSet
 from headgate.sharing.semantic.form import Known, understand
 from headgate.sharing.semantic.index import FormIndex
@@ -41,9 +41,9 @@ class WiderStream:
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """A dataflow as it is merged, and what was found for it beyond equal signatures."""
+    """A dataflow as it is merged, and the wider streams that it reads."""
 
-    dataflow: Dataflow
+    signed: SignedDataflow
     wider: tuple[WiderStream, ...]
     known: Mapping[Signature, Known]
     """What is known of its tasks, for the index."""
@@ -60,12 +60,13 @@ class _Node:
 
 
 class _Rewriting:
-    def __init__(self, dataflow: Dataflow, running: RunningSet, index: FormIndex, registry: Registry) -> None:
-        self.dataflow = dataflow
+    def __init__(self, signed: SignedDataflow, running: RunningSet, index: FormIndex, registry: Registry) -> None:
+        self.signed = signed
+        self.dataflow = signed.dataflow
         self.running = running
         self.index = index
         self.registry = registry
-        self.graph = Graph(dataflow)
+        self.graph = Graph(self.dataflow)
         self.nodes: dict[TaskId, _Node] = {}
         self.ids: dict[Signature, TaskId] = {}
         self.stands: dict[TaskId, TaskId] = {}
@@ -78,35 +79,50 @@ class _Rewriting:
         for name in self.graph.order():
             self._place(name)
         needed = self._needed()
-        tasks = tuple(node.task for name, node in self.nodes.items() if name in needed)
-        streams = tuple(stream for name, node in self.nodes.items() if name in needed for stream in node.streams)
         known = {self.nodes[name].signature: self.known[self.nodes[name].signature] for name in needed}
-        wider = tuple(found for name, found in self.wider.items() if self.stands[name] in needed)
-        return Rewritten(replace(self.dataflow, tasks=tasks, streams=streams), wider, known)
+        if not self.wider and len(needed) == len(self.dataflow.tasks):
+            return Rewritten(self.signed, (), known)
+        nodes = {name: node for name, node in self.nodes.items() if name in needed}
+        tasks = tuple(node.task for node in nodes.values())
+        streams = tuple(stream for node in nodes.values() for stream in node.streams)
+        signatures = {name: node.signature for name, node in nodes.items()}
+        wider = tuple(stream for name, stream in self.wider.items() if self.stands[name] in needed)
+        dataflow = replace(self.dataflow, tasks=tasks, streams=streams)
+        return Rewritten(SignedDataflow(dataflow, signatures), wider, known)
 
     def _place(self, name: TaskId) -> None:
         task = self.graph.tasks[name]
-        streams = tuple(replace(s, source=self.stands[s.source]) for s in self.graph.feeds[name])
-        node = self._node(task, streams)
+        feeds = self.graph.feeds[name]
+        if all(self._is_as_written(stream.source) for stream in feeds):
+            node = self._node(task, tuple(feeds), self.signed.signatures[name])
+        else:
+            node = self._node(task, tuple(replace(s, source=self.stands[s.source]) for s in feeds))
         if node.signature in self.ids:  # another task has become the same
             self.stands[name] = self.ids[node.signature]
             return
         if node.signature not in self.running.tasks:
-            found = self._widest(node)
-            if found is not None:
-                self._put_behind(name, *found)
+            wider = self._widest(node)
+            if wider is not None:
+                self._put_behind(name, *wider)
                 return
         self._keep(node)
         self.stands[name] = name
 
-    def _node(self, task: Task, streams: tuple[Stream, ...]) -> _Node:
+    def _is_as_written(self, name: TaskId) -> bool:
+        return self.stands[name] == name and self.nodes[name].signature == self.signed.signatures[name]
+
+    def _node(self, task: Task, streams: tuple[Stream, ...], signature: Signature | None = None) -> _Node:
         scope = self.dataflow.scope(task)
-        sources = [self.nodes[stream.source].signature for stream in streams]
-        signature = sign_task(task, scope, zip(streams, sources, strict=True))
+        feeds = [(stream, self.nodes[stream.source].signature) for stream in streams]
+        signature = signature or sign_task(task, scope, feeds)
         if signature not in self.known:
-            feeds = tuple(_by_signature(s, source, signature) for s, source in zip(streams, sources, strict=True))
-            self.known[signature] = understand(task, scope, feeds, self.known, self.registry)
+            running = self.index.known.get(signature)
+            self.known[signature] = running if running is not None else self._understood(task, feeds, signature)
         return _Node(signature, task, streams)
+
+    def _understood(self, task: Task, feeds: Sequence[tuple[Stream, Signature]], signature: Signature) -> Known:
+        streams = [_by_signature(stream, source, signature) for stream, source in feeds]
+        return understand(task, self.dataflow.scope(task), streams, self.known, self.registry)
 
     def _keep(self, node: _Node) -> None:
         self.nodes[node.task.id] = node
@@ -164,7 +180,7 @@ class _Rewriting:
         for stream in running.feeds:
             if stream.source not in self.ids:
                 self._copy(stream.source, None)
-        # It was found within the same circle, so the dataflow's own words for that circle name it too.
+        # It is confined to the same circle, so the dataflow's own words for that circle name it too.
         share = Share.OWNER if running.task.scope else Share.ANYONE
         copied = replace(
             running.task,
@@ -198,11 +214,11 @@ class _Rewriting:
         return needed
 
 
-def rewrite(dataflow: Dataflow, running: RunningSet, index: FormIndex, registry: Registry) -> Rewritten:
-    """Rewrite a dataflow without duplicates; one with feedback streams is left as it is."""
-    if any(stream.feedback for stream in dataflow.streams):
-        return Rewritten(dataflow, (), {})
-    return _Rewriting(dataflow, running, index, registry).run()
+def rewrite(signed: SignedDataflow, running: RunningSet, index: FormIndex, registry: Registry) -> Rewritten:
+    """Rewrite a dataflow; one with feedback streams is left as it is."""
+    if any(stream.feedback for stream in signed.dataflow.streams):
+        return Rewritten(signed, (), {})
+    return _Rewriting(signed, running, index, registry).run()
 
 
 def _by_signature(stream: Stream, source: Signature, target: Signature) -> RunningStream:

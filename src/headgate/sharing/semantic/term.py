@@ -136,10 +136,10 @@ def normal_tree(tree: Any, columns: Mapping[str, Term]) -> Term:
     if name == "Paren":
         return normal_tree(tree.this, columns)
     if name == "Column":
-        found = columns.get(tree.name.casefold())
-        if found is None:
+        term = columns.get(tree.name.casefold())
+        if term is None:
             raise NotNormal(f"column {tree.name}")
-        return found
+        return term
     if name in ("Literal", "Boolean", "Null"):
         return _literal(tree)
     if name in _COMPARISONS:
@@ -290,18 +290,18 @@ def rendered(term: Term, names: Mapping[Term, str]) -> str:
         raise NotNormal(f"column {parts[0]} is not there")
     if head == "try_cast":
         return f"try_cast({rendered(parts[0], names)} as {parts[1]})"
-    told = [rendered(part, names) for part in parts]
+    texts = [rendered(part, names) for part in parts]
     if head == "is null":
-        return f"({told[0]} is null)"
+        return f"({texts[0]} is null)"
     if head == "in":
-        return f"({told[0]} in ({', '.join(told[1:])}))"
+        return f"({texts[0]} in ({', '.join(texts[1:])}))"
     if head == "not":
-        return f"(not {told[0]})"
+        return f"(not {texts[0]})"
     if head == "neg":
-        return f"(- {told[0]})"
+        return f"(- {texts[0]})"
     if head in ("upper", "lower", "trim", "length", "coalesce"):
-        return f"{head}({', '.join(told)})"
-    return "(" + f" {head} ".join(told) + ")"
+        return f"{head}({', '.join(texts)})"
+    return "(" + f" {head} ".join(texts) + ")"
 
 
 def _escaped(text: str) -> str:

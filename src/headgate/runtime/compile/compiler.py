@@ -1,0 +1,330 @@
+"""Compiling a snapshot by difference: what a change does not touch is taken over from the plan before it. Pure.
+
+A task never outlives those that it reads, and its signature includes them. So the fragments that run a task stay the
+same for as long as it runs: adding and removing tasks changes the fragments of those tasks and nothing else. To compile
+a whole snapshot is to add all of its tasks to an empty plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from operator import attrgetter
+
+from headgate.errors import InputError
+from headgate.model.config import Config, canonical_text
+from headgate.model.names import Signature
+from headgate.model.stream import ByPredicate
+from headgate.model.task import Alternate
+from headgate.model.task_type import Role, State, TaskConfig, TaskType
+from headgate.runtime.compile.plan import (
+    CompiledPlan,
+    CompiledTask,
+    Feed,
+    Fragment,
+    Kind,
+    Topic,
+    alternate_key,
+)
+from headgate.runtime.digest import digest
+from headgate.runtime.engine.snapshot import Snapshot
+from headgate.sharing.change import RunningStream
+from headgate.sharing.running import UsedTask
+from headgate.sharing.versioned import VersionedMap
+from headgate.tasks.stateful import KeyedConfig
+
+__all__ = ["compile_plan"]
+
+
+def compile_plan(
+    snapshot: Snapshot, before: CompiledPlan | None = None, touched: Iterable[Signature] = ()
+) -> CompiledPlan:
+    """Compile a snapshot; raises :class:`InputError` for what cannot be run.
+
+    With the plan ``before`` it, only the tasks that the change has touched are compiled; they are given each after
+    those that feed it.
+    """
+    if before is None:
+        return _Compiler(CompiledPlan(), snapshot).run(snapshot.signatures)
+    try:
+        return _Compiler(before, snapshot).run(touched)
+    except _Reshaped:
+        return compile_plan(snapshot)
+
+
+class _Reshaped(Exception):
+    """A task is of another kind now, so the graph is cut elsewhere."""
+
+
+class _Compiler:
+    """The difference between two plans, while it is worked out."""
+
+    def __init__(self, before: CompiledPlan, snapshot: Snapshot) -> None:
+        self.before = before
+        self.snapshot = snapshot
+        self.unit_of: Mapping[Signature, int] = snapshot.unit_of
+        self.tasks: dict[Signature, CompiledTask] = {}
+        self.homes: dict[Signature, tuple[str, ...]] = {}
+        self.fragments: dict[str, Fragment | None] = {}
+        """Fragments that are new or changed; ``None`` for those that end."""
+
+        self.added: dict[str, list[Signature]] = {}
+        self.removed: dict[str, set[Signature]] = {}
+        """Stateless tasks that come to and go from each fragment."""
+
+        self.hosted: dict[str, dict[Signature, CompiledTask | None]] = {}
+        """Keyed tasks that come to and go from each host."""
+
+        self.readers: dict[str, None] = {}
+        """Fragments whose topics are to be worked out."""
+
+    def run(self, touched: Iterable[Signature]) -> CompiledPlan:
+        gone: list[CompiledTask] = []
+        for signature in touched:
+            task, known = self._compiled(signature), self.before.tasks.get(signature)
+            if task is None:
+                gone += [known] if known is not None else []
+            elif known is None:
+                self.tasks[signature] = task
+                self._add(task)
+            elif known.alternate != task.alternate and _shape(known) != _shape(task):
+                raise _Reshaped
+            else:
+                self.tasks[signature] = task
+        for task in gone:
+            self._remove(task)
+        self._change_hosts()
+        self._change_tasks()
+        self._change_topics()
+        return self._plan([task.signature for task in gone])
+
+    def _plan(self, gone: list[Signature]) -> CompiledPlan:
+        before, alive = self.before, {name: one for name, one in self.fragments.items() if one is not None}
+        ended = [name for name, one in self.fragments.items() if one is None and name in before.fragments]
+        hosts: VersionedMap[str, None] = before.hosts
+        new_hosts = [name for name in self.hosted if name in alive and name not in hosts]
+        old_hosts = [name for name in ended if name in hosts]
+        if new_hosts or old_hosts:
+            hosts = hosts.updated(dict.fromkeys(new_hosts), without=old_hosts)
+        return CompiledPlan(
+            self.snapshot.number,
+            before.tasks.updated(self.tasks, without=gone),
+            before.fragments.updated(alive, without=ended),
+            before.homes.updated(self.homes, without=gone),
+            hosts,
+        )
+
+    # tasks
+
+    def _compiled(self, signature: Signature) -> CompiledTask | None:
+        """The task as the snapshot wants it; ``None`` where no dataflow needs it, or only paused ones do."""
+        snapshot = self.snapshot
+        used = snapshot.shared.running.tasks.get(signature)
+        users = used.users if used is not None else None
+        for name in snapshot.paused if users else ():
+            users = users.delete(name) if users is not None and name in users else users
+        if used is None or not users:
+            return None
+        alternate = _active(used, snapshot.active.get(signature))
+        kind = snapshot.shared.registry[alternate.type]
+        if kind.name == "opaque":
+            task = f"{used.running.brought_by}.{used.running.task.id}"
+            message = f"task '{task}' has type opaque, which only the simulator can run; give it a runnable type"
+            raise InputError("CANNOT_RUN", message)
+        known = self.before.tasks.get(signature)
+        return CompiledTask(
+            used.running,
+            users,
+            alternate,
+            kind,
+            _options(kind, alternate.config),
+            known.feeds if known is not None else tuple(_feed(stream) for stream in used.running.feeds),
+            snapshot.partitions.get(signature),
+            known.since if known is not None else snapshot.since.get(signature, snapshot.number),
+        )
+
+    def _task(self, signature: Signature) -> CompiledTask:
+        return self.tasks.get(signature) or self.before.tasks[signature]
+
+    def _home(self, signature: Signature) -> tuple[str, ...]:
+        return self.homes.get(signature) or self.before.homes[signature]
+
+    def _fragment(self, name: str) -> Fragment | None:
+        return self.fragments[name] if name in self.fragments else self.before.fragments.get(name)
+
+    # adding
+
+    def _add(self, task: CompiledTask) -> None:
+        signature = task.signature
+        if task.role is Role.SOURCE:
+            self._begin(Fragment(f"source-{signature[:16]}", Kind.SOURCE, (signature,)), signature)
+        elif task.state is State.NATIVE:
+            fragment = Fragment(f"native-{signature[:16]}", Kind.NATIVE, (signature,), feeds=task.feeds)
+            self._begin(fragment, signature)
+        elif task.state is State.KEYED:
+            host = self._host(task)
+            self.hosted.setdefault(host, {})[signature] = task
+            self.homes[signature] = (host,)
+        else:
+            self._add_stateless(task)
+
+    def _begin(self, fragment: Fragment, task: Signature | None = None) -> None:
+        self.fragments[fragment.id] = fragment
+        if fragment.feeds:
+            self.readers[fragment.id] = None
+        if task is not None:
+            self.homes[task] = (fragment.id,)
+
+    def _host(self, task: CompiledTask) -> str:
+        """The keyed host of a task: one for all of a unit that read the same streams by the same key."""
+        feeds = sorted(feed.identity for feed in task.feeds)
+        identity = canonical_text([feeds, [name.casefold() for name in _key(task)]])
+        unit = self.unit_of.get(task.signature, 0)
+        return f"keyed-{digest(f'{identity} {unit}' if unit else identity)}"
+
+    def _add_stateless(self, task: CompiledTask) -> None:
+        unit = self.unit_of.get(task.signature, 0)
+        homes: dict[str, None] = {}
+        for feed in task.feeds:
+            if feed.feedback:
+                name = f"feedback-{digest(f'{task.signature} {feed.identity}')}"
+                self._begin(Fragment(name, Kind.FEEDBACK, (task.signature,), feeds=(feed,)))
+                homes[name] = None
+            elif self.unit_of.get(feed.source, 0) == unit:
+                homes |= dict.fromkeys(self._home(feed.source))
+            else:
+                homes[self._proxy(feed.source, unit)] = None
+        if len(homes) > 1 and len(task.ports.inputs) > 1:
+            # It sees all its ports in one micro-batch, so one root must feed them all.
+            message = f"task '{task.name}' joins streams of {len(homes)} fragments within a micro-batch; "
+            raise InputError("CANNOT_RUN", f"{message}use a task of type join for streams that differ in time")
+        self.homes[task.signature] = tuple(homes)
+        for home in homes:
+            self.added.setdefault(home, []).append(task.signature)
+
+    def _proxy(self, source: Signature, unit: int) -> str:
+        """What a unit reads of a task in another one: one proxy for all of its readers there."""
+        name = f"proxy-{digest(f'{source} {unit}')}"
+        if self._fragment(name) is None:
+            # All that the task puts out: it is the same at each of its ports.
+            whole = Feed(source, self._task(source).ports.outputs[0].name, "in", None, None, False)
+            self._begin(Fragment(name, Kind.PROXY, (source,), feeds=(whole,)))
+        return name
+
+    # removing
+
+    def _remove(self, task: CompiledTask) -> None:
+        signature = task.signature
+        for home in self.before.homes[signature]:
+            if task.state is State.KEYED:
+                self.hosted.setdefault(home, {})[signature] = None
+            elif task.role is Role.SOURCE or task.state is State.NATIVE:
+                self._end(home)
+            else:
+                self.removed.setdefault(home, set()).add(signature)
+                fragment = self._fragment(home)
+                if fragment is not None and fragment.kind is Kind.FEEDBACK and fragment.roots == (signature,):
+                    self._end(home)
+
+    def _end(self, name: str) -> None:
+        self.fragments[name] = None
+        self.readers[name] = None
+
+    # what follows for fragments
+
+    def _change_hosts(self) -> None:
+        for name, changes in self.hosted.items():
+            known = self._fragment(name)
+            members = {root: self._task(root) for root in (known.roots if known is not None else ())}
+            for signature, task in changes.items():
+                members.pop(signature, None)
+                if task is not None:
+                    members[signature] = task
+            if not members:
+                self._end(name)
+                continue
+            roots = tuple(sorted(members))
+            first = members[roots[0]]
+            host = known or Fragment(name, Kind.KEYED, roots)
+            if host.feeds != first.feeds:
+                self.readers[name] = None
+            self.fragments[name] = replace(host, roots=roots, feeds=first.feeds, key=_key(first))
+
+    def _change_tasks(self) -> None:
+        for name in {**self.removed, **self.added}:
+            fragment = self._fragment(name)
+            if fragment is None:
+                continue
+            gone, tasks = self.removed.get(name), fragment.tasks
+            if gone:
+                tasks = tuple(task for task in tasks if task not in gone)
+            tasks = (*tasks, *self.added.get(name, ()))
+            if fragment.kind is Kind.PROXY and not tasks:
+                self._end(name)
+            else:
+                self.fragments[name] = replace(fragment, tasks=tasks)
+
+    def _change_topics(self) -> None:
+        closed: dict[str, set[str]] = {}
+        opened: dict[str, list[Topic]] = {}
+        for name in self.readers:
+            known = self.before.fragments.get(name)
+            for feed in known.feeds if known is not None else ():
+                for writer in self.before.homes[feed.source]:
+                    closed.setdefault(writer, set()).add(name)
+            reader = self._fragment(name)
+            if reader is not None:
+                topics = self._topics(reader)
+                self.fragments[name] = replace(reader, reads=tuple(sorted(topic.id for _, topic in topics)))
+                for writer, topic in topics:
+                    opened.setdefault(writer, []).append(topic)
+        for writer in {**closed, **opened}:
+            fragment = self._fragment(writer)
+            if fragment is not None:
+                gone = closed.get(writer, ())
+                writes = [topic for topic in fragment.writes if topic.reader not in gone] + opened.get(writer, [])
+                self.fragments[writer] = replace(fragment, writes=tuple(sorted(writes, key=attrgetter("id"))))
+
+    def _topics(self, reader: Fragment) -> list[tuple[str, Topic]]:
+        """The topics that a fragment reads, each with the fragment that writes it."""
+        by_writer: dict[str, dict[int, list[Feed]]] = {}
+        for feed in reader.feeds:
+            for writer in self._home(feed.source):
+                by_writer.setdefault(writer, {}).setdefault(feed.side or 0, []).append(feed)
+        topics = []
+        for writer, sides in by_writer.items():
+            for side, feeds in sides.items():
+                # Both sides of a join may come from one fragment; their rows have columns of their own.
+                name = f"{reader.id} {writer}" if len(sides) == 1 else f"{reader.id} {writer} {side}"
+                topics.append((writer, Topic(digest(name), reader.id, tuple(feeds))))
+        return topics
+
+
+def _shape(task: CompiledTask) -> tuple[object, ...]:
+    """What decides where the graph is cut."""
+    return task.role, task.state, _key(task) if task.state is State.KEYED else (), task.ports
+
+
+def _active(used: UsedTask, wanted: str | None) -> Alternate:
+    alternates = used.running.task.alternates
+    if wanted is not None:
+        for alternate in alternates:
+            if alternate_key(alternate) == wanted:
+                return alternate
+    return max(alternates, key=lambda alternate: alternate.value)
+
+
+@lru_cache(maxsize=100_000)
+def _options(kind: TaskType, config: Config) -> TaskConfig:
+    return kind.config.model_validate(config.as_dict())
+
+
+def _feed(stream: RunningStream) -> Feed:
+    where = stream.routing.where if isinstance(stream.routing, ByPredicate) else None
+    return Feed(stream.source, stream.source_port, stream.target_port, where, stream.side, stream.feedback)
+
+
+def _key(task: CompiledTask) -> tuple[str, ...]:
+    assert isinstance(task.options, KeyedConfig)
+    return task.options.key

@@ -1,0 +1,69 @@
+"""What an engine does now and then: compaction, the record of usage, and the history of observations."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from decimal import Decimal
+
+from headgate.billing.journal import UsageJournal
+from headgate.model.cluster.observation import Observation
+from headgate.runtime.engine.compaction import HISTORY_BYTES, oldest_under_way
+from headgate.runtime.engine.metering import usage_of
+from headgate.runtime.engine.plans import Plans
+from headgate.runtime.engine.queries import Queries
+from headgate.runtime.engine.state import StateDirectory
+from headgate.runtime.exchange.files import FileExchange
+from headgate.store.observations import ObservationHistory
+
+__all__ = ["Upkeep"]
+
+OBSERVE_EVERY_S = 5.0
+"""How long the intervals are of which the state directory keeps a history."""
+
+SNAPSHOTS_BETWEEN = 50
+"""How many new snapshots there are between two compactions."""
+
+
+class Upkeep:
+    """Keeps the state directory small and its records up to date."""
+
+    def __init__(
+        self, state: StateDirectory, plans: Plans, queries: Queries, exchange: FileExchange, price_per_h: Decimal
+    ) -> None:
+        self._plans = plans
+        self._queries = queries
+        self._exchange = exchange
+        self._pending = state.path / "pending"
+        self._price_per_h = price_per_h
+        self._journal = UsageJournal(state.path / "usage")
+        self.history = ObservationHistory(state.path / "observations")
+        self._compacted = 0
+        self._observed = time.monotonic()
+
+    def meter(self) -> None:
+        """Bring the record of usage up to date."""
+        usage = usage_of(self._plans.current, self._plans.snapshot.dataflows, self._price_per_h)
+        self._journal.changed(int(time.time()), usage)
+
+    def end(self) -> None:
+        """Note that nothing is used any more."""
+        self._journal.ended(int(time.time()))
+
+    def observe(self, observe: Callable[[], Observation]) -> None:
+        """Add to the history, unless it was done just now."""
+        if time.monotonic() - self._observed >= OBSERVE_EVERY_S:
+            self._observed = time.monotonic()
+            with suppress(OSError):  # a full disk; there are more important things to write
+                self.history.append(observe())
+
+    def compact(self) -> None:
+        """Remove plan snapshots that nothing needs, once enough new ones have been made."""
+        current = self._plans.snapshot.number
+        if current < self._compacted + SNAPSHOTS_BETWEEN:
+            return
+        self._compacted = current
+        running = list(self._queries.running.values())
+        oldest = oldest_under_way(running, self._queries.left(), self._exchange, self._pending, current)
+        self._plans.compact(oldest, {fragment.begun for fragment in running}, HISTORY_BYTES)
