@@ -23,7 +23,7 @@ from headgate.report.runs import draw_runs
 from headgate.report.svg import to_svg
 from headgate.service.load import load
 from headgate.service.serve import ServedEngine
-from headgate.service.simulate import Asked, run_policies, setting_of
+from headgate.service.simulate import SimulationRequest, run_policies, setting_of
 from headgate.service.size import latency_picture, load_request, size
 from headgate.sharing.merge import merge
 from headgate.tasks import BUILT_IN
@@ -193,7 +193,7 @@ def latency_picture_of(example: str, latency_s: float) -> str:
 
 def simulated_picture() -> str:
     road = ROOT / "examples" / "simulation" / "linear_road.yaml"
-    asked = Asked(road, ("random-walk:50", "weather=0.5"), variability="ec2")
+    asked = SimulationRequest(road, ("random-walk:50", "weather=0.5"), variability="ec2")
     return draw_runs(run_policies(setting_of(asked, REGISTRY), ["static", "threshold"]), ".svg").decode("utf-8")
 
 

@@ -19,7 +19,7 @@ from headgate.model.cluster.observation import (
 from headgate.model.names import TaskId
 from headgate.service.load import load
 from headgate.service.replay import replayed_setting
-from headgate.service.simulate import Asked
+from headgate.service.simulate import SimulationRequest
 from headgate.sharing.signature import sign
 from headgate.simulation.cluster import SimulatedCluster
 from headgate.simulation.rates import Steps
@@ -155,7 +155,7 @@ def test_a_dataflow_as_people_write_it_is_replayed_though_no_file_tells_its_cost
     fragment = FragmentObservation("f", "source", tuple(t.task for t in tasks), 10, 500, 0, 2.0, 0.5, 0.1, 1.2, 0.2)
     seen = [Observation(5.0 * n, 5.0, tasks, (), (fragment,)) for n in range(1, 13)]
     write_observations(tmp_path / "seen.jsonl", seen)
-    asked = Asked(tmp_path / "live.yaml", ())
+    asked = SimulationRequest(tmp_path / "live.yaml", ())
     setting = replayed_setting(asked, tmp_path / "seen.jsonl", default_registry())
     assert setting.costs["odd", "filter"] == (2e-3, 0.5)
     assert setting.costs["read", "rate"] == (FREE_S, 1.0)

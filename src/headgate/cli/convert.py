@@ -15,7 +15,9 @@ from headgate.errors import InputError
 __all__ = ["convert"]
 
 
-class Form(StrEnum):
+class DataflowFormat(StrEnum):
+    """A format of dataflow files."""
+
     YAML = "yaml"
     JSON = "json"
     XML = "xml"
@@ -25,9 +27,9 @@ class Form(StrEnum):
 def convert(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A dataflow as .yaml, .json, .xml or .py.")],
     output: Annotated[
-        Path | None, typer.Argument(metavar="[OUTPUT]", help="Where to write it; the ending tells the format.")
+        Path | None, typer.Argument(metavar="[OUTPUT]", help="Where to write it; its ending gives the format.")
     ] = None,
-    to: Annotated[Form | None, typer.Option("--to", help="The format, when it goes to the terminal.")] = None,
+    to: Annotated[DataflowFormat | None, typer.Option("--to", help="The format, when it goes to the terminal.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over an existing file.")] = False,
 ) -> None:
     """Write a dataflow in another format; reading it back gives the same dataflow.

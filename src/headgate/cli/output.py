@@ -25,6 +25,7 @@ __all__ = [
     "faults_to_stderr",
     "known_types",
     "notices_to_stderr",
+    "output_width",
     "packages",
     "print_json",
     "print_tables",
@@ -61,8 +62,13 @@ def print_tables(tables: Sequence[Table], as_json: bool = False, as_csv: bool = 
     elif as_csv:
         typer.echo(render(tables, "csv"), nl=False)
     else:
-        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        typer.echo(render(tables, "text", width), nl=False)
+        typer.echo(render(tables, "text", output_width()), nl=False)
+
+
+def output_width() -> int | None:
+    """The width of the terminal, or the one that COLUMNS asks for; none where the output is piped."""
+    fits = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return shutil.get_terminal_size().columns if fits else None
 
 
 def print_json(value: object) -> None:

@@ -11,7 +11,7 @@ import typer
 from headgate.cli.output import known_types, notices_to_stderr, print_json, write_file
 from headgate.documents.document import to_document
 from headgate.service.load import Loaded, load
-from headgate.tasks.registry import Registry
+from headgate.service.task_types import Registry
 
 __all__ = ["show"]
 

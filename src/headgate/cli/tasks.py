@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-import inspect
-import json
-from typing import Annotated, Any
+import textwrap
+from typing import Annotated
 
 import typer
 
-from headgate.cli.output import known_types, print_json
-from headgate.errors import unknown
-from headgate.model.task_type import TaskType
-from headgate.tasks.reference import Option, options_of
-from headgate.tasks.registry import Registry
+from headgate.cli.output import AsCsv, AsJson, known_types, output_width, print_json, print_tables
+from headgate.errors import printable
+from headgate.report.render import render
+from headgate.service.task_types import (
+    describe_task_type,
+    find_task_type,
+    options_table,
+    task_type_table,
+    type_facts,
+)
 
 __all__ = ["tasks"]
 
 
 def tasks(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="A task type; all of them if left out.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="A task type; default: list all.")] = None,
+    as_json: AsJson = False,
+    as_csv: AsCsv = False,
 ) -> None:
     """List the task types, or show the options of one.
 
@@ -27,98 +32,24 @@ def tasks(
     """
     registry = known_types()
     if name is None:
-        if as_json:
-            print_json([_facts(kind) for kind in registry.values()])
-        else:
-            _print_list(registry)
+        print_tables([task_type_table(registry)], as_json, as_csv)
         return
-    kind = registry.get(name)
-    if kind is None:
-        raise unknown("UNKNOWN_TASK_TYPE", f"unknown task type {name[:60]!r}", name, registry)
+    kind = find_task_type(registry, name)
     if as_json:
-        print_json(_facts(kind))
+        print_json(type_facts(kind))
+    elif as_csv:
+        print_tables([options_table(kind)], as_csv=True)
     else:
-        _print_one(kind)
+        import yaml
+
+        paragraphs, example = describe_task_type(kind)
+        width = output_width()
+        text = [_wrapped(paragraph, width) for paragraph in paragraphs]
+        options = options_table(kind)
+        text += [render([options], "text", width).rstrip("\n")] if options.rows else []
+        typer.echo("\n\n".join(text))
+        typer.echo("\nexample:\n" + yaml.safe_dump([example], sort_keys=False, width=100), nl=False)
 
 
-def _facts(kind: TaskType) -> dict[str, Any]:
-    return {
-        "name": kind.name,
-        "role": kind.role.value,
-        "state": kind.state.value,
-        "stateful": kind.stateful,
-        "package": kind.package,
-        "summary": kind.summary,
-        "inputs": [port.name for port in kind.ports.inputs],
-        "outputs": [port.name for port in kind.ports.outputs],
-        "ports_declared": kind.ports_declared,
-        "options": [
-            {"name": o.name, "type": o.type, "required": o.required, "default": o.default, "description": o.description}
-            for o in options_of(kind)
-        ],
-        "example": dict(kind.config.example),
-    }
-
-
-def _print_list(registry: Registry) -> None:
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table("type", "role", "state", "what it does", box=None, pad_edge=False, header_style="bold")
-    for kind in registry.values():
-        summary = kind.summary.replace("``", "")
-        table.add_row(
-            f"[bold]{kind.name}[/bold]", kind.role.value, kind.state.value if kind.stateful else "", escape(summary)
-        )
-    Console().print(table)
-
-
-def _print_one(kind: TaskType) -> None:
-    import yaml
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    console = Console()
-    state = f", state: {kind.state.value}" if kind.stateful else ""
-    console.print(f"[bold]{kind.name}[/bold] ({kind.role.value}{state})")
-    console.print("\n\n".join(_paragraphs(kind)), markup=False)
-    ports = (
-        ", ".join(port.name for port in kind.ports.inputs) or "none",
-        ", ".join(port.name for port in kind.ports.outputs) or "none",
-    )
-    console.print(
-        f"\nports: in: {ports[0]}; out: {ports[1]}" + (" (or as you name them)" if kind.ports_declared else ""),
-        markup=False,
-    )
-    options = options_of(kind)
-    if options:
-        table = Table("option", "type", "default", "meaning", box=None, pad_edge=False, header_style="bold")
-        for option in options:
-            table.add_row(
-                f"[bold]{option.name}[/bold]", escape(option.type), escape(_default(option)), escape(option.description)
-            )
-        console.print()
-        console.print(table)
-    example: dict[str, Any] = {"id": "example", "type": kind.name}
-    if kind.config.example:
-        example["config"] = dict(kind.config.example)
-    if kind.ports.inputs:
-        count = kind.ports.inputs[0].streams_min
-        example["inputs"] = ["before"] if count == 1 else ["left", "right"]
-    console.print("\nexample:\n" + yaml.safe_dump([example], sort_keys=False, width=100), markup=False, end="")
-
-
-def _paragraphs(kind: TaskType) -> list[str]:
-    """The docstring without the line breaks of its source, so that it fits any terminal."""
-    text = inspect.cleandoc(kind.config.__doc__ or "").replace("``", "")
-    return [" ".join(paragraph.split()) for paragraph in text.split("\n\n")]
-
-
-def _default(option: Option) -> str:
-    if option.required:
-        return "required"
-    if option.default is None:
-        return ""
-    return option.default if isinstance(option.default, str) else json.dumps(option.default)
+def _wrapped(text: str, width: int | None) -> str:
+    return textwrap.fill(printable(text), width) if width else printable(text)

@@ -12,11 +12,12 @@ __all__ = ["Table", "TableColumn"]
 class TableColumn:
     """One column: the key of its values in a row, and how people read it.
 
-    ``form`` is a format of Python for numbers, such as ``,.0f`` or ``.1%``; programs get the plain value.
+    ``form`` is a format of Python for numbers, such as ``,.0f`` or ``.1%``; programs get the plain value. A column
+    without a title is for programs only: JSON and CSV have it.
     """
 
     key: str
-    title: str
+    title: str = ""
     unit: str = ""
     form: str = ""
 

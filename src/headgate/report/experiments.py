@@ -1,4 +1,4 @@
-"""An experiment as a picture and as a page: throughput and cost of each policy in each world."""
+"""An experiment as a picture: throughput and cost of each policy in each world."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headgate.report.figures import SHADES, figure_bytes
-from headgate.report.page import html_page, html_table
 
-__all__ = ["draw_experiment", "experiment_page"]
+__all__ = ["draw_experiment"]
 
 Row = Mapping[str, Any]
 
@@ -49,30 +48,3 @@ def draw_experiment(groups: Sequence[Row], ending: str) -> bytes:
         figure.legend(handles, labels, loc="outside upper right", ncols=len(policies), frameon=False, fontsize=8)
 
     return figure_bytes(draw, ending, (max(5.5, 3.2 * len(worlds)), 6))
-
-
-def experiment_page(name: str, groups: Sequence[Row], picture: bytes) -> str:
-    """Tables and the picture as one page; without Matplotlib there is no picture."""
-    rows = [
-        {
-            "dataflow": row["dataflow"],
-            "rates": row["rates"],
-            "variability": row["variability"],
-            "policy": row["policy"],
-            "seeds": row["seeds"],
-            "Ω": row["omega"],
-            "± Ω": row["omega_error"],
-            "in time": row["within"],
-            "Γ": row["gamma"],
-            "cost": row["cost"],
-            "± cost": row["cost_error"],
-            "Θ": row["theta"],
-            "core-hours": row["core_hours"],
-            "changes/day": row["changes_per_day"],
-            "waiting": row["backlog"],
-        }
-        for row in groups
-    ]
-    drawn: list[tuple[str, str | bytes]] = [("Throughput and cost", picture)] if picture else []
-    note = "Means over the seeds; ± is half the width of their 95 % confidence interval."
-    return html_page(f"Experiment {name}", [*drawn, ("Groups", html_table(rows))], note)

@@ -47,11 +47,12 @@ def render(tables: Sequence[Table], form: TableForm = "text", width: int | None 
         return json.dumps(as_document(tables), ensure_ascii=False) + "\n"
     if form == "csv":
         return "\n".join(_csv(table) for table in tables)
+    for_people = [table for table in tables if _shown(table)]
     if form == "html":
-        return "".join(_html(table) for table in tables)
+        return "".join(map(_html, for_people))
     if form == "markdown":
-        return "\n".join(_markdown(table) for table in tables)
-    return "\n".join(_text(table, width) for table in tables)
+        return "\n".join(map(_markdown, for_people))
+    return "\n".join(_text(table, width) for table in for_people)
 
 
 def as_document(tables: Sequence[Table]) -> dict[str, Any]:
@@ -115,8 +116,8 @@ def _lines(table: Table, width: int | None) -> list[str]:
 
     Headings wrap between words, and long texts wrap where the width asks for it.
     """
-    some = tuple(x for x in table.columns if any(row.get(x.key) not in (None, "", (), []) for row in table.rows))
-    columns = some or table.columns
+    named = _shown(table)
+    columns = [x for x in named if any(row.get(x.key) not in (None, "", (), []) for row in table.rows)] or named
     cells = [[cell(row.get(column.key), column.form) for column in columns] for row in table.rows]
     right = [_is_number(table, column) for column in columns]
     heads = [column.heading for column in columns]
@@ -124,6 +125,11 @@ def _lines(table: Table, width: int | None) -> list[str]:
     rule = GAP.join("-" * each for each in widths).rstrip()
     head = _row(heads, widths, right)
     return [*head, rule, *(line for row in cells for line in _row(row, widths, right))]
+
+
+def _shown(table: Table) -> tuple[TableColumn, ...]:
+    """The columns for people: those that have a title."""
+    return tuple(column for column in table.columns if column.title)
 
 
 def _is_number(table: Table, column: TableColumn) -> bool:
@@ -183,8 +189,8 @@ def _csv_value(value: object) -> Any:
 
 
 def _html(table: Table) -> str:
-    head = "".join(f"<th>{escape(column.heading)}</th>" for column in table.columns)
-    numbers = [_is_number(table, column) for column in table.columns]
+    head = "".join(f"<th>{escape(column.heading)}</th>" for column in _shown(table))
+    numbers = [_is_number(table, column) for column in _shown(table)]
     rows = "".join(f"<tr>{_html_cells(table, row, numbers)}</tr>\n" for row in table.rows)
     caption = f"<caption>{escape(table.title)}</caption>" if table.title else ""
     notes = "".join(f"<p>{escape(note)}</p>\n" for note in table.notes)
@@ -192,7 +198,7 @@ def _html(table: Table) -> str:
 
 
 def _html_cells(table: Table, row: Mapping[str, object], numbers: Sequence[bool]) -> str:
-    cells = [escape(cell(row.get(column.key), column.form)) for column in table.columns]
+    cells = [escape(cell(row.get(column.key), column.form)) for column in _shown(table)]
     kinds = [' class="number"' if number else "" for number in numbers]
     return "".join(f"<td{kind}>{text}</td>" for kind, text in zip(kinds, cells, strict=True))
 
@@ -202,7 +208,8 @@ def _markdown(table: Table) -> str:
         return "| " + " | ".join(each.replace("|", "\\|") for each in cells) + " |\n"
 
     title = f"**{table.title}**\n\n" if table.title else ""
-    rules = line(["---:" if _is_number(table, column) else "---" for column in table.columns])
-    rows = "".join(line([cell(row.get(column.key), column.form) for column in table.columns]) for row in table.rows)
+    columns = _shown(table)
+    rules = line(["---:" if _is_number(table, column) else "---" for column in columns])
+    rows = "".join(line([cell(row.get(column.key), column.form) for column in columns]) for row in table.rows)
     notes = "".join(f"\n{note}\n" for note in table.notes)
-    return title + line([column.heading for column in table.columns]) + rules + rows + notes
+    return title + line([column.heading for column in columns]) + rules + rows + notes

@@ -6,7 +6,8 @@ import hashlib
 import json
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -20,12 +21,26 @@ from headgate.documents import read_located
 from headgate.documents.check.pydantic_faults import complaints
 from headgate.documents.experiment_document import ExperimentDocument
 from headgate.errors import HeadgateError, InputError, InvalidDataflow, os_reason
-from headgate.service.simulate import Asked, run_policies, setting_of
+from headgate.model.table import Table, TableColumn
+from headgate.report.experiments import draw_experiment
+from headgate.report.page import html_page
+from headgate.report.render import render
+from headgate.service.simulate import SimulationRequest, run_policies, setting_of
 from headgate.simulation.policies import make_policy
 from headgate.simulation.run import Run, Summary
 from headgate.tasks.registry import Registry, default_registry
 
-__all__ = ["COLUMNS", "Cell", "Experiment", "grouped", "load_experiment", "run_cell"]
+__all__ = [
+    "COLUMNS",
+    "Cell",
+    "Experiment",
+    "experiment_page",
+    "experiment_table",
+    "grouped",
+    "load_experiment",
+    "run_cell",
+    "run_experiment",
+]
 
 _SERIES = ("omega", "gamma", "mu", "theta", "backlog", "cores", "input_per_s", "output_per_s")
 _NAMES = ("dataflow", "policy", "rates", "variability")
@@ -50,19 +65,20 @@ class Cell:
 
     key: str
     named: Mapping[str, str]
-    asked: Asked
+    request: SimulationRequest
     policy: str
 
     def as_text(self) -> str:
-        asked = {name: getattr(self.asked, name) for name in Asked.__dataclass_fields__}
-        asked["dataflow"] = str(self.asked.dataflow)
-        return json.dumps({"key": self.key, "named": dict(self.named), "asked": asked, "policy": self.policy})
+        request = {name: getattr(self.request, name) for name in SimulationRequest.__dataclass_fields__}
+        request["dataflow"] = str(self.request.dataflow)
+        return json.dumps({"key": self.key, "named": dict(self.named), "request": request, "policy": self.policy})
 
     @classmethod
     def of_text(cls, text: str) -> Cell:
         read = json.loads(text)
-        asked = read["asked"] | {"dataflow": Path(read["asked"]["dataflow"]), "rates": tuple(read["asked"]["rates"])}
-        return cls(read["key"], read["named"], Asked(**asked), read["policy"])
+        request = read["request"]
+        request |= {"dataflow": Path(request["dataflow"]), "rates": tuple(request["rates"])}
+        return cls(read["key"], read["named"], SimulationRequest(**request), read["policy"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +90,7 @@ class Experiment:
 
 
 def load_experiment(path: Path, registry: Registry | None = None) -> Experiment:
-    """Read an experiment and everything that it names; all faults are told before anything runs."""
+    """Read an experiment and everything that it names; reports all faults before anything runs."""
     located = read_located(path, ("yaml", "json"))
     if located.faults:
         raise InvalidDataflow(located.faults)
@@ -88,7 +104,7 @@ def load_experiment(path: Path, registry: Registry | None = None) -> Experiment:
     for flow, rates, variability, seed, policy in grid:
         file = path.parent / flow
         traces = path.parent / variability
-        asked = Asked(
+        request = SimulationRequest(
             file.resolve(),
             document.rates[rates],
             document.hours,
@@ -110,24 +126,24 @@ def load_experiment(path: Path, registry: Registry | None = None) -> Experiment:
             except OSError as error:
                 raise InputError("UNREADABLE_FILE", f"cannot read {file}: {os_reason(error)}") from None
         named = {"dataflow": Path(flow).stem, "policy": policy, "rates": rates, "variability": Path(variability).name}
-        cells.append(Cell(_key(asked, policy, digests[file]), named, asked, policy))
+        cells.append(Cell(_key(request, policy, digests[file]), named, request, policy))
     _check(cells, registry or default_registry())
     return Experiment(document.name or path.stem, tuple(cells))
 
 
-def _key(asked: Asked, policy: str, digest: str) -> str:
-    facts = {name: str(getattr(asked, name)) for name in Asked.__dataclass_fields__ if name != "dataflow"}
+def _key(request: SimulationRequest, policy: str, digest: str) -> str:
+    facts = {name: str(getattr(request, name)) for name in SimulationRequest.__dataclass_fields__ if name != "dataflow"}
     text = json.dumps([facts, policy, digest], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
 def _check(cells: Sequence[Cell], registry: Registry) -> None:
-    """Make every setting once: what is wrong with one is told here and not by a worker an hour later."""
+    """Make every setting once: a wrong one is reported here, not by a worker an hour later."""
     seen = set()
     for cell in cells:
-        world = (cell.asked.dataflow, cell.asked.rates, cell.asked.variability)
+        world = (cell.request.dataflow, cell.request.rates, cell.request.variability)
         if world not in seen:
-            setting = setting_of(cell.asked, registry)
+            setting = setting_of(cell.request, registry)
             setting.external(setting.shape())
             seen.add(world)
         if cell.policy not in POLICIES:
@@ -139,18 +155,18 @@ def run_cell(text: str) -> dict[str, Any]:
     cell = Cell.of_text(text)
     began = time.perf_counter()
     try:
-        setting = setting_of(cell.asked, default_registry())
+        setting = setting_of(cell.request, default_registry())
         (run,) = run_policies(setting, [cell.policy])
     except HeadgateError as error:
-        message = f"{', '.join(cell.named.values())}, seed {cell.asked.seed}: {error.message}"
+        message = f"{', '.join(cell.named.values())}, seed {cell.request.seed}: {error.message}"
         raise InputError("CELL_FAILED", message) from None
     totals = run.totals()
     return {
         "key": cell.key,
         **cell.named,
-        "seed": cell.asked.seed,
-        "replications": cell.asked.replications,
-        "interval_s": cell.asked.interval_s,
+        "seed": cell.request.seed,
+        "replications": cell.request.replications,
+        "interval_s": cell.request.interval_s,
         **{name: None if totals[name] is None else float(totals[name]) for name in Summary.__dataclass_fields__},
         "took_s": time.perf_counter() - began,
         **{f"{name}_series": _series(run, name) for name in _SERIES},
@@ -167,7 +183,7 @@ def grouped(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
         groups[tuple(row[name] for name in ("dataflow", "rates", "variability", "policy"))].append(row)
-    found = []
+    means = []
     for names, members in groups.items():
         row = dict(zip(("dataflow", "rates", "variability", "policy"), names, strict=True)) | {"seeds": len(members)}
         for name in ("omega", "within", "gamma", "cost", "theta", "core_hours", "changes_per_day", "backlog"):
@@ -175,5 +191,55 @@ def grouped(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             row[name] = float(np.mean(values)) if values else None
             spread = 1.96 * float(np.std(values, ddof=1)) / len(values) ** 0.5 if len(values) > 1 else 0.0
             row[f"{name}_error"] = spread
-        found.append(row)
-    return found
+        means.append(row)
+    return means
+
+
+_NAMED = tuple(TableColumn(name, name) for name in ("dataflow", "rates", "variability", "policy", "seeds"))
+_FIGURES = (
+    ("omega", "Ω", ".3f"),
+    ("within", "in time", ".1%"),
+    ("gamma", "Γ", ".3f"),
+    ("cost", "cost", ",.2f"),
+    ("theta", "Θ", ".3f"),
+    ("core_hours", "", ""),
+    ("changes_per_day", "", ""),
+    ("backlog", "", ""),
+)
+_ERRORS = {"omega_error": "± Ω", "cost_error": "± cost"}
+
+
+def experiment_table(groups: Sequence[Mapping[str, Any]]) -> Table:
+    """A row for each group: means over its seeds, with half the width of their 95 % intervals."""
+    columns = []
+    for key, title, form in _FIGURES:
+        error = f"{key}_error"
+        columns += [TableColumn(key, title, form=form), TableColumn(error, _ERRORS.get(error, ""), form=form)]
+    note = "Means over the seeds; ± is half the width of their 95 % confidence interval."
+    return Table("Groups", (*_NAMED, *columns), tuple(groups), (note,))
+
+
+def run_experiment(
+    grid: Experiment, master: str, folder: Path, progress: Callable[[int, int], None]
+) -> list[dict[str, Any]]:
+    """Run the cells that have no result yet as Spark jobs; returns the results of all, in the order of the grid."""
+    from headgate.runtime.batch.experiment_job import read_results, run_waves
+    from headgate.runtime.spark_internals.session import open_session
+
+    results = folder / "results"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError("CANNOT_WRITE", f"cannot write {folder}: {os_reason(error)}") from None
+    spark = open_session(master, log=folder / "spark.log")
+    run_waves(spark, [(cell.key, cell.as_text()) for cell in grid.cells], run_cell, COLUMNS, results, progress)
+    order = {cell.key: place for place, cell in enumerate(grid.cells)}
+    return sorted(read_results(spark, results, order), key=lambda row: order[row["key"]])
+
+
+def experiment_page(name: str, groups: Sequence[Mapping[str, Any]]) -> str:
+    """The table and the picture as one page of HTML; without Matplotlib there is no picture."""
+    sections: list[tuple[str, str | bytes]] = [("Results", render([experiment_table(groups)], "html"))]
+    with suppress(ModuleNotFoundError):
+        sections.insert(0, ("Throughput and cost", draw_experiment(groups, ".svg")))
+    return html_page(f"Experiment {name}", sections)

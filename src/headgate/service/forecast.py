@@ -1,4 +1,4 @@
-"""Forecasting a file of series, and telling how good the forecasters would have been on it."""
+"""Forecast the series of a file, or score how good forecasts from its past would have been."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from headgate.forecasting.table import SeriesTable, on_grid
 from headgate.service.tables import table_columns
 from headgate.simulation.traces import trace_files, traces_of
 
-__all__ = ["Asked", "Foreseen", "all_at_least_0", "foresee", "load_table", "score", "season_steps"]
+__all__ = ["ForecastRequest", "Foreseen", "all_at_least_0", "foresee", "load_table", "score", "season_steps"]
 
 DAY_S, HOUR_S = 86_400.0, 3_600.0
 SEASONS_SEEN = 2
-"""So many seasons a file must hold before one is looked for."""
+"""A season is looked for only in files that hold this many of them."""
 
 REPEATS = 0.9
 """A season is one if series are nearer to what they were a season ago than half a season ago, by so much."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What is to be forecast, and how."""
+class ForecastRequest:
+    """How far ahead to forecast, and with which forecasters."""
 
     horizon: int = 12
     season: int = 0
@@ -48,11 +48,11 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Foreseen:
-    """The forecast of one forecaster, and what its guard had to say."""
+    """The forecast of one forecaster, and what was wrong with its input."""
 
     method: str
     forecast: Forecast
-    complaints: tuple[str, ...]
+    warnings: tuple[str, ...]
 
 
 def load_table(path: Path, metric: str | None, step_s: float | None, only: Sequence[str] = ()) -> SeriesTable:
@@ -92,42 +92,42 @@ def _repeats(table: SeriesTable, season: int) -> bool:
     return float(np.median(whole - REPEATS * half)) < 0
 
 
-def foresee(table: SeriesTable, asked: Asked) -> list[Foreseen]:
+def foresee(table: SeriesTable, request: ForecastRequest) -> list[Foreseen]:
     """What each forecaster expects after the end of the file."""
-    settings = Settings(horizon=asked.horizon, non_negative=asked.non_negative)
-    found = []
-    for method in asked.chosen:
-        recipe = _recipe(method, asked.season)
+    settings = Settings(horizon=request.horizon, non_negative=request.non_negative)
+    forecasts = []
+    for method in request.chosen:
+        recipe = _recipe(method, request.season)
         guarded = Guarded(partial(_started, recipe, len(table.names), settings), settings)
         guarded.update(table.values)
-        forecast = guarded.forecast(asked.horizon)
-        message = tuple(each.sentence(table.names) for each in guarded.complaints)
-        found.append(Foreseen(method, forecast, message))
-    return found
+        forecast = guarded.forecast(request.horizon)
+        warnings = tuple(each.sentence(table.names) for each in guarded.complaints)
+        forecasts.append(Foreseen(method, forecast, warnings))
+    return forecasts
 
 
 def score(
     table: SeriesTable,
-    asked: Asked,
+    request: ForecastRequest,
     warm_up: int | None = None,
     origins: int = 500,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> list[Scores]:
-    """How each forecaster would have done; it learns from a third of the file first unless told otherwise."""
-    before = max(asked.season, table.steps // 3) if warm_up is None else warm_up
+    """Score each forecaster; it learns from a third of the file first by default."""
+    before = max(request.season, table.steps // 3) if warm_up is None else warm_up
     try:
-        check_length(table.steps, before, asked.horizon, asked.season)
+        check_length(table.steps, before, request.horizon, request.season)
     except BadValue as error:
         raise _input_error(error, "too short a file") from None
-    settings = Settings(horizon=asked.horizon, non_negative=asked.non_negative)
-    found = []
-    for method in asked.chosen:
-        forecaster = _started(_recipe(method, asked.season), len(table.names), settings)
+    settings = Settings(horizon=request.horizon, non_negative=request.non_negative)
+    scores = []
+    for method in request.chosen:
+        forecaster = _started(_recipe(method, request.season), len(table.names), settings)
         report = None if progress is None else _named(progress, method)
-        found.append(
-            backtest(forecaster, table.values, asked.horizon, asked.season, before, origins, report)
+        scores.append(
+            backtest(forecaster, table.values, request.horizon, request.season, before, origins, report)
         )  # fmt: skip
-    return found
+    return scores
 
 
 def _named(progress: Callable[[str, int, int], None], name: str) -> Callable[[int, int], None]:

@@ -9,7 +9,7 @@ from headgate.errors import BadValue, InputError
 from headgate.model.graph import Graph
 from headgate.model.task_type import Role
 from headgate.service.load import load
-from headgate.service.simulate import Asked, cloud_of, rates_of
+from headgate.service.simulate import SimulationRequest, cloud_of, rates_of
 from headgate.sharing.signature import sign
 from headgate.simulation.replay import FREE_S, Gap, gap, measured_costs, observed_pool, observed_rates
 from headgate.simulation.setting import Setting
@@ -19,16 +19,16 @@ from headgate.tasks.registry import Registry
 __all__ = ["replay_gap", "replayed_setting"]
 
 
-def replayed_setting(asked: Asked, path: Path, registry: Registry) -> Setting:
+def replayed_setting(request: SimulationRequest, path: Path, registry: Registry) -> Setting:
     """The world of a live run: its rates, what its tasks cost, how its machines performed.
 
     Rates that are asked for come before those observed; alternates that were never at work keep the costs of the file.
     """
     observations = read_observations(path)
-    dataflow = load(asked.dataflow, registry).dataflow
+    dataflow = load(request.dataflow, registry).dataflow
     signatures = sign(dataflow)
     sources = [str(name) for name in Graph(dataflow).sources()]
-    given = rates_of(asked.rates, [] if asked.rates else sources, asked.dataflow.parent)
+    given = rates_of(request.rates, [] if request.rates else sources, request.dataflow.parent)
     wanted = {name: signatures[name] for name in Graph(dataflow).sources() if str(name) not in given}
     observed = observed_rates(observations, {str(name): each for name, each in wanted.items()})
     costs = dict(measured_costs(observations, {str(name): each for name, each in signatures.items()}))
@@ -37,21 +37,21 @@ def replayed_setting(asked: Asked, path: Path, registry: Registry) -> Setting:
             if way.cost_s is None and registry[way.type].role is Role.SINK:
                 costs[str(task.id), way.name] = (FREE_S, 1.0)
     pool = observed_pool(observations)
-    every_s = next(iter(observed.values())).every_s if observed else asked.interval_s
+    every_s = next(iter(observed.values())).every_s if observed else request.interval_s
     span_s = sum(each.seconds for each in observations)
     try:
         setting = Setting(
             dataflow,
-            cloud_of(asked.cloud, asked.dataflow.parent),
+            cloud_of(request.cloud, request.dataflow.parent),
             {**given, **observed},
             max(1, round(span_s / every_s)),
             every_s,
             pool,
-            asked.replications,
-            asked.seed,
+            request.replications,
+            request.seed,
             costs=costs,
         )
-        return replace(setting, deploy_s=min(asked.deploy_s, every_s))
+        return replace(setting, deploy_s=min(request.deploy_s, every_s))
     except BadValue as error:
         raise InputError("BAD_SETTING", f"{error}; expected {error.expected}") from None
 

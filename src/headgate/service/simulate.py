@@ -25,12 +25,20 @@ from headgate.simulation.traces import coefficients, pool_of, trace_files, trace
 from headgate.simulation.variability import GENERATORS, STEADY, TracePool
 from headgate.tasks.registry import Registry
 
-__all__ = ["Asked", "LookAheadSettings", "cloud_of", "pool_named", "rates_of", "run_policies", "setting_of"]
+__all__ = [
+    "LookAheadSettings",
+    "SimulationRequest",
+    "cloud_of",
+    "pool_named",
+    "rates_of",
+    "run_policies",
+    "setting_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What a simulation is to be of, as it was written."""
+class SimulationRequest:
+    """Options of a simulation, as they were written."""
 
     dataflow: Path
     rates: tuple[str, ...]
@@ -48,28 +56,28 @@ class Asked:
     counts_queues: bool = True
 
 
-def setting_of(asked: Asked, registry: Registry) -> Setting:
-    """Everything read and checked; what is wrong is told in one sentence, or with every fault of the dataflow."""
-    dataflow = load(asked.dataflow, registry).dataflow
-    intervals = asked.hours * 3_600 / asked.interval_s
+def setting_of(request: SimulationRequest, registry: Registry) -> Setting:
+    """Read and check everything; raises :class:`InputError`, or :class:`InvalidDataflow` with every fault."""
+    dataflow = load(request.dataflow, registry).dataflow
+    intervals = request.hours * 3_600 / request.interval_s
     if not 1 <= intervals <= 10_000_000:
-        message = f"{asked.hours:g} hours in intervals of {asked.interval_s:g} s"
+        message = f"{request.hours:g} hours in intervals of {request.interval_s:g} s"
         raise InputError("BAD_SETTING", f"{message} are {intervals:g} intervals; expected at least one")
-    rates = rates_of(asked.rates, [str(name) for name in Graph(dataflow).sources()], asked.dataflow.parent)
+    rates = rates_of(request.rates, [str(name) for name in Graph(dataflow).sources()], request.dataflow.parent)
     try:
         return Setting(
             dataflow,
-            cloud_of(asked.cloud, asked.dataflow.parent),
+            cloud_of(request.cloud, request.dataflow.parent),
             rates,
             round(intervals),
-            asked.interval_s,
-            pool_named(asked.variability, asked.seed, asked.metric, asked.unit),
-            asked.replications,
-            asked.seed,
-            asked.message_bytes,
-            asked.deploy_s,
-            asked.switch_s,
-            asked.counts_queues,
+            request.interval_s,
+            pool_named(request.variability, request.seed, request.metric, request.unit),
+            request.replications,
+            request.seed,
+            request.message_bytes,
+            request.deploy_s,
+            request.switch_s,
+            request.counts_queues,
         )
     except BadValue as error:
         raise InputError("BAD_SETTING", error.sentence) from None

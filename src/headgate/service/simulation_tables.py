@@ -1,0 +1,133 @@
+"""Simulated runs as tables, and as a page with pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headgate.model.table import Table, TableColumn
+from headgate.planning.programs.hindsight import Hindsight
+from headgate.report.page import html_page
+from headgate.report.render import render
+from headgate.report.runs import draw_runs
+from headgate.service.hindsight import Regret
+from headgate.simulation.replay import Gap
+from headgate.simulation.run import Run, Summary
+
+__all__ = ["gap_table", "hindsight_table", "reasons_table", "run_tables", "simulation_page"]
+
+SHOWN = {
+    "omega": "Ω",
+    "within": "in time",
+    "gamma": "Γ",
+    "cost": "cost",
+    "theta": "Θ",
+    "core_hours": "core-hours",
+    "changes_per_day": "changes/day",
+    "backlog": "backlog",
+}
+FORMS = {"within": ".1%", "backlog": ",.0f", "core_hours": ",.4g"}
+_POLICY = TableColumn("policy", "policy")
+_SETTING = tuple(
+    TableColumn(name, name.replace("_s", ""), "s" if name.endswith("_s") else "")
+    for name in ("dataflow", "tasks", "cloud", "machines", "hours", "interval_s", "replications", "seed")
+)
+_HINDSIGHT = (
+    _POLICY,
+    TableColumn("profit", "Γ - σμ", form=".4f"),
+    TableColumn("regret", "regret", form=".4f"),
+    TableColumn("hindsight_ratio", "ratio", form=".3f"),
+    TableColumn("theta_ratio", "ratio of Θ", form=".3f"),
+    TableColumn("meets", "meets throughput"),
+)
+_REASONS = (
+    _POLICY,
+    TableColumn("hours", "at", "h", ".2f"),
+    TableColumn("at_s"),
+    TableColumn("replication"),
+    TableColumn("reason", "reason"),
+)
+
+
+def run_tables(runs: Sequence[Run]) -> tuple[Table, Table]:
+    """The setting, and a row for each policy: means over the replications, with their 95 % intervals for programs."""
+    totals = [run.totals() for run in runs]
+    names = [*SHOWN, *(name for name in totals[0] if name not in SHOWN)]
+    columns = tuple(TableColumn(name, SHOWN.get(name, ""), form=FORMS.get(name, ".4g")) for name in names)
+    rows = tuple({"policy": run.policy, **each} for run, each in zip(runs, totals, strict=True))
+    notes = ("Ω: relative throughput; in time: intervals within the service level; Γ: value; Θ: profit.",)
+    setting = runs[0].setting
+    world = {
+        "dataflow": setting.dataflow.name,
+        "tasks": len(runs[0].tasks),
+        "cloud": setting.cloud.name,
+        "machines": setting.pool.source,
+        "hours": setting.hours,
+        "interval_s": setting.interval_s,
+        "replications": setting.replications,
+        "seed": setting.seed,
+    }
+    return Table("Setting", _SETTING, (world,)), Table("Policies", (_POLICY, *columns), rows, notes)
+
+
+def hindsight_table(bound: Hindsight, regrets: Sequence[Regret]) -> Table:
+    """How near each policy came to the best that was possible."""
+    rows = tuple({name: getattr(each, name) for name in Regret.__dataclass_fields__} for each in regrets)
+    best = f"Γ - σμ = {bound.bound:.4f} (Θ = {bound.theta(bound.bound):.4f})"
+    return Table("Hindsight", _HINDSIGHT, rows, (f"No policy that meets the throughput can exceed {best}.",))
+
+
+def reasons_table(runs: Sequence[Run], all_replications: bool) -> Table:
+    """Why each decision was taken, in the first replication or in all of them."""
+    rows = tuple(
+        {
+            "policy": run.policy,
+            "hours": each.at_s / 3_600,
+            "at_s": each.at_s,
+            "replication": each.replication,
+            "reason": each.reason,
+        }
+        for run in runs
+        for each in run.reasons
+        if all_replications or each.replication == 0
+    )
+    silent = [run.policy for run in runs if not run.reasons]
+    notes = (f"No decisions recorded: {', '.join(silent)}.",) if silent else ()
+    return Table("Reasons", _REASONS, rows, notes)
+
+
+def gap_table(gap: Gap) -> Table:
+    """How far the simulation of a live run is from the run itself."""
+    columns = tuple(TableColumn(name, f"{name} off by", form=".1%") for name in ("throughput", "backlog"))
+    row = {"throughput": gap.throughput, "backlog": gap.backlog, "spark_gap": gap.spark_gap}
+    return Table("Live run", (*columns, TableColumn("spark_gap")), (row,))
+
+
+def simulation_page(runs: Sequence[Run]) -> str:
+    """Tables and pictures as one page of HTML."""
+    setting = runs[0].setting
+    rates = Table(
+        "Rates",
+        (TableColumn("source", "source"), TableColumn("rate", "rate")),
+        tuple({"source": name, "rate": _rate_text(rate)} for name, rate in setting.rates.items()),
+    )
+    waiting = Table(
+        "Messages waiting at the end",
+        (TableColumn("task", "task"), *(TableColumn(run.policy, run.policy, form=",.4g") for run in runs)),
+        tuple(
+            {"task": task, **{run.policy: float(run.queues[-1, :, place].mean()) for run in runs}}
+            for place, task in enumerate(runs[0].tasks)
+        ),
+    )
+    world, policies = run_tables(runs)
+    sections: list[tuple[str, str | bytes]] = [
+        ("Setting", render([world, rates], "html")),
+        ("Results", render([policies], "html")),
+        ("Over time", draw_runs(runs, ".svg")),
+        ("Backlog", render([waiting], "html")),
+    ]
+    return html_page(f"{setting.dataflow.name}, simulated", sections, "Means over the replications.")
+
+
+def _rate_text(rate: object) -> str:
+    text = repr(rate)
+    return text if len(text) < 200 else text[:197] + "..."
