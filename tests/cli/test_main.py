@@ -138,3 +138,10 @@ def test_benchmarks_are_listed_and_slips_told() -> None:
     ran = headgate("bench", "modle")
     assert ran.status == 2
     assert "unknown benchmark 'modle'; did you mean 'model'?" in ran.err
+
+
+def test_a_package_without_benchmarks_says_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headgate.cli.bench.entry_points", lambda group: ())
+    ran = headgate("bench", "model")
+    assert (ran.status, ran.out) == (2, "")
+    assert "the benchmarks are not installed" in ran.err

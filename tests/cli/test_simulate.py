@@ -30,16 +30,17 @@ classes:
 def test_policies_are_compared_in_one_world() -> None:
     ran = headgate("simulate", ROAD, *RATES, "--hours", "3", "--policy", "static", "--policy", "threshold")
     assert ran.status == 0, ran.err
-    assert "linear_road: 8 tasks, 3 h in intervals of 120 s on ec2-2013" in ran.out
-    facts = headgate(
+    assert "linear_road" in ran.out
+    assert "ec2-2013" in ran.out
+    document = headgate(
         "simulate", ROAD, *RATES, "--hours", "3", "--policy", "static", "--policy", "threshold", "--variability", "ec2",
         "--json",
     ).json  # fmt: skip
-    static, threshold = facts["policies"]["static"], facts["policies"]["threshold"]
+    static, threshold = document["policies"]
     assert threshold["omega"] > 0.85 > static["omega"]
     assert threshold["cost"] > static["cost"]
     again = headgate("simulate", ROAD, *RATES, "--hours", "3", "--variability", "ec2", "--json").json
-    assert again["policies"]["static"] == static
+    assert again["policies"] == [static]
 
 
 def test_pictures_and_pages_are_whole_in_themselves(tmp_path: Path) -> None:
@@ -59,8 +60,8 @@ def test_pictures_and_pages_are_whole_in_themselves(tmp_path: Path) -> None:
 def test_a_cloud_of_ones_own(tmp_path: Path) -> None:
     (tmp_path / "ours.yaml").write_text(CLOUD)
     facts = headgate("simulate", ROAD, *RATES, "--cloud", tmp_path / "ours.yaml", "--hours", "0.5", "--json").json
-    assert facts["cloud"] == "ours"
-    cost = facts["policies"]["static"]["cost"]
+    assert facts["setting"][0]["cloud"] == "ours"
+    cost = facts["policies"][0]["cost"]
     assert cost == pytest.approx(round(cost / 0.2) * 0.2)  # half an hour of whole machines
 
 
@@ -134,9 +135,9 @@ def test_yesterday_can_be_tried_with_another_policy(tmp_path: Path) -> None:
     write_observations(tmp_path / "seen.jsonl", seen)
     arguments = ("simulate", tmp_path / "flow.yaml", "--replay", tmp_path / "seen.jsonl", "--policy", "threshold")
     facts = headgate(*arguments, "--json").json
-    assert facts["spark_gap"] <= 0.15
-    assert facts["hours"] == pytest.approx(0.5)
-    assert facts["policies"]["threshold"]["omega"] > 0.8
+    assert facts["live_run"][0]["spark_gap"] <= 0.15
+    assert facts["setting"][0]["hours"] == pytest.approx(0.5)
+    assert facts["policies"][0]["omega"] > 0.8
     assert "throughput" in headgate(*arguments).out
 
 
@@ -154,11 +155,11 @@ def test_policies_look_ahead_and_say_why() -> None:
     asked = ("simulate", ROAD, *RATES, "--hours", "2", "--interval", "5min", "--policy", "lookahead", "--explain")
     ran = headgate(*asked, "--horizon", "20min", "--forecaster", "oracle")
     assert ran.status == 0, ran.err
-    assert re.search(r"lookahead:\n +\d\.\d\d h  relative throughput would leave", ran.out)
+    assert re.search(r"lookahead +\d\.\d\d  relative throughput would leave", ran.out)
     facts = headgate(*asked, "--policy", "caf", "--forecaster", "holt", "--json").json
-    assert set(facts["policies"]) == {"lookahead", "caf"}
-    assert facts["policies"]["lookahead"]["in_band"] <= 1
-    assert all(each["reason"] for each in facts["reasons"]["lookahead"])
+    assert [row["policy"] for row in facts["policies"]] == ["lookahead", "caf"]
+    assert facts["policies"][0]["in_band"] <= 1
+    assert all(each["reason"] for each in facts["reasons"])
 
 
 def test_sight_that_cannot_be_is_told() -> None:

@@ -30,8 +30,6 @@ def experiment(
     Example: [bold]headgate experiment grid.yaml --out results[/bold]
     """
     with packages("an experiment", "simulation,spark"):
-        import pyspark  # noqa: F401 (checked before the work starts)
-
         from headgate.service.experiment import (
             experiment_page,
             experiment_table,
@@ -39,9 +37,10 @@ def experiment(
             load_experiment,
             run_experiment,
         )
-    grid = load_experiment(file, known_types())
-    folder = out or Path(grid.name)
-    rows = run_experiment(grid, master, folder, _progress())
+
+        grid = load_experiment(file, known_types())
+        folder = out or Path(grid.name)
+        rows = run_experiment(grid, master, folder, _progress())
     groups = grouped(rows)
     write_file(folder / "report.html", experiment_page(grid.name, groups), force=True)
     print_tables([experiment_table(groups)], as_json, as_csv)

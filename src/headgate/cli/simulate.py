@@ -44,7 +44,9 @@ def simulate(
     horizon: Annotated[str, typer.Option(help="How far lookahead, wpa, wpo and wpp look ahead.")] = "30min",
     forecaster: Annotated[
         str,
-        typer.Option(help="How they forecast: ensemble, holt, kalman, ..., or oracle:ERROR:BIAS, the simulated future with errors."),
+        typer.Option(
+            help="How they forecast: ensemble, holt, kalman, ..., or oracle:ERROR:BIAS, the future with errors."
+        ),
     ] = "ensemble",
     season: Annotated[str, typer.Option(help="The period after which rates repeat, such as 1d; default none.")] = "",
     explain: Annotated[bool, typer.Option("--explain", help="Show why each decision was taken.")] = False,

@@ -42,15 +42,19 @@ def analyse(
     with packages("analysing traces", "simulation,spark"):
         if plots is not None:
             import matplotlib  # noqa: F401 (checked before the work starts)
-        import pyspark  # noqa: F401
 
         from headgate.report.traces import draw_changes, draw_performance
         from headgate.service.traces import analyse_traces, trace_table
-    slot_s = seconds("--slot", slot)
-    metrics = analyse_traces(path, unit, metric or (), slot_s, master, lambda step: typer.echo(f"  {step}", err=True))
+
+        slot_s = seconds("--slot", slot)
+        metrics = analyse_traces(path, unit, metric or (), slot_s, master, _progress)
     if plots is not None:
         plots.mkdir(parents=True, exist_ok=True)
         for name, picture in (("figure1.svg", draw_performance), ("figure2.svg", draw_changes)):
             write_file(plots / name, picture(metrics, ".svg"), force=True)
             sentence_to_stderr(f"picture written to {plots / name}")
     print_tables([trace_table(metrics, slot)], as_json, as_csv)
+
+
+def _progress(step: str) -> None:
+    typer.echo(f"  {step}", err=True)

@@ -11,7 +11,8 @@ _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #1f2937; max-width: 70rem; margin: 2rem auto; padding: 0 1rem }
 h1 { font-size: 1.5rem } h2 { font-size: 1.15rem; margin-top: 2rem } p.note { color: #6b7280 }
 table { border-collapse: collapse; margin: 1rem 0 } th, td { padding: .25rem .7rem; border-bottom: 1px solid #e5e7eb }
-caption { text-align: left; font-weight: 600; padding: .25rem 0 } th { text-align: left; font-weight: 600 } td.number { text-align: right; font-variant-numeric: tabular-nums }
+caption { text-align: left; font-weight: 600; padding: .25rem 0 }
+th { text-align: left; font-weight: 600 } td.number { text-align: right; font-variant-numeric: tabular-nums }
 figure { margin: 1rem 0; overflow-x: auto } figure svg { max-width: 100%; height: auto }
 """
 

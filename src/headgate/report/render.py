@@ -8,7 +8,7 @@ import json
 import math
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from html import escape
 from itertools import islice
@@ -21,8 +21,8 @@ __all__ = ["TableForm", "as_document", "render"]
 
 TableForm = Literal["text", "json", "csv", "html", "markdown"]
 
-NARROWEST = 8
-"""Columns of text are never wrapped to fewer characters."""
+LONGEST_WORD = 24
+"""Longer words may be broken where a column has to be narrow."""
 
 GAP = "  "
 
@@ -117,7 +117,7 @@ def _lines(table: Table, width: int | None) -> list[str]:
     Headings wrap between words, and long texts wrap where the width asks for it.
     """
     named = _shown(table)
-    columns = [x for x in named if any(row.get(x.key) not in (None, "", (), []) for row in table.rows)] or named
+    columns = [x for x in named if any(_has_value(row.get(x.key)) for row in table.rows)] or named
     cells = [[cell(row.get(column.key), column.form) for column in columns] for row in table.rows]
     right = [_is_number(table, column) for column in columns]
     heads = [column.heading for column in columns]
@@ -130,6 +130,10 @@ def _lines(table: Table, width: int | None) -> list[str]:
 def _shown(table: Table) -> tuple[TableColumn, ...]:
     """The columns for people: those that have a title."""
     return tuple(column for column in table.columns if column.title)
+
+
+def _has_value(value: object) -> bool:
+    return value is not None and (bool(value) or not isinstance(value, str | list | tuple))
 
 
 def _is_number(table: Table, column: TableColumn) -> bool:
@@ -145,8 +149,8 @@ def _widths(heads: list[str], cells: list[list[str]], right: list[bool], width: 
         return widths
     words = [max(map(len, head.split()), default=0) for head in heads]
     least = [
-        max(word, most if number else min(most, NARROWEST))
-        for word, most, number in zip(words, longest, right, strict=True)
+        max(word, most if number else min(_longest_word(column), LONGEST_WORD))
+        for word, most, number, column in zip(words, longest, right, zip(*cells, strict=True), strict=True)
     ]
     while sum(widths) + len(GAP) * (len(widths) - 1) > width:
         spare = [have - need for have, need in zip(widths, least, strict=True)]
@@ -156,6 +160,10 @@ def _widths(heads: list[str], cells: list[list[str]], right: list[bool], width: 
         place = max(range(len(widths)), key=lambda i: (spare[i] > 0, widths[i] > longest[i], widths[i]))
         widths[place] -= 1
     return widths
+
+
+def _longest_word(texts: Iterable[str]) -> int:
+    return max((len(word) for text in texts for word in text.split()), default=0)
 
 
 def _row(cells: list[str], widths: list[int], right: list[bool]) -> list[str]:

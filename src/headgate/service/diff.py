@@ -12,7 +12,9 @@ _TASKS = tuple(TableColumn(*pair) for pair in (("a", "task of A"), ("b", "task o
 _COUNTS = ("equivalent", "only_a", "only_b")
 
 
-def diff_tables(first: Dataflow, second: Dataflow, first_name: str = "A", second_name: str = "B") -> tuple[Table, Table]:
+def diff_tables(
+    first: Dataflow, second: Dataflow, first_name: str = "A", second_name: str = "B"
+) -> tuple[Table, Table]:
     """Equivalent tasks and those that only one dataflow has, and how much of the second runs already in the first."""
     common = overlap(first, second)
     rows: list[dict[str, object]] = [{"a": a, "b": b, "sharing": "equivalent"} for a, b in common.equivalent]
@@ -24,6 +26,9 @@ def diff_tables(first: Dataflow, second: Dataflow, first_name: str = "A", second
         "only_b": len(common.only_second),
         "shared": common.shared,
     }
-    columns = (*(TableColumn(name, name.replace("_", " ")) for name in _COUNTS), TableColumn("shared", "shared", form=".0%"))
+    columns = (
+        *(TableColumn(name, name.replace("_", " ")) for name in _COUNTS),
+        TableColumn("shared", "shared", form=".0%"),
+    )
     note = f"A is {first_name}, B is {second_name}: {common.shared:.0%} of B runs already when A does."
     return Table("Tasks", _TASKS, tuple(rows)), Table("Overlap", columns, (counts,), (note,))

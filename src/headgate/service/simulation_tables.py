@@ -11,7 +11,7 @@ from headgate.report.render import render
 from headgate.report.runs import draw_runs
 from headgate.service.hindsight import Regret
 from headgate.simulation.replay import Gap
-from headgate.simulation.run import Run, Summary
+from headgate.simulation.run import Run
 
 __all__ = ["gap_table", "hindsight_table", "reasons_table", "run_tables", "simulation_page"]
 
@@ -21,14 +21,14 @@ SHOWN = {
     "gamma": "Γ",
     "cost": "cost",
     "theta": "Θ",
-    "core_hours": "core-hours",
-    "changes_per_day": "changes/day",
+    "core_hours": "core hours",
+    "changes_per_day": "changes per day",
     "backlog": "backlog",
 }
 FORMS = {"within": ".1%", "backlog": ",.0f", "core_hours": ",.4g"}
 _POLICY = TableColumn("policy", "policy")
 _SETTING = tuple(
-    TableColumn(name, name.replace("_s", ""), "s" if name.endswith("_s") else "")
+    TableColumn(name, name.replace("_s", ""), "s" if name.endswith("_s") else "", "g" if "seed" not in name else "")
     for name in ("dataflow", "tasks", "cloud", "machines", "hours", "interval_s", "replications", "seed")
 )
 _HINDSIGHT = (
