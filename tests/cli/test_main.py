@@ -141,7 +141,7 @@ def test_benchmarks_are_listed_and_slips_told() -> None:
 
 
 def test_a_package_without_benchmarks_says_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.cli.bench.entry_points", lambda group: ())
+    monkeypatch.setattr("headgate.cli.bench.entry_points", lambda **_: ())
     ran = headgate("bench", "model")
     assert (ran.status, ran.out) == (2, "")
     assert "the benchmarks are not installed" in ran.err

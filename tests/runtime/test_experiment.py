@@ -110,5 +110,5 @@ def test_the_command_writes_results_and_a_page(spark: SparkSession, grid: Path, 
     assert "Experiment small" in page
     assert "<svg" in page
     again = headgate("experiment", grid, "--out", tmp_path / "out", "--master", "local[2]", "--json")
-    assert again.json["cells"] == 4
+    assert [group["policy"] for group in again.json["groups"]] == ["static", "static-peak"] * 2
     assert "0 of 4 cells" not in again.err
