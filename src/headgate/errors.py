@@ -1,11 +1,11 @@
 """The errors of Headgate and the faults they carry.
 
-The tree, by who can mend it::
+The tree, by who can fix it::
 
     HeadgateError
     +-- InputError          the user's files or arguments; exit status 2
     |   +-- InvalidDataflow     a dataflow with faults, all of them at once
-    +-- Infeasible          what is asked for cannot be had; the message says what is missing
+    +-- Infeasible          the request cannot be met; the message says what is missing
     +-- PluginError         a package that adds task types is broken
 
 Every error is a triple of ``condition`` (a stable name that programs may test), ``message`` (a sentence for people)
@@ -64,7 +64,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that is wrong with a dataflow, told so that its author can mend it.
+    """One thing that is wrong with a dataflow, described so that its author can fix it.
 
     ``expected`` says what would be right, ``nearest`` is the valid name closest to the one that was written.
     """
@@ -134,7 +134,7 @@ class HeadgateError(Exception):
 
 
 class InputError(HeadgateError):
-    """What the user handed over cannot be used; the message names the place and the remedy."""
+    """The user's input cannot be used; the message names the place and the remedy."""
 
 
 class InvalidDataflow(InputError):
@@ -149,7 +149,7 @@ class InvalidDataflow(InputError):
 
 
 class Infeasible(HeadgateError):
-    """What is asked for cannot be had. This is an answer, not a failure: the message says what is missing."""
+    """The request cannot be met. This is an answer, not a failure: the message says what is missing."""
 
 
 class PluginError(HeadgateError):
@@ -225,7 +225,7 @@ def nearest(name: str, valid: Iterable[str]) -> str | None:
 
 
 class NameFinder:
-    """Finds the nearest names within one file, and gives up once a file full of slips would take seconds."""
+    """Finds the nearest names within one file, with a limit on the number of comparisons."""
 
     def __init__(self, comparisons: int = 30_000) -> None:
         self.comparisons = comparisons

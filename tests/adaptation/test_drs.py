@@ -137,7 +137,7 @@ def test_no_more_than_can_be_had_is_given_and_it_says_so() -> None:
     assert decided(flow(11.0), (5, 3), settings, measured=9.0).change is Resize.REALLOCATE
     short = decided(flow(7.5), (2, 4), DrsSettings(processors_max=7, latency_max_s=0.9), measured=3.0)
     assert (short.change, sum(short.allocation)) == (Resize.ADD, 7)
-    assert "though it takes" in short.reason
+    assert "though it needs" in short.reason
 
 
 def test_an_infeasible_wish_changes_nothing_and_says_what_is_missing() -> None:

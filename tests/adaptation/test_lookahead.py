@@ -432,12 +432,12 @@ def test_a_forecaster_that_fails_is_noticed_and_the_reactive_policy_decides_unti
 
     for turn in range(1, 4):
         sound, _ = decided(turn)
-        assert not any("observed instead" in told for told in sound.reasons)
+        assert not any("observations instead" in told for told in sound.reasons)
     fails = True
     told: list[str] = []
     for turn in range(4, 6 + 2 * FROZEN):
         now, reactive = decided(turn)
-        told += [each for each in now.reasons if "observed instead" in each]
+        told += [each for each in now.reasons if "observations instead" in each]
     assert len(told) == 1, "told once, not at every turn"
     assert SENTENCES[fault] in told[0]
     assert _same(now, reactive)
@@ -445,7 +445,7 @@ def test_a_forecaster_that_fails_is_noticed_and_the_reactive_policy_decides_unti
     again: list[str] = []
     for turn in range(40, 46):
         now, _ = decided(turn)
-        again += [each for each in now.reasons if "sound again" in each]
+        again += [each for each in now.reasons if "valid again" in each]
     assert len(again) == 1
 
 
@@ -514,7 +514,7 @@ def test_what_is_decided_is_told() -> None:
     for name in ("ce", "lookahead"):
         run = simulate(setting, make_policy(name, setting, LookAheadSettings("oracle", 4 * STEP_S)))
         assert run.reasons
-        assert all(each.reason.startswith(("relative throughput", "no looking")) for each in run.reasons)
+        assert all(each.reason.startswith(("relative throughput", "no forecast")) for each in run.reasons)
         when = {each.at_s for each in run.reasons}
         changed = {each.at_s for each in run.decisions if each.replication is not None}
         assert changed - when <= {each for each in changed if each not in when}

@@ -65,7 +65,7 @@ def test_it_reaches_the_throughput_and_says_why() -> None:
     told = [each.reason for each in seen.reasons]
     assert told
     assert not any(each.startswith("reactive") for each in told)
-    assert any("buys" in each for each in told)
+    assert any("acquire" in each for each in told)
 
 
 class Broken:

@@ -90,7 +90,7 @@ def test_what_cannot_be_had_is_an_answer() -> None:
     ran = headgate("plan", ROAD, *RATES, "--budget", "2")
     assert ran.status == 2
     assert "costs 2.88 USD an hour at least, and the budget is 2 USD" in ran.err
-    assert "a budget of 2.88 USD an hour would do" in ran.err
+    assert "a budget of 2.88 USD an hour is enough" in ran.err
     ran = headgate("plan", ROAD, *RATES, "--cores", "12")
     assert ran.status == 2
     assert "cores" in ran.err

@@ -49,7 +49,7 @@ def test_too_few_cores() -> None:
     found = _by_demand(answer)
     assert isinstance(answer, NoPlan)
     assert answer.condition == "NO_CORES"
-    assert f"needs {found['cores'].possible:.0f} cores at least, and 12 may be had" in answer.reason
+    assert f"needs {found['cores'].possible:.0f} cores at least, and the limit is 12" in answer.reason
     assert isinstance(plan_with("exact", replace(ROAD, cores_max=int(found["cores"].possible))), Plan)
     assert isinstance(plan_with("exact", replace(ROAD, cores_max=int(found["cores"].possible) - 1)), NoPlan)
 
@@ -86,7 +86,7 @@ def test_a_network_that_is_too_narrow(name: str) -> None:
     answer = plan_with(name, _narrow(cores_max=20))
     assert isinstance(answer, NoPlan)
     assert answer.condition == "NO_BANDWIDTH"
-    assert "the network holds back" in answer.reason
+    assert "the network cannot carry" in answer.reason
     assert "from 'a' to 'b'" in answer.reason
     found = _by_demand(answer)
     assert set(found) == {"throughput", "message_bytes"}
@@ -105,7 +105,7 @@ def test_what_cannot_be_planned_is_told() -> None:
     bare = replace(
         flow, service_level=replace(flow.service_level, break_even_at_best_per_h=None, break_even_at_worst_per_h=None)
     )
-    with pytest.raises(InputError, match="says not what better ones may cost"):
+    with pytest.raises(InputError, match="no break-even costs"):
         Problem.of(bare, ROAD.cloud, ROAD.rates)
     with pytest.raises(InputError, match="no rate is given for source 'weather'"):
         Problem.of(flow, ROAD.cloud, {"reports": 50.0})

@@ -78,10 +78,10 @@ def test_what_waits_is_told_where_it_waits() -> None:
     [
         ([AcquireMachine("huge")], "no VM class 'huge'"),
         ([ReleaseMachine("vm-7")], "no machine 'vm-7'"),
-        ([PlaceInstances(A, "vm-0", 5)], "5 cores of machine 'vm-0', where 4 can be had"),
-        ([PlaceInstances(A, "vm-0", 3), PlaceInstances(B, "vm-0", 2)], "where 1 can be had"),
+        ([PlaceInstances(A, "vm-0", 5)], "5 cores on machine 'vm-0', which has 4 free"),
+        ([PlaceInstances(A, "vm-0", 3), PlaceInstances(B, "vm-0", 2)], "which has 1 free"),
         ([PlaceInstances(Signature("?"), "vm-0", 1)], "no task"),
-        ([SwitchAlternate(A, "better")], "no alternate 'better'; there is opaque"),
+        ([SwitchAlternate(A, "better")], "no alternate 'better'; choose one of opaque"),
         ([SetPartitions(A, 9)], "9 more than now, and 5 are free"),
         ([SetPartitions(A, None)], "say how many"),
         ([AcquireMachine("small", "vm-0")], "'vm-0' already"),

@@ -1,4 +1,4 @@
-"""The one door between decisions and the world.
+"""The interface between policies and a cluster: actions, and the protocol that observes and applies them.
 
 A policy sees observations and answers with actions. What observes and acts is a :class:`Cluster`: Spark, the simulator,
 or a fake in a test; the same policy runs on all of them.
@@ -34,7 +34,7 @@ class SwitchAlternate:
 
 @dataclass(frozen=True, slots=True)
 class SetPartitions:
-    """Give a task so many processors; ``None`` leaves it to what feeds it."""
+    """Set the number of processors of a task; ``None`` takes that of its upstream task."""
 
     task: Signature
     partitions: int | None
@@ -51,14 +51,14 @@ class AcquireMachine:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseMachine:
-    """Stop a machine, after what it is doing."""
+    """Stop a machine after it has finished its current work."""
 
     machine: str
 
 
 @dataclass(frozen=True, slots=True)
 class PlaceInstances:
-    """Let a task have so many cores of a machine for itself; 0 takes it off. For clusters whose tasks have cores."""
+    """Give a task a number of dedicated cores on a machine; 0 removes it. For clusters that assign cores to tasks."""
 
     task: Signature
     machine: str

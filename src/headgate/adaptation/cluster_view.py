@@ -1,4 +1,4 @@
-"""What a policy that places instances knows when it decides, as arrays: machines, their cores, what comes in."""
+"""The state of a cluster as arrays, for policies that place instances: machines, their cores, input rates."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["ClusterView"]
 
 @dataclass(slots=True)
 class ClusterView:
-    """The state of one deployment. Policies change it in place; what differs afterwards is to be done.
+    """The state of one deployment. Policies change it in place; the difference becomes actions.
 
-    Machines are rows: first those that are there, then those that a decision adds (``held`` tells how many are there).
+    Machines are rows: first those that exist (``held`` of them), then those that a decision adds.
     """
 
     shape: Shape
@@ -33,28 +33,28 @@ class ClusterView:
     """Messages per second from outside, by task."""
 
     waiting: Floats
-    """What waits for each task, in messages per second if worked off in one interval; 0 where it does not count."""
+    """Backlog of each task, in messages per second if processed within one interval; 0 if queues do not count."""
 
     active: Ints
     kind: Ints
     speed: Floats
-    """Power of one core as it was measured, as it is rated for machines that still start."""
+    """Measured power of one core; the rated power while a machine starts."""
 
     placed: Ints
     left_s: Floats
-    """Seconds until a machine must be paid anew."""
+    """Seconds until the next billing period of a machine begins."""
 
     machine: tuple[str, ...] = ()
-    """What the machines that are there are called; needed by who remembers them from decision to decision."""
+    """Names of the existing machines, for policies that track them across decisions."""
 
     starts_s: Floats = field(default_factory=lambda: np.zeros(0))
-    """Seconds until a machine that is there works; 0 for those that do."""
+    """Seconds until an existing machine is ready; 0 if it is."""
 
     counts_queues: bool = False
-    """Whether what waits counts as output that could be achieved."""
+    """Whether the backlog counts as achievable output."""
 
     reasons: list[str] = field(default_factory=list)
-    """Why what is done is done, in sentences."""
+    """The reasons of the decision, in sentences."""
 
     held: int = field(init=False)
     first: Ints = field(init=False)
@@ -94,15 +94,15 @@ class ClusterView:
         return power
 
     def aim(self, margin: float) -> float:
-        """The throughput to aim at: ``margin`` above what is asked, at the end of the band where something waits.
+        """The target throughput: ``margin`` above the required one, the upper end of the band if there is a backlog.
 
-        What waits counts against the throughput of the next interval as well, so that falling short is dearer.
+        A backlog also lowers the throughput of the next interval, so falling short costs more.
         """
         more = max(margin, self.level.throughput_tolerance) if self.waiting.any() else margin
         return min(self.level.throughput_min + more, 1.0)
 
     def achievable(self) -> Floats:
-        """Messages per second into each task when nothing holds them up."""
+        """Messages per second into each task if no task is a bottleneck."""
         shape, out = self.shape, self.out
         rates = self.external + self.waiting
         for source, target, share in zip(shape.stream_source, shape.stream_target, shape.stream_share, strict=True):
@@ -110,20 +110,20 @@ class ClusterView:
         return rates
 
     def open(self, kind: int, count: int, speed: float) -> None:
-        """Add machines that are still to be acquired."""
+        """Add rows for machines to acquire."""
         self.kind = np.concatenate([self.kind, np.full(count, kind, dtype=np.int64)])
         self.speed = np.concatenate([self.speed, np.full(count, speed)])
         self.placed = np.concatenate([self.placed, np.zeros((count, self.shape.tasks), dtype=np.int64)])
         self.left_s = np.concatenate([self.left_s, np.full(count, self.cloud.billing.period_s)])
 
     def without_empty_new(self) -> None:
-        """Forget machines that were to be acquired and on which nobody has cores."""
+        """Drop machines to acquire that no task uses."""
         keep = np.ones(len(self.kind), dtype=np.bool_)
         keep[self.held :] = self.placed[self.held :].sum(axis=1) > 0
         self.kind, self.speed, self.left_s = self.kind[keep], self.speed[keep], self.left_s[keep]
         self.placed = self.placed[keep]
 
     def to_release(self) -> Ints:
-        """Machines without instances that would be paid anew before the next decision."""
+        """Idle machines whose next billing period begins before the next decision."""
         idle = (self.placed[: self.held].sum(axis=1) == 0) & (self.left_s[: self.held] < self.period_s)
         return np.flatnonzero(idle)

@@ -1,4 +1,4 @@
-"""Instances that come and go, one by one: the loops of Alg. 2 of DYN, compiled."""
+"""Adding and removing cores one by one: the loops of DYN's Alg. 2, compiled."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def propagate(
     offered: Any,
     could: Any,
 ) -> float:
-    """Relative throughput with given power; what each task is offered is left in ``offered``."""
+    """Relative throughput for a given power; writes the input of each task into ``offered``."""
     tasks = len(cost)
     outputs = 0
     total = 0.0
@@ -65,7 +65,7 @@ def _add_cores(
     waiting: Any,
     is_output: Any,
 ) -> int:
-    """Give cores to bottlenecks until throughput is ``aim``; rows from ``used`` on are new machines."""
+    """Add cores to bottlenecks until throughput reaches ``aim``; rows from ``used`` on are new machines."""
     tasks = len(cost)
     offered = np.zeros(tasks)
     could = np.zeros(tasks)
@@ -132,7 +132,7 @@ def _remove_cores(
     waiting: Any,
     is_output: Any,
 ) -> None:
-    """Take instances from whoever has most to spare, while throughput stays at ``aim``."""
+    """Remove cores from the task with most spare capacity while throughput stays at ``aim``."""
     rows, tasks = placed.shape
     offered = np.zeros(tasks)
     could = np.zeros(tasks)
@@ -174,7 +174,7 @@ def _remove_cores(
 def _fit_power(
     low: Any, high: Any, placed: Any, free: Any, cores: Any, left: Any, worth: Any, speed: Any, used: int, power: Any
 ) -> int:
-    """Give and take until each task's power is between two bounds; where the lower is above 0, a core stays."""
+    """Add and remove cores until each task's power lies between two bounds; one core stays if the lower is above 0."""
     rows, tasks = placed.shape
     for p in range(tasks):
         count = 0
@@ -205,7 +205,7 @@ def _fit_power(
 
 @compiled
 def _drain_due(order: Any, placed: Any, free: Any, speed: Any, leaving: Any, spare: Any, power: Any) -> None:
-    """Move everything off machines that are about to be paid anew, where others have free cores as fast."""
+    """Move all instances off machines whose billing period ends, if others have free cores of equal speed."""
     rows, tasks = placed.shape
     for i in range(len(order)):
         v = order[i]
@@ -237,14 +237,14 @@ def _flow(now: ClusterView) -> tuple[Any, ...]:
 
 
 def _worth(now: ClusterView) -> Floats:
-    """Power for money of each machine: the last factor of Eq. 10."""
+    """Power per price of each machine: the last factor of Eq. 10."""
     price = np.array([float(each.price_per_h) for each in now.cloud.classes])
     worth: Floats = now.cores * now.speed / price[now.kind]
     return worth
 
 
 def _with_room(now: ClusterView, missing: float, vm_class: VmClass | None) -> int:
-    """Rows for machines that may be needed for so much power; returns how many rows there were."""
+    """Add rows for the machines that the missing power may need; returns the number of rows before."""
     kind = vm_class or now.cloud.largest
     count = int((missing / kind.core_power + now.shape.tasks) // kind.cores) + 2
     used = len(now.kind)
@@ -253,15 +253,15 @@ def _with_room(now: ClusterView, missing: float, vm_class: VmClass | None) -> in
 
 
 def throughput(now: ClusterView) -> float:
-    """Relative throughput as the situation is, with machines that still start counted as if they had."""
+    """Current relative throughput, with starting machines counted as ready."""
     arguments = (*_flow(now), now.power, np.zeros(now.shape.tasks), np.zeros(now.shape.tasks))
     return float(propagate(*arguments))
 
 
 def add_cores(now: ClusterView, aim: float, vm_class: VmClass | None = None) -> None:
-    """As in the initial deployment: a core for the bottleneck, on free cores first, until throughput is reached.
+    """Add cores to bottlenecks, free cores first, until throughput is reached, as in the initial deployment.
 
-    New machines are of one class, the largest if none is named.
+    New machines are of one class, by default the largest.
     """
     used = _with_room(now, float(np.maximum(now.achievable() * now.cost - now.power, 0.0).sum()), vm_class)
     free = now.cores - now.placed.sum(axis=1)
@@ -270,13 +270,13 @@ def add_cores(now: ClusterView, aim: float, vm_class: VmClass | None = None) -> 
 
 
 def remove_cores(now: ClusterView, aim: float) -> None:
-    """Instances go while throughput stays, from machines of the least weight (DYN, Alg. 2 and Eq. 10)."""
+    """Remove instances from the machines of least weight while throughput stays (DYN, Alg. 2 and Eq. 10)."""
     free = now.cores - now.placed.sum(axis=1)
     _remove_cores(aim, now.placed, free, now.cores, now.left_s, _worth(now), now.speed, now.power, *_flow(now))
 
 
 def fit_power(now: ClusterView, low: Floats, high: Floats, vm_class: VmClass | None = None) -> None:
-    """Give each task a power between two bounds: machines that are there or were opened first, then new ones."""
+    """Bring the power of each task between two bounds, on existing and opened machines first, then on new ones."""
     used = _with_room(now, float(np.maximum(low - now.power, 0.0).sum()), vm_class)
     free = now.cores - now.placed.sum(axis=1)
     _fit_power(low, high, now.placed, free, now.cores, now.left_s, _worth(now), now.speed, used, now.power)
@@ -284,7 +284,7 @@ def fit_power(now: ClusterView, low: Floats, high: Floats, vm_class: VmClass | N
 
 
 def drain_due(now: ClusterView, spare: float = 1.0) -> None:
-    """Repack: machines whose paid time is up are emptied into free cores that are at least ``spare`` times as fast."""
+    """Move instances off machines whose billing period ends, to free cores at least ``spare`` times as fast."""
     leaving = now.left_s < now.period_s
     used = now.placed.sum(axis=1)
     order = np.flatnonzero(leaving & (used > 0))

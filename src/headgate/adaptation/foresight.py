@@ -1,4 +1,4 @@
-"""Forecasts of every rate and every machine, by forecasters that are guarded: where one fails the present is left."""
+"""Forecasts of all rates and machines. Where a forecaster fails, the present values are used."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KEPT = 144
 
 
 class Foresight:
-    """Looks ``steps`` ahead: a forecaster of all rates, and one of what every machine does of what it is rated for.
+    """Predicts ``steps`` ahead with two forecasters: one of all rates, one of the relative speed of every machine.
 
     ``make_rates`` makes the first from a number of series, so that it can be any forecaster; the history is what was
     observed before the first decision, sources × steps.
@@ -92,7 +92,7 @@ def _last_complaint(complaints: Sequence[Complaint], names: Sequence[str]) -> st
 
 
 class Machines:
-    """What every machine does of what it is rated for, over time; machines come and go.
+    """Relative speeds of all machines over time; machines appear and disappear.
 
     All of them have one forecaster, with room for more than there are. When it is full another is begun with the recent
     past of those that are still there.
@@ -135,7 +135,7 @@ class Machines:
         self.guard.update(past)
 
     def ahead(self, now: ClusterView, steps: int) -> tuple[Floats, str]:
-        """Shares of what each machine is rated for, machines × steps, and a sentence if that cannot be told.
+        """Relative speeds, machines × steps, and a sentence if they are unknown.
 
         A machine that was never measured is expected to do what machines usually do.
         """

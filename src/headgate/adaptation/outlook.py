@@ -1,4 +1,4 @@
-"""What a policy sees of the future: rates and machines for the next timesteps, or the present alone."""
+"""What a policy knows of the future: rates and machine speeds for the next timesteps, or only the present."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ __all__ = ["Outlook", "Predictor", "PresentOnly", "usual_share"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outlook:
-    """What is expected of the timesteps from the coming one on.
+    """Expected rates and speeds from the next timestep on.
 
-    An outlook of one step is the present: what was observed last, with nothing known of the future. It is what there is
-    with a horizon of one step, and what is left when a forecaster fails.
+    An outlook of one step is the last observation. It is used with a horizon of one step and when a forecaster fails.
     """
 
     external: Floats
@@ -28,10 +27,10 @@ class Outlook:
     """Power of one core, steps × machines that are there."""
 
     usual: float = 1.0
-    """What a machine that is still to come does of what it is rated for."""
+    """Expected relative speed of a new machine."""
 
     trouble: str = ""
-    """Why there is no more than the present, where there should be; a sentence without its end."""
+    """Why the outlook is only the present although a forecast was wanted."""
 
     @property
     def steps(self) -> int:
@@ -39,22 +38,22 @@ class Outlook:
 
 
 class Predictor(Protocol):
-    """Looks ahead, once for every decision; it remembers what it saw."""
+    """Predicts once per decision; it keeps what it has observed."""
 
     def predict(self, now: ClusterView) -> Outlook:
-        """What is expected, from what is the case now and was before."""
+        """The outlook, from the present and earlier observations."""
 
 
 @dataclass(frozen=True, slots=True)
 class PresentOnly:
-    """Sees what is the case and nothing else."""
+    """Predicts that the present continues."""
 
     def predict(self, now: ClusterView) -> Outlook:
         return Outlook(now.external[None, :].copy(), now.speed[None, :].copy(), usual_share(now))
 
 
 def usual_share(now: ClusterView) -> float:
-    """What machines do of what they are rated for, from those that are measured; 1 where none is."""
+    """Mean relative speed of the measured machines; 1 if there is none."""
     working = now.starts_s <= 0
     if not working.any():
         return 1.0

@@ -1,4 +1,4 @@
-"""The other door: a core that decides on arrays, as a policy on observations, for clusters that can place instances."""
+"""Runs an array-based policy core on observations, for clusters that can place instances."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Placing"]
 
 @dataclass(slots=True)
 class Placing:
-    """Brings a deployment about, then lets a core reshape it after every observation.
+    """Applies a deployment, then changes it by the core after every observation.
 
     What came in is what was processed and what waits more than before; relative throughput is what the outputs
     processed over what they could have been given.
@@ -94,7 +94,7 @@ class Placing:
             placed,
             np.array([self._left_s(worker, observed.ended) for worker in observed.workers]),
             tuple(worker.machine for worker in observed.workers),
-            # An observation tells whether a machine works, not when it will: as late as its class may be.
+            # Observations do not say when a machine will be ready: assume the boot time of its class.
             np.array([0.0 if worker.ready else self._boot_s(worker) for worker in observed.workers]),
             self.counts_queues,
         )

@@ -1,4 +1,4 @@
-"""What decides: from what was observed to what is to be done."""
+"""The protocol of policies, and the control loop."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ __all__ = ["Policy", "control"]
 
 
 class Policy(Protocol):
-    """Decides from observations alone. It may remember those it has seen; it reads no clock and touches nothing."""
+    """Decides from observations only. It may keep earlier ones; it reads no clock and has no side effects."""
 
     name: str
 
     def decide(self, observed: Observation) -> Sequence[Action]:
-        """What to do now; nothing if all is well."""
+        """The actions to take now; none if nothing needs to change."""
 
 
 def control(cluster: Cluster, policy: Policy, wait: Callable[[], bool]) -> None:
-    """Observe, decide, act, until ``wait``, which lets time pass, says that it is over."""
+    """Observe, decide, act, as long as ``wait``, which lets time pass, returns true."""
     while wait():
         actions = policy.decide(cluster.observe())
         if actions:

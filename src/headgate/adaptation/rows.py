@@ -1,4 +1,4 @@
-"""How many rows went down each stream of a dataflow, from the rows into its tasks and out of them."""
+"""Rows per stream of a dataflow, from the rows into and out of its tasks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def stream_rows(dataflow: Dataflow, rows_in: Mapping[str, int], rows_out: Mappin
 
 
 def between(rows: Mapping[Edge, float], operators: Collection[str]) -> dict[Edge, float]:
-    """The rows from operator to operator, through whatever tasks lie between them; ``""`` stands for outside.
+    """The rows from operator to operator, through the tasks between them; ``""`` stands for outside.
 
     A task between sends on what it gets in the proportions in which it has sent rows altogether.
 

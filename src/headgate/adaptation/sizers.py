@@ -1,4 +1,4 @@
-"""What a policy asks of a model: the latency of an allocation, the best of so many processors, the fewest that do."""
+"""What a policy needs of a model: the latency of an allocation, the best allocation, the smallest one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_ON_SPARK = 64
 
 
 class Sizer(Protocol):
-    """A model with all that it knows of a dataflow; latencies are means, or the percentile that is asked for."""
+    """A model of a dataflow; latencies are means, or the requested percentile."""
 
     def latency_s(self, allocation: tuple[int, ...]) -> float:
         """What an allocation is predicted to give; infinite if it cannot keep up."""
@@ -38,7 +38,7 @@ class Sizer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NetworkSizer:
-    """Tuples one by one: M/M/k and GI/G/k."""
+    """Tuples served one by one: M/M/k and GI/G/k."""
 
     network: Network
     model: StationModel

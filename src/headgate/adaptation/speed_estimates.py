@@ -1,4 +1,4 @@
-"""What machines do of what they are rated for: watched, and how much of a difference lasts is learnt from them all."""
+"""Estimates of the relative speed of machines, and of how much of a difference lasts."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 __all__ = ["SpeedEstimates"]
 
 LEARNS = 0.2
-"""The weight of the last observation in what a machine has done lately."""
+"""The weight of the last observation in the recent speed of a machine."""
 
 LASTS, SURE = 0.5, 0.2
-"""How much of a difference is believed to last before any was seen to, and the sum of squares that this counts as."""
+"""The prior share of a difference that lasts, and its weight as a sum of squares."""
 
 
 @dataclass(slots=True)
@@ -25,13 +25,13 @@ class _Seen:
 
 @dataclass(slots=True)
 class SpeedEstimates:
-    r"""Watches machines, and expects of each over the next ``hour`` steps
+    r"""Records relative speeds and expects of each machine over the next ``hour`` steps
 
     .. math:: \hat s_k = \bar s + r (l_k - \bar s)
 
-    where l is what it has done lately, the mean is that of machines in their first hour (later ones are those that were
-    kept, so they are no fair sample of what one gets), and r is the slope of what machines did in an hour on what they
-    had done lately before it. Where neighbours come and go r is near 0, where some machines are better than others 1.
+    where l is its recent speed, the mean is over machines in their first hour (later ones were kept for being fast, so
+    they are a biased sample), and r is the slope of the speed over an hour on the recent speed before it: near 0 where
+    differences are short-lived, near 1 where some machines are lastingly better.
 
     >>> watch = SpeedEstimates(hour=2)
     >>> for _ in range(20):
@@ -51,7 +51,7 @@ class SpeedEstimates:
 
     @property
     def usual(self) -> float:
-        """What a machine does that one gets anew."""
+        """Expected relative speed of a new machine."""
         return self._first / self._count if self._count else 1.0
 
     @property
@@ -61,7 +61,7 @@ class SpeedEstimates:
         return min(max(slope, 0.0), 1.0)
 
     def see(self, shares: Iterable[tuple[str, float]]) -> None:
-        """What machines did in the last step; those that are not among them are gone."""
+        """Record the relative speeds of the last step; machines that are not listed are gone."""
         before, self._machines = self._machines, {}
         usual = self.usual
         for name, share in shares:
@@ -82,7 +82,7 @@ class SpeedEstimates:
         self._products += was * became
 
     def expected(self, name: str) -> float:
-        """What a machine will do over the next hour."""
+        """Expected relative speed of a machine over the next hour."""
         seen = self._machines.get(name)
         usual = self.usual
         return usual if seen is None else usual + self.lasts * (seen.lately - usual)

@@ -1,4 +1,4 @@
-"""A deployment taken through the coming timesteps: what it would achieve, and changes to it from some step on."""
+"""A deployment over the next timesteps: its throughput, and planned changes."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def _through(
     omegas: Any,
     carries: bool,
 ) -> None:
-    """Relative throughput of every step from ``begin`` on, and what each task is offered in it.
+    """Relative throughput and input of each task, for every step from ``begin`` on.
 
-    Where what waits counts, what a task leaves undone in a step is offered to it in the next.
+    If queues count, the backlog of a step is added to the input of the next.
     """
     for k in range(begin, len(omegas)):
         omegas[k] = propagate(
@@ -52,7 +52,7 @@ def _through(
 
 @dataclass(frozen=True, slots=True)
 class PlannedChange:
-    """One change, from a timestep on: an alternate (``way``), or one core more or less on a machine."""
+    """One change from a timestep on: an alternate (``way``), or one core more or less on a machine."""
 
     step: int
     task: int
@@ -96,7 +96,7 @@ class Trajectory:
         )
 
     def tried(self) -> Trajectory:
-        """One like it on which changes can be tried out."""
+        """A copy on which changes can be tried."""
         other = copy(self)
         for name in ("active", "kind", "placed", "left_s", "speed", "power", "late", "offered", "_omegas"):
             setattr(other, name, getattr(self, name).copy())
@@ -104,7 +104,7 @@ class Trajectory:
         return other
 
     def takes(self, other: Trajectory) -> None:
-        """Become what was tried out."""
+        """Take over the state of a copy."""
         self.__dict__.update(other.__dict__)
 
     @property
@@ -113,7 +113,7 @@ class Trajectory:
         return cost
 
     def omegas(self, begin: int = 0) -> Floats:
-        """Relative throughput of each step from ``begin`` on; what is offered to tasks is noted beside."""
+        """Relative throughput of each step from ``begin`` on; also updates ``offered``."""
         shape = self.shape
         out = shape.selectivity[np.arange(shape.tasks), self.active]
         streams = (self.now.first, shape.stream_target, shape.stream_share)
@@ -126,7 +126,7 @@ class Trajectory:
         return float(self.omegas(begin).mean())
 
     def ratios(self, begin: int) -> Floats:
-        """What each task can do of what it is offered over the rest of the interval; infinite where it need not."""
+        """Capacity over demand of each task for the rest of the interval; infinite without demand."""
         could, asked = self.power[begin:].sum(axis=0), self.offered[begin:].sum(axis=0) * self.cost
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(asked > 0, could / asked, np.inf)
@@ -168,9 +168,9 @@ class Trajectory:
         return len(self.kind) - 1
 
     def enact(self) -> None:
-        """Do in the situation what is to be done now, machines that must start now included.
+        """Apply the changes that are due now to the view, including machines that must start now.
 
-        All else stays a plan, which the next decision may replace.
+        The rest stays planned; the next decision may replace it.
         """
         now, held = self.now, self.now.held
         rows = {}
@@ -191,13 +191,13 @@ class Trajectory:
         now.without_empty_new()
 
     def is_now(self, change: PlannedChange) -> bool:
-        """Whether a change is for now: its step has come, or the machine that it is for must be started."""
+        """Whether a change is due now: at step 0, or on a machine that must be started now."""
         new = change.machine - self.now.held
         return self.started[new] == 0 if change.machine >= 0 and new >= 0 else change.step == 0
 
 
 def explained(trajectory: Trajectory, at: int | None, low: float, high: float) -> list[str]:
-    """What is done and planned, in a sentence; none if nothing is.
+    """The changes done and planned, in one sentence; empty if there are none.
 
     ``at`` is the step of the first cross-over, none if throughput would have stayed within its band as it was.
     """
@@ -205,7 +205,7 @@ def explained(trajectory: Trajectory, at: int | None, low: float, high: float) -
         return []
     band = f"{low:.3f} to {high:.3f}"
     if at is None:
-        why = f"relative throughput stays within {band}, and machines that must be paid anew are weighed"
+        why = f"relative throughput stays within {band}; machines at the end of their billing period are reviewed"
     else:
         when = "now" if at == 0 else f"in {at * trajectory.step_s / 60:g} min"
         why = f"relative throughput would leave {band} {when}"
@@ -221,7 +221,7 @@ def explained(trajectory: Trajectory, at: int | None, low: float, high: float) -
 
 
 def _summed(trajectory: Trajectory, changes: list[PlannedChange]) -> str:
-    """Changes in a few words: what became of alternates and of instances."""
+    """A summary of changed alternates and instances."""
     shape = trajectory.shape
     ways = {change.task: change.way for change in changes if change.way >= 0}
     parts = [f"'{shape.names[task]}' to '{shape.alternates[task][way]}'" for task, way in list(ways.items())[:3]]

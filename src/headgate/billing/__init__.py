@@ -1,1 +1,1 @@
-"""Who pays what for machines that many dataflows share: usage, attribution, bills and their export. Pure."""
+"""Bills for machines that many dataflows share: usage, attribution, bills and their export. Pure."""

@@ -17,7 +17,7 @@ CENT = Decimal("0.01")
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """The exact share of each dataflow, and what nobody used."""
+    """The exact share of each dataflow, and the idle cost."""
 
     shares: Mapping[DataflowName, Fraction]
     idle: Fraction

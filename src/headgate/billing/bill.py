@@ -1,4 +1,4 @@
-"""Bills: what each dataflow and each owner pays for a period, beside what it would have cost alone."""
+"""Bills: the cost of each dataflow and owner for a period, and its cost without sharing."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Bill:
     currency: str
     lines: tuple[Line, ...]
     idle: Decimal
-    """What machines cost on which nothing ran; nobody's line holds it."""
+    """The cost of idle machines, which is in no line."""
 
     total: Decimal
 
@@ -81,7 +81,7 @@ def draw_up(intervals: Sequence[Interval], customers: Iterable[Customer], prices
     """Draw up the bills of some intervals; raises :class:`InputError` for a dataflow that no customer stands for.
 
     "Alone" is what the dataflow's own machines would have cost for as long as it ran: its tasks packed as the prices
-    say, on machines that it shares with nobody.
+    say, on machines of its own.
     """
     if not intervals:
         raise InputError("NOTHING_TO_BILL", "no interval to draw up a bill for; the period holds no usage")

@@ -136,7 +136,7 @@ def _plain(hours: Any) -> str:
 
 
 def iso_time(moment: datetime) -> str:
-    """As FOCUS and everybody else wants it: ISO 8601, UTC.
+    """A time as ISO 8601 in UTC.
 
     >>> iso_time(datetime(2026, 11, 1))
     '2026-11-01T00:00:00Z'

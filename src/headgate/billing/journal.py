@@ -29,7 +29,7 @@ Users = tuple[DataflowName, ...]
 
 @dataclass(frozen=True, slots=True)
 class BilledMachine:
-    """A machine that is paid for: what it costs, and for each set of users how many tasks run for them."""
+    """A machine that is paid for: its price, and the number of tasks for each set of users."""
 
     name: str
     price_per_h: Decimal
@@ -38,7 +38,7 @@ class BilledMachine:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What is used from a moment on, until something else is."""
+    """Usage from a moment until the next change."""
 
     machines: tuple[BilledMachine, ...]
     customers: tuple[Customer, ...]
@@ -76,7 +76,7 @@ class UsageJournal:
         append_line(self._lines, json.dumps(line, ensure_ascii=False))
 
     def _mend(self) -> None:
-        """End what a killed engine has left open, and cut off a line that it did not get to the end of."""
+        """Close the usage of a killed engine, and cut off an incomplete line."""
         if not self._lines.exists():
             return
         text = self._lines.read_bytes()
@@ -105,7 +105,7 @@ def _facts(usage: Usage) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class UsageRecord:
-    """What a journal tells: all that bills are drawn up from."""
+    """The content of a journal, from which bills are computed."""
 
     intervals: tuple[Interval, ...]
     customers: tuple[Customer, ...]
@@ -136,7 +136,7 @@ def read_usage(folder: Path) -> UsageRecord:
 
 
 class _Customers:
-    """Dataflows as bills name them: one that has the name of another owner's is told apart by its owner."""
+    """Dataflows as bills name them: the owner is added where two owners use one name."""
 
     def __init__(self) -> None:
         self._by_key: dict[tuple[str, str], Customer] = {}
@@ -166,7 +166,7 @@ def _vm(machine: Mapping[str, Any], names: Mapping[str, DataflowName]) -> VmUsag
 
 
 def _parsed(path: Path) -> list[dict[str, Any]]:
-    """The whole lines of a journal; one that is still being written is none yet."""
+    """The complete lines of a journal, without one that is still being written."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:

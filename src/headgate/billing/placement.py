@@ -1,4 +1,4 @@
-"""Which machines a deployment takes, and whose tasks run on which: usage before anything is measured."""
+"""The machines of a deployment and the tasks on them: usage before anything is measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was used in an interval: machines, the workers on them, and whose tasks ran there."""
+"""Usage of an interval: machines, their workers, and the tasks on them by dataflow."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Customer", "Interval", "Prices", "VmUsage", "WorkerUsage"]
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """What a machine costs and holds; enough to say what a dataflow would have cost alone."""
+    """Price and capacity of a machine; enough to compute the cost of a dataflow without sharing."""
 
     price_per_h: Decimal = Decimal("0.10")
     workers_per_vm: int = 1

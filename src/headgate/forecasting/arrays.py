@@ -1,4 +1,4 @@
-"""What models have in common: a clock, arrays with a row for each series, and a restart of some rows."""
+"""The base of models: a clock, arrays with a row for each series, and a restart of some rows."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Recent:
 
 
 def damped_sums(damping: Floats, steps: int) -> Floats:
-    """How many times its trend a level moves within 1, 2, ... steps: sums of powers of the damping, steps first.
+    """By how many times its trend a level moves within 1, 2, ... steps: sums of powers of the damping, steps first.
 
     >>> damped_sums(np.array([1.0, 0.5]), 3).tolist()
     [[1.0, 0.5], [2.0, 0.75], [3.0, 0.875]]

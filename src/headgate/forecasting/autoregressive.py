@@ -77,7 +77,7 @@ class AutoregressiveModel(ArrayModel):
         self.weights = np.tile(self.naive, (series, 1))
 
     def restart(self, which: Bools, recent: Floats) -> None:
-        """Weights are learned anew; what was is still what the next value is made of."""
+        """Weights are learned again; the last values stay."""
         del recent
         self.moments[which], self.products[which] = 0.0, 0.0
         self.weight[which], self.scale[which], self.weights[which] = 0.0, 0.0, self.naive

@@ -1,4 +1,4 @@
-"""How good a forecaster would have been: forecasts from many moments of the past, beside what came.
+"""Backtests: forecasts from many moments of the past, compared with the truth.
 
 MASE is the mean absolute error over that of the seasonal naive forecast (the value a season ago; without a season, one
 step ago) on the same stretch: below 1 is better. The pinball loss of quantile q of level p against y is
@@ -165,7 +165,7 @@ def backtest(
 
 
 class _Sums:
-    """What adds up over moments."""
+    """Sums over moments."""
 
     def __init__(self, series: int, horizon: int) -> None:
         self.error, self.count = np.zeros((series, horizon)), np.zeros((series, horizon))

@@ -1,4 +1,4 @@
-"""When the past is no guide any more: a series has left what was forecast of it, to one side and for good."""
+"""Change detection: a series has left its forecast to one side for several steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models of the package statsforecast, fitted anew every some steps: slow beside the others, and well fitted.
+"""Models of the package statsforecast, refitted every few steps: slower than the others, but well fitted.
 
 They are an extra (``headgate[statsforecast]``). A series is fitted by itself from its last values, which takes 10 to
 200 ms for exponential smoothing and seconds for ARIMA; between two fits the last forecast is used, shifted. Where a fit

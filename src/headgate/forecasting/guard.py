@@ -1,4 +1,4 @@
-"""A guard around a forecaster: what fails or is nonsense is noticed, told, and replaced by the last value.
+"""A guard around a forecaster: failures and invalid forecasts are reported and replaced by the last value.
 
 A policy that looks ahead asks :attr:`Guarded.failing` which series it had better not look ahead for.
 """
@@ -28,7 +28,7 @@ ABSURD = 100.0
 """Times the largest value ever seen."""
 
 KEPT = 256
-"""Steps from which a forecaster that raised is begun anew."""
+"""Steps with which a forecaster that raised is restarted."""
 
 
 class Wrong(StrEnum):
@@ -69,7 +69,7 @@ class Complaint:
 
 
 class Guarded:
-    """A forecaster that always answers with numbers; :attr:`complaints` tells when they are not the inner one's.
+    """A forecaster that always returns numbers; :attr:`complaints` lists when they are replaced.
 
     >>> from headgate.forecasting.holt import Holt
     >>> guarded = Guarded(lambda: start(Holt(), 1))
@@ -102,7 +102,7 @@ class Guarded:
         return len(self.failing)
 
     def update(self, observations: npt.ArrayLike) -> None:
-        """Take in observations; the inner forecaster may raise, and is then begun anew from the last ones."""
+        """Take in observations; the inner forecaster may raise, and is then restarted from the last ones."""
         columns = as_columns(observations, self.series)
         if columns.shape[1] == 0:
             return
@@ -185,7 +185,7 @@ class Guarded:
         return self._same >= FROZEN
 
     def _tell(self, wrong: dict[Wrong, Bools], detail: str = "") -> None:
-        """A complaint for each kind of fault that series begin to have; one that goes on is not told again."""
+        """A complaint for each new kind of fault of a series; one that continues is not repeated."""
         for kind, which in wrong.items():
             begun = which & ~self._wrong.get(kind, np.zeros(self.series, dtype=np.bool_))
             if begun.any():

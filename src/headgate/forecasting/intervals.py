@@ -1,4 +1,4 @@
-"""Quantiles from recent errors: what was off by how much at each horizon says how sure the next forecast is.
+"""Quantiles from recent forecast errors at each horizon.
 
 Errors are kept in units of the series' present noise, a discounted mean of absolute errors one step ahead at the moment
 of the forecast, so that intervals widen and narrow with it. The quantile of level p at horizon h is

@@ -1,4 +1,4 @@
-"""A Kalman filter for level and trend that tells steps from outliers.
+"""A Kalman filter for level and trend that distinguishes steps from outliers.
 
 The state is level and trend, in the units of the noise: measured with variance 1, the level wanders with variance q and
 the trend with variance r, and the trend fades by φ:
@@ -124,7 +124,7 @@ class KalmanModel(SlopedModel):
         self.level = np.where(known & ~begun, values[:, None], self.level)
         surprise = np.where(known, values[:, None] - self.level, 0.0)
         square = np.square(surprise) / (self.p_level + 1)
-        # What the noise is cannot be told before some measurements are in, nor what an outlier is.
+        # Noise and outliers are unknown before the first few measurements.
         outlier = known & self.tells_outliers & (self.count >= 8) & (square > self.limit_squared * self.noise)
         self.off = np.where(known, np.where(outlier, self.off + 1, 0.0), self.off)
         step = outlier & (self.off >= self.recipe.run)

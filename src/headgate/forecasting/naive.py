@@ -1,4 +1,4 @@
-"""What every other forecaster must beat: the last value, the value of a season ago, the mean of a recent window."""
+"""Baseline forecasters: the last value, the value of a season ago, the mean of a recent window."""
 
 from __future__ import annotations
 

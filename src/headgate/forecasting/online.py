@@ -1,4 +1,4 @@
-"""A model made a forecaster: quantiles from its own recent errors, and a reset when a series changes for good."""
+"""A forecaster from a model: adds quantiles from recent errors, and a reset when a series changes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LARGEST_MEMORY = 500.0
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What is asked of a forecaster, whatever its recipe."""
+    """Settings of every forecaster."""
 
     horizon: int = 12
     """Steps ahead at which errors are watched; farther ahead, intervals are guessed from these."""
@@ -46,7 +46,7 @@ class Settings:
         if self.horizon < 1 or self.window < 2:
             raise BadValue(f"horizon and window are {self.horizon} and {self.window}", "at least 1 and 2 steps")
         if self.change is not None and self.change.run > KEPT:
-            raise BadValue(f"a change is told by {self.change.run} observations", f"at most {KEPT}")
+            raise BadValue(f"a change is detected by {self.change.run} observations", f"at most {KEPT}")
 
 
 def start(recipe: Recipe, series: int, settings: Settings | None = None) -> OnlineForecaster:

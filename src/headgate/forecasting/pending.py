@@ -1,4 +1,4 @@
-"""Forecasts that wait for the truth: the paths of the last steps, compared with each observation as it comes."""
+"""Pending forecasts: the paths of the last steps, to be compared with observations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Holt's smoothing and the Kalman filter have in common: a level and a damped trend under each setting."""
+"""The base of Holt's smoothing and the Kalman filter: a level and a damped trend under each setting."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class SlopedModel(ArrayModel):
             self.recent.add(values[:, None] - forecasts)
 
     def keep(self) -> None:
-        """Keep what each setting forecasts now, and let the clock go on."""
+        """Store the forecast of each setting, and advance the clock."""
         place = self.clock % self.horizon
         self.levels[:, place], self.trends[:, place] = self.level, self.trend
         self.clock += 1

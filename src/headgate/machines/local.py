@@ -2,7 +2,7 @@
 
 Its folder::
 
-    cluster.json          the master, and the VM classes that can be had
+    cluster.json          the master, and the available VM classes
     acquisitions.jsonl    every machine there ever was
     master.log
     machines/NAME/        worker.log, and what its executors print (work/)
@@ -65,7 +65,7 @@ STARTED_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """What there was to stop when a cluster was taken down."""
+    """What was stopped when a cluster was taken down."""
 
     machines: int
     gone_before: tuple[str, ...]
@@ -175,7 +175,7 @@ class LocalProvider:
         return tuple(vm_class_of(stored) for stored in self._checked()["classes"])
 
     def define(self, vm_class: VmClass) -> None:
-        """Let machines of one more class be had, or of one that had another form."""
+        """Add or replace a VM class."""
         _check_class(vm_class)
         with self._locked():
             stored = self._checked()
@@ -233,7 +233,7 @@ class LocalProvider:
         return self._record.processes().get(machine)
 
     def _look(self) -> None:
-        """See what has become of machines, and record it."""
+        """Check the machines, and record changes."""
         processes = self._record.processes()
         registered: set[str] | None = None
         for machine in self._record.machines().values():
@@ -280,7 +280,7 @@ class LocalProvider:
         return class_named(name, self.classes())
 
     def find(self, name: str) -> AcquiredMachine:
-        """A machine that there is, by its name."""
+        """An existing machine, by name."""
         self._checked()
         known = {machine.name: machine for machine in self._record.machines().values() if not machine.is_gone}
         if name in known:

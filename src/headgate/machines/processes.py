@@ -1,7 +1,7 @@
-"""Processes that outlive the one that started them (Linux).
+"""Processes that survive their parent (Linux).
 
 A process is known by its number, when it started and which boot of the machine that was in: a number that now belongs
-to somebody else is never taken for it. All processes that it starts in turn carry the same mark in their environment.
+to another process is never mistaken for it. All its children carry the same mark in their environment.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Process:
     boot: str
 
     def is_alive(self) -> bool:
-        """Whether that very process runs; one that nobody has waited for yet does not."""
+        """Whether that very process runs; a zombie does not."""
         stat = _stat(self.pid)
         return stat is not None and stat[0] != "Z" and stat[2] == self.started and _boot() == self.boot
 
@@ -67,7 +67,7 @@ def start(command: Sequence[str], mark: str, log: Path, environment: Mapping[str
             env={**environment, MARK: mark},
             start_new_session=True,
         )
-    _WAITED_FOR.append(begun)  # or Python warns that nobody has waited for it
+    _WAITED_FOR.append(begun)  # or Python warns about an unreaped child
     stat = _stat(begun.pid)
     return Process(begun.pid, stat[2] if stat else 0, _boot())
 
@@ -82,7 +82,7 @@ def is_stopped(pid: int) -> bool:
 
 
 def marked(mark: str) -> list[int]:
-    """The numbers of all processes that carry a mark."""
+    """The ids of all processes with a mark."""
     wanted = f"{MARK}={mark}".encode()
     return [
         int(entry.name)
@@ -92,7 +92,7 @@ def marked(mark: str) -> list[int]:
 
 
 def end(mark: str, patience_s: float = 10.0, sleep: Callable[[float], None] = time.sleep) -> int:
-    """End all processes that carry a mark, by force those that do not end in time; returns how many there were."""
+    """End all processes with a mark, by force after a while; returns their number."""
     _reap()
     pids = marked(mark)
     for number in (signal.SIGTERM, signal.SIGCONT):  # one that is stopped hears of its end when it goes on
@@ -116,7 +116,7 @@ def _signal(numbers: Sequence[int], number: signal.Signals) -> None:
 
 
 def _reap() -> None:
-    """Let processes that have ended, and that this one had started, be gone."""
+    """Reap ended child processes."""
     _WAITED_FOR[:] = [process for process in _WAITED_FOR if process.poll() is None]
 
 

@@ -1,4 +1,4 @@
-"""What acquires and releases machines. Clouds and this very machine answer the same protocol."""
+"""The protocol that acquires and releases machines, on clouds and on this machine."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ LOOPBACK_MBIT_PER_S = 10_000.0
 def machine_class(
     name: str, cores: int, memory_bytes: int, price_per_h: Decimal, core_power: float = 1.0, boot_s: float = 0.0
 ) -> VmClass:
-    """A VM class whose machines are all on one machine, told by what can differ between them there."""
+    """A VM class of local machines: only cores, memory, price and speed differ."""
     return VmClass(name, cores, core_power, LOOPBACK_MBIT_PER_S, price_per_h, boot_s, memory_bytes=memory_bytes)
 
 
 class MachineState(StrEnum):
-    """What has become of a machine that was asked for."""
+    """The state of a requested machine."""
 
     STARTING = "starting"
     READY = "ready"
@@ -82,13 +82,13 @@ class Provider(Protocol):
     """Gives machines and takes them back."""
 
     def classes(self) -> tuple[VmClass, ...]:
-        """The VM classes that can be had."""
+        """The available VM classes."""
 
     def acquire(self, vm_class: str) -> AcquiredMachine:
-        """Ask for a machine; returns at once, and :meth:`list` tells when it is ready."""
+        """Request a machine; returns at once, and :meth:`list` shows when it is ready."""
 
     def release(self, machine: str) -> None:
-        """Give a machine back, after what it is doing; returns at once, and :meth:`list` tells when it is gone."""
+        """Release a machine after its current work; returns at once, and :meth:`list` shows when it is gone."""
 
     def list(self, *, gone: bool = False) -> tuple[AcquiredMachine, ...]:
         """The machines that there are, in the order in which they were acquired; with ``gone`` all there ever were."""

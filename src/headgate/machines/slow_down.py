@@ -2,7 +2,7 @@
 
 ``python -m headgate.machines.slow_down MARK SPEED`` keeps the processes that carry a mark at a speed until none is
 left. Stopped processes take no part in the competition for processors, so what they lose is the same on an idle and on
-a busy machine. While they wait, for rows or for somebody else, they are left alone, as a slower core would leave them.
+a busy machine. While they wait they are not stopped, as on a slower core.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def start_worker(vm_class: VmClass, host: str, master: str, folder: Path, mark: 
 
 
 def registered_hosts(web: str, timeout_s: float = 2.0) -> set[str] | None:
-    """The hosts of the workers that a master counts on; none if it does not answer."""
+    """The hosts of the registered workers; none if the master does not answer."""
     try:
         with urllib.request.urlopen(f"{web}/json/", timeout=timeout_s) as answer:
             answered: dict[str, Any] = json.load(answer)
@@ -65,14 +65,14 @@ def registered_hosts(web: str, timeout_s: float = 2.0) -> set[str] | None:
 
 
 def free_port(host: str) -> int:
-    """A port that nobody has at the moment."""
+    """A port that is free at the moment."""
     with socket.socket() as sock:
         sock.bind((host, 0))
         return int(sock.getsockname()[1])
 
 
 def is_free(host: str, port: int) -> bool:
-    """Whether a port can be had."""
+    """Whether a port is free."""
     with socket.socket() as tried:
         tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -83,13 +83,13 @@ def is_free(host: str, port: int) -> bool:
 
 
 def last_words(log: Path) -> str:
-    """The line of a log that tells most about why a process has ended."""
+    """The last line of a log that looks like the reason why a process ended."""
     if not log.exists():
         return ""
     lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
     signs = ("error", "exception", "java_home", "not found", "no such file", "failed")
-    telling = [line for line in lines if any(sign in line.lower() for sign in signs)]
-    return (telling or lines or [""])[-1][:300]
+    reasons = [line for line in lines if any(sign in line.lower() for sign in signs)]
+    return (reasons or lines or [""])[-1][:300]
 
 
 def _environment(host: str) -> dict[str, str]:
@@ -106,7 +106,7 @@ def _environment(host: str) -> dict[str, str]:
 
 
 def _added(name: str, options: Sequence[str]) -> str:
-    """A variable of the environment with some options more."""
+    """An environment variable with added options."""
     return " ".join([os.environ.get(name, ""), *options]).strip()
 
 
@@ -125,5 +125,5 @@ def _spark_home() -> Path:
     if spec is None or not spec.submodule_search_locations:
         raise missing_package("NO_SPARK", "a local cluster", "pyspark", "spark")
     if not Path("/proc/self/stat").exists():
-        raise HeadgateError("NOT_LINUX", "a local cluster needs Linux: processes are told apart by what is in /proc")
+        raise HeadgateError("NOT_LINUX", "a local cluster needs Linux: processes are identified through /proc")
     return Path(spec.submodule_search_locations[0])

@@ -1,1 +1,1 @@
-"""The values that everything else speaks of: dataflows, tasks, streams, task types. Frozen, hashable, no I/O."""
+"""The values of the domain: dataflows, tasks, streams, task types. Frozen, hashable, no I/O."""

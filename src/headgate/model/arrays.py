@@ -22,7 +22,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shape:
-    """What the simulator needs to know of a dataflow.
+    """The arrays of a dataflow.
 
     ``cost``, ``selectivity`` and ``value`` have a row for each task and a column for each alternate; tasks with fewer
     alternates repeat their last one. Streams are sorted by the task that they leave.
@@ -71,7 +71,7 @@ class Shape:
     ) -> Shape:
         """From a dataflow; ``costs`` gives (cost_s, selectivity) by (task, alternate) before what the dataflow says.
 
-        Tasks of which no cost is known are faults, all told at once; a selectivity that is not known is 1.
+        Tasks without a known cost are faults, all reported at once; an unknown selectivity is 1.
         """
         graph = Graph(dataflow)
         order = graph.order()

@@ -1,4 +1,4 @@
-"""A task's configuration as a value: immutable, hashable, with one canonical text.
+"""The configuration of a task as a value: immutable, hashable, with one canonical text.
 
 Two configurations are equal exactly when their canonical texts are. The text is JSON with sorted keys, no spaces, and
 every number written in one way, so that ``1`` and ``1.0`` are the same and ``1`` and ``true`` are not (which they would

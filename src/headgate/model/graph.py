@@ -1,4 +1,4 @@
-"""The shape of a dataflow: who feeds whom, in which order, and where it runs in circles.
+"""The graph of a dataflow: neighbours, topological order and cycles.
 
 Everything here costs time linear in tasks plus streams and recurses nowhere, so a chain of 100,000 tasks is fine.
 """
@@ -63,7 +63,7 @@ def topological_order(parents: Mapping[TaskId, Iterable[TaskId]]) -> list[TaskId
 
 
 def _in_order(parents: Mapping[TaskId, Iterable[TaskId]]) -> bool:
-    """Whether each task is listed after its parents, as most authors list them; far cheaper to tell than to sort."""
+    """Whether each task is listed after its parents, as most authors do; much faster to check than to sort."""
     seen: set[TaskId] = set()
     for task, sources in parents.items():
         for source in sources:

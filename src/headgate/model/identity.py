@@ -1,4 +1,4 @@
-"""Remembering what was made of a value, by which value it is and not by what it equals."""
+"""Caches results by the identity of a value, not by equality."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _Same(Generic[V]):
 
 
 def remembered(make: Callable[[V], M], most: int = 20_000) -> Callable[[V], M]:
-    """The function, which makes something of the same immutable value only once.
+    """The function, cached by the identity of its immutable argument.
 
     >>> made = []
     >>> size = remembered(lambda value: made.append(value) or len(value))

@@ -1,4 +1,4 @@
-"""What becomes of a row for which a task raises."""
+"""What happens to a row for which a task raises."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["OnError"]
 
 
 class OnError(StrEnum):
-    """What becomes of a row for which a task raises."""
+    """What happens to a row for which a task raises."""
 
     FAIL = "fail"
     """The task rests and is tried again later; what is behind it misses the rows that pass meanwhile."""
@@ -17,4 +17,4 @@ class OnError(StrEnum):
     """The row is left out and counted; the task goes on."""
 
     DEAD_LETTER = "dead_letter"
-    """The row is kept aside with the error, for somebody to look at; the task goes on."""
+    """The row is stored with its error as a dead letter; the task continues."""

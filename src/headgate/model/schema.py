@@ -16,7 +16,7 @@ _NAMED = re.compile(r"\s*(\w+|`[^`]*`)(\s+\w|\s*[:,])")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column; its type is Spark SQL's, or ``None`` when only running it would tell."""
+    """A column; its type is Spark SQL's, or ``None`` if it is unknown before running."""
 
     name: str
     type: str | None = None

@@ -1,4 +1,4 @@
-"""What the owner of a dataflow asks of it, and what it may cost."""
+"""The service level of a dataflow: its limits and budget."""
 
 from __future__ import annotations
 

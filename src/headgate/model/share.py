@@ -1,4 +1,4 @@
-"""Who may use what a task computes: the isolation classes."""
+"""Isolation classes: who may share the results of a task."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ class Inputs:
 class TaskConfig(BaseModel):
     """The options of a task type; subclass it, one field per option, each with a description.
 
-    ``outputs`` tells the schema of each output port and notes columns that are missing; the default passes on what
+    ``outputs`` returns the schema of each output port and records missing columns; the default passes on what
     comes in for a task with one input, and knows nothing otherwise.
     """
 

@@ -1,1 +1,1 @@
-"""What is best: the objective that plans are judged by, and deployments that follow from rates alone."""
+"""Planning: which alternates, cores and machines are best for given rates and limits."""

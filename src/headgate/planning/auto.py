@@ -16,7 +16,7 @@ __all__ = ["Auto"]
 
 @dataclass(frozen=True, slots=True)
 class Auto:
-    """CE and SH, which take no time; the exact planner for most of the rest; GA where a gap is left, and time."""
+    """CE and SH first, which are fast; then the exact planner; GA if a gap and time remain."""
 
     deadline_s: float = 10.0
     content: float = 0.01

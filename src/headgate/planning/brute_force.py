@@ -22,7 +22,7 @@ __all__ = ["BruteForce"]
 
 @dataclass(frozen=True, slots=True)
 class BruteForce:
-    """Looks at everything that could be best. It shares nothing with the mixed-integer program but the evaluation.
+    """Searches all candidates. It shares only the evaluation with the mixed-integer program.
 
     Pruned: alternates and counts whose profit could not exceed the best found even if all that is open came at the
     least price; counts with which the throughput could not be reached even if all that is open kept up; instances
@@ -43,7 +43,7 @@ class BruteForce:
             if search.late:
                 break
         if search.best is None:
-            message = "no counts of instances meet what is asked" if not search.late else "nothing was found in time"
+            message = "no plan was found in time" if search.late else "no number of instances is enough"
             return NoPlan(
                 self.name, "NO_TIME" if search.late else "NO_PLAN", message, took_s=time.perf_counter() - began
             )

@@ -1,4 +1,4 @@
-"""A deployment that follows from rates alone: enough cores for each task, neighbours on one machine."""
+"""A deployment for given rates: enough cores for each task, neighbours on one machine."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def steady_deployment(
 def deployment_for_power(
     dataflow: Dataflow, cores: Mapping[str, int], kind: VmClass, cloud: Cloud
 ) -> tuple[Machine, ...]:
-    """Put cores onto machines in depth-first order from the sources, so that neighbours meet (DYN, Alg. 1)."""
+    """Assign cores to machines in depth-first order from the sources, so that neighbours meet (DYN, Alg. 1)."""
     machines: list[dict[str, int]] = []
     free = 0
     for task in _depth_first(dataflow):

@@ -1,4 +1,4 @@
-"""What a plan would do, in the steady state: the one evaluation that all planners share."""
+"""The predicted steady state of a plan: the one evaluation that all planners use."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _counted(layout: Layout) -> list[tuple[int, int]]:
 def _crossing(
     wanted: float, source: int, target: int, layout: Layout, power: Floats, speed: Floats, room: Floats
 ) -> float:
-    """Of ``wanted`` messages those that get through, counted by pairs of groups of machines."""
+    """How many of ``wanted`` messages the network carries, by pairs of machine groups."""
     here = layout.placed[:, source] * speed[layout.kind] / power[source]
     there = layout.placed[:, target] * speed[layout.kind] / power[target]
     senders, readers = np.flatnonzero(here), np.flatnonzero(there)

@@ -27,7 +27,7 @@ MARGIN = 5e-7
 
 @dataclass(frozen=True, slots=True)
 class Exact:
-    """The plan of most profit, with a bound that no plan is above; within a time limit the best found so far.
+    """The plan of most profit, with an upper bound; at the time limit, the best so far.
 
     It is never worse than CE or SH, whose plans it looks at too. Where the network between two machines is too narrow
     for a stream, the bound is that of a network with room for everything.
@@ -90,7 +90,7 @@ def _proof(problem: Problem, gap: float, took_s: float) -> str:
 
 
 def goal_of(problem: Problem) -> Goal:
-    """Theta, under what is asked; where value has no price, the least cost."""
+    """Maximise Theta under the limits; without break-even costs, minimise cost."""
     sigma = problem.sigma
     return Goal(
         1.0 if sigma > 0 else 0.0,
@@ -102,7 +102,7 @@ def goal_of(problem: Problem) -> Goal:
 
 
 def _scale(problem: Problem) -> float:
-    """About what the machines cost, so that a gap means the same whether value has a price or not."""
+    """The approximate cost of the machines, which makes gaps comparable with and without break-even costs."""
     price = min(float(each.price_per_power_h) for each in problem.cloud.classes)
     return max(float(problem.needed_power(problem.best).sum()) * price, price)
 
@@ -113,7 +113,7 @@ def _objective(problem: Problem, plan: Plan) -> float:
 
 
 def _theta_bound(problem: Problem, objective: float) -> float:
-    """The bound on the goal as a bound on Theta, which lacks the goal's constant."""
+    """The bound on the goal as a bound on Theta."""
     even = problem.break_even
     if even is None or problem.sigma == 0:
         return 0.0
@@ -121,7 +121,7 @@ def _theta_bound(problem: Problem, objective: float) -> float:
 
 
 def layout_of(problem: Problem, instances: Ints, machines: Ints, spread: bool = False) -> Layout:
-    """Counts as machines: neighbours together, or every task over as many machines as possible (``spread``)."""
+    """A layout from counts: neighbours together, or each task on as many machines as possible (``spread``)."""
     classes = problem.cloud.classes
     order = depth_first(problem)
     layout = Layout.empty(problem.tasks)

@@ -1,4 +1,4 @@
-"""Plans in sentences: why these alternates, these cores and these machines."""
+"""Explains a plan: why these alternates, cores and machines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from headgate.planning.problem import SLACK, Problem
 __all__ = ["broken_limit", "explained", "planned"]
 
 MOST_SENTENCES = 40
-"""Tasks that are told of one by one; a dataflow of hundreds is summed up."""
+"""The most tasks that are explained one by one; larger dataflows are summarised."""
 
 
 def planned(
@@ -29,7 +29,7 @@ def planned(
     bound: float | None = None,
     first: tuple[str, ...] = (),
 ) -> Answer:
-    """The plan, or the limit that it breaks."""
+    """The plan, or the limit that it violates."""
     took_s = time.perf_counter() - began
     broken = broken_limit(problem, layout, estimated)
     if broken is not None:
@@ -48,22 +48,22 @@ def planned(
 
 
 def broken_limit(problem: Problem, layout: Layout, estimated: PlanEstimate) -> tuple[str, str] | None:
-    """The first demand that machines and alternates do not meet: its condition, and a sentence."""
+    """The first requirement that the layout does not meet: its condition and a sentence."""
     if not estimated.meets(problem):
-        message = f"relative throughput would be {estimated.omega:.3f}, and {problem.throughput_min:g} is asked for"
+        message = f"relative throughput would be {estimated.omega:.3f}, and {problem.throughput_min:g} is required"
         held = np.flatnonzero(estimated.held_back > 0)
         if len(held):
             worst = int(held[np.argmax(estimated.held_back[held])])
             ends = (problem.shape.stream_source[worst], problem.shape.stream_target[worst])
             source, target = (problem.shape.names[int(place)] for place in ends)
             message += (
-                f": the network holds back {estimated.held_back[worst]:,.0f} messages/s from '{source}' to '{target}'"
+                f": the network cannot carry {estimated.held_back[worst]:,.0f} messages/s from '{source}' to '{target}'"
             )
             return "NO_BANDWIDTH", message
         return "NO_THROUGHPUT", message
     cores = int(layout.cores.sum())
     if problem.cores_max is not None and cores > problem.cores_max:
-        return "NO_CORES", f"needs {cores:,} cores, and {problem.cores_max:,} may be had"
+        return "NO_CORES", f"needs {cores:,} cores, and the limit is {problem.cores_max:,}"
     if problem.budget_per_h is not None and estimated.cost_per_h > float(problem.budget_per_h) * (1 + SLACK):
         currency = problem.cloud.currency
         return "NO_BUDGET", (
@@ -112,7 +112,7 @@ def _alternates(problem: Problem, active: Ints, estimated: PlanEstimate) -> list
 
 
 def _saved(problem: Problem, active: Ints, task: int, rivals: list[int], needed: object, price: float) -> str:
-    """What the nearest rival of the best alternate would save, and give up."""
+    """What the next best alternate would save and lose."""
     shape = problem.shape
     options = []
     for rival in rivals:

@@ -24,8 +24,8 @@ __all__ = ["Genetic"]
 class Genetic:
     r"""Evolves deployments. Fitness is :math:`\Theta - \alpha |\Omega - \hat\Omega| \cdot it` while short of it.
 
-    The first strand has an alternate for each task, the second a gene for each machine that could be had: its class
-    and who has its cores; machines on which nobody has any are not acquired. Parents are drawn by rank (roulette),
+    The first strand has an alternate for each task, the second a gene for each possible machine: its class
+    and the tasks on its cores; machines without tasks are not acquired. Parents are drawn by rank (roulette),
     genes by a random bit mask, the best 5 % stay, and mutation switches an alternate or adds or removes an instance.
 
     Reference: DYN, section 7. The paper gives neither size of the population nor rates of mutation; these are ours. The
@@ -61,7 +61,7 @@ class Genetic:
 
 
 class Strands:
-    """How a deployment is written as numbers: the tasks' alternates, then for each machine a class and its cores."""
+    """A deployment encoded as numbers: the alternates of the tasks, then a class and cores per machine."""
 
     def __init__(
         self,
@@ -203,7 +203,7 @@ def _score(
     theta: Any,
     omega: Any,
 ) -> None:
-    """Eq. 3, 4, 6, 7 and 8 for every individual; a task that needs cores and has none spoils the whole."""
+    """Eq. 3, 4, 6, 7 and 8 for every individual; one task without cores makes throughput 0."""
     count, tasks = alternates.shape
     power = np.zeros(tasks)
     arrived = np.zeros(tasks)

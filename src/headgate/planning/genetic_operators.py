@@ -26,7 +26,7 @@ PATIENCE = 100
 
 
 def evolve(setting: Genetic, strands: Strands) -> tuple[Ints, int]:
-    """The best individual, and after how many generations it ended."""
+    """The best individual, and the number of generations."""
     deadline = time.perf_counter() + setting.time_limit_s
     algorithm = GA(
         pop_size=setting.population,
@@ -102,7 +102,7 @@ class _BitMask(Crossover):  # type: ignore[misc]
 
 
 class _SwitchAddRemove(Mutation):  # type: ignore[misc]
-    """Switches an alternate now and then, and on some machines adds or removes an instance."""
+    """Switches an alternate at random, and adds or removes an instance on some machines."""
 
     def __init__(self, strands: Strands) -> None:
         super().__init__(prob=1.0)
@@ -131,7 +131,7 @@ class _SwitchAddRemove(Mutation):  # type: ignore[misc]
 
 
 class _EliteAndYoung(Survival):  # type: ignore[misc]
-    """The best few of all stay, the rest are the best of the young; fitness is profit less a penalty that grows."""
+    """Keeps the best few of all and fills up with the best offspring; fitness is profit less a growing penalty."""
 
     def __init__(self, alpha: float, elite: float) -> None:
         super().__init__(filter_infeasible=False)

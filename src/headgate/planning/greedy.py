@@ -1,4 +1,4 @@
-"""DYN's two heuristics: sharded (SH), where tasks know only themselves, and centralised (CE), which sees the graph."""
+"""DYN's two heuristics: sharded (SH), local to each task, and centralised (CE), which uses the graph."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Sharded:
 
 @dataclass(frozen=True, slots=True)
 class Centralised:
-    """CE: what an alternate makes those behind it do is part of its cost; then instances and machines are repacked.
+    """CE: the cost of an alternate includes that of the downstream tasks; then instances and machines are repacked.
 
     Reference: DYN, Alg. 1 and Table 1.
     """
@@ -63,7 +63,7 @@ def by_value_for_cost(problem: Problem, cost: Floats) -> Ints:
 
 
 def downstream_costs(problem: Problem) -> Floats:
-    r"""The cost of a message for each alternate, with what it makes the tasks behind do.
+    r"""The cost of a message by alternate, downstream tasks included.
 
     .. math:: C_{ij} = c_{ij} + s_{ij} \sum_{k \in succ(i)} C_k
 
@@ -116,7 +116,7 @@ def _price(problem: Problem, layout: Layout) -> float:
 
 
 def _over_provisioned(problem: Problem, active: Ints, sequence: Ints) -> dict[int, float]:
-    """What one instance must have of power, for tasks whose instances could do more than they get to do."""
+    """The power that an instance needs, for tasks whose instances have spare capacity."""
     core_power = problem.cloud.largest.core_power
     estimated = estimate(problem, active, one_class(problem, sequence))
     if estimated.held_back.any():
@@ -137,7 +137,7 @@ def _packed(problem: Problem, sequence: Ints, moved: dict[int, float]) -> Layout
         if power < largest.core_power:
             keep[np.flatnonzero(sequence == task)[-1]] = False
             small.setdefault(power, []).append(task)
-    # Machines that are full stay as they are; instances of the others are packed anew.
+    # Machines that are full stay as they are; instances of the others are packed again.
     whole = len(sequence) // largest.cores * largest.cores
     by_machine = keep[:whole].reshape(-1, largest.cores)
     full = np.repeat(by_machine.all(axis=1), largest.cores)

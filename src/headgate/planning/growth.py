@@ -1,4 +1,4 @@
-"""How Alg. 1 of DYN gives cores to tasks: one each, then one more to whoever is the bottleneck."""
+"""How DYN's Alg. 1 gives cores to tasks: one each, then one at a time to the bottleneck."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["depth_first", "grown", "spread_out"]
 
 
 def depth_first(problem: Problem) -> Ints:
-    """Tasks in depth-first order from the sources, so that neighbours meet on one machine."""
+    """Tasks in depth-first order from the sources, so that neighbours share machines."""
     graph = Graph(problem.dataflow)
     position = {name: place for place, name in enumerate(problem.shape.names)}
     seen: dict[int, None] = {}
@@ -48,7 +48,7 @@ def _grow(
     achievable: Any,
     is_output: Any,
 ) -> int:
-    """Give cores one by one until relative throughput is high enough; returns how many ``sequence`` now names."""
+    """Add cores one by one until relative throughput suffices; returns the new length of ``sequence``."""
     tasks = len(cost)
     arrived = np.zeros(tasks)
     outputs = 0
@@ -123,10 +123,10 @@ def grown(problem: Problem, active: Ints) -> Ints:
 
 
 def spread_out(problem: Problem, active: Ints, layout: Layout, most: int = 2_000) -> tuple[Layout, PlanEstimate]:
-    """More instances of whoever is the bottleneck, on machines of their own, until the network too has room.
+    """Add instances of the bottleneck on new machines until the network suffices too.
 
-    A pair of machines carries little, many pairs carry much: what reads a stream that is held back is put onto one more
-    machine of the largest class. At most ``most`` are added; the estimate tells whether that was enough.
+    More pairs of machines carry more: the reader of a congested stream is put onto one more machine of the largest
+    class. At most ``most`` are added; the estimate shows whether that was enough.
     """
     estimated = estimate(problem, active, layout)
     kind = problem.cloud.place(problem.cloud.largest.name)
@@ -148,7 +148,7 @@ def spread_out(problem: Problem, active: Ints, layout: Layout, most: int = 2_000
 
 
 def _at_limit(problem: Problem, layout: Layout, estimated: PlanEstimate) -> bool:
-    """Whether one more machine would be more than may be had."""
+    """Whether one more machine would exceed a limit."""
     largest = problem.cloud.largest
     if problem.cores_max is not None and int(layout.cores.sum()) >= problem.cores_max:
         return True

@@ -1,4 +1,4 @@
-"""Machines and who has their cores, in groups of equal machines: counts, not assignments."""
+"""Machines and the tasks on their cores, as counts of equal machines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Profit: the value of a dataflow's alternates weighed against what its machines cost."""
+"""Profit: the value of a dataflow's alternates against the cost of its machines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class BreakEven:
-    r"""Two points at which a dataflow just pays, between which profit is linear.
+    r"""Two break-even points, between which profit is linear.
 
     At value ``value_max`` (:math:`\Gamma_{max}`) the machines may cost ``cost_at_max``, at ``value_min`` they may cost
     ``cost_at_min``; both are for the same span of time.

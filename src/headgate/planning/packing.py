@@ -1,4 +1,4 @@
-"""Which machines hold given instances most cheaply: variable-sized bin packing of things that take one core each."""
+"""The cheapest machines for given instances: variable-sized bin packing of one-core items."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Bin = tuple[int, int, int]
 
 
 def cheapest_bins(cloud: Cloud, instances: int, core_power: float) -> list[Bin]:
-    """The cheapest machines with so many cores, each of so much power at least; large ones first.
+    """The cheapest machines with the given number of cores of a minimum power; large ones first.
 
     Iterative repacking ends here for things of one size: all but the last few instances sit on full machines of the
     class that is cheapest by the core, and what is left is packed best by trying every class for it.

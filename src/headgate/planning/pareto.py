@@ -1,4 +1,4 @@
-"""What value costs: the plans of which none is both cheaper and more valuable than another."""
+"""The Pareto front of cost and value."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from headgate.planning.problem import Problem
 __all__ = ["FACTORS", "pareto_front"]
 
 FACTORS = tuple(2.0**power for power in (-12, -4, -3, -2, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 2, 3, 4, 12))
-"""How many times as dear money is taken to be, compared with what the break-even costs say."""
+"""Factors by which the weight of cost is varied around the break-even costs."""
 
 
 def pareto_front(problem: Problem, time_limit_s: float = 10.0, factors: Sequence[float] = FACTORS) -> tuple[Plan, ...]:
@@ -30,8 +30,8 @@ def pareto_front(problem: Problem, time_limit_s: float = 10.0, factors: Sequence
     plans: dict[tuple[float, float], Plan] = {}
     for turn, factor in enumerate(factors):
         share_s = max((deadline - time.perf_counter()) / (len(factors) - turn), 0.1)
-        dearer = BreakEven(even.value_max, even.value_min, even.cost_at_max / factor, even.cost_at_min / factor)
-        plan = Exact(share_s).plan(replace(problem, break_even=dearer))
+        scaled = BreakEven(even.value_max, even.value_min, even.cost_at_max / factor, even.cost_at_min / factor)
+        plan = Exact(share_s).plan(replace(problem, break_even=scaled))
         if isinstance(plan, Plan):
             theta = problem.theta(plan.gamma, plan.cost_per_h)
             key = (round(plan.cost_per_h, 9), round(plan.gamma, 9))

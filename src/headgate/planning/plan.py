@@ -1,4 +1,4 @@
-"""Plans, and what there is instead where nothing can be had: values, each with its reasons."""
+"""Plans, and answers where no plan is feasible, each with its reasons."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Answer", "NoPlan", "Plan", "Planner", "Relaxation", "better"]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Alternates and machines, with what they are predicted to do in the steady state."""
+    """Alternates and machines, with the predicted steady state."""
 
     planner: str
     deployment: Deployment = field(repr=False)
@@ -49,7 +49,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Relaxation:
-    """What would have to give so that there is a plan: which demand, from what to what, and in a sentence."""
+    """A relaxed limit that makes a plan feasible: which one, from what to what, and a sentence."""
 
     demand: str
     asked: float
@@ -64,7 +64,7 @@ class Relaxation:
 
 @dataclass(frozen=True, slots=True)
 class NoPlan:
-    """There is no plan: why not, and what would have to give, nearest first."""
+    """No plan is feasible: the reason, and which limits to relax, the smallest step first."""
 
     planner: str
     condition: str
@@ -86,7 +86,7 @@ class Planner(Protocol):
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """The name of the policy."""
 
     def plan(self, problem: Problem) -> Answer:
         """A plan for the problem, or why there is none."""

@@ -35,12 +35,12 @@ def make_planner(name: str, time_limit_s: float = 30.0) -> Planner:
 
 
 def plan_with(name: str, problem: Problem, time_limit_s: float = 30.0) -> Answer:
-    """The answer of a planner; where it has no plan, with what would have to give."""
+    """The answer of a planner; without a plan, it says which limits to relax."""
     answer = make_planner(name, time_limit_s).plan(problem)
     if isinstance(answer, Plan) or answer.relaxations:
         return answer
     if answer.condition in ("NO_BUDGET", "NO_CORES"):
-        # A heuristic may miss what can be had; then there is nothing to relax.
+        # A heuristic may miss a feasible plan; then there is nothing to relax.
         proven = Exact(min(time_limit_s, 10.0)).plan(problem)
         if isinstance(proven, Plan):
             message = f"{answer.reason}; the exact planner meets it for {proven.cost_per_h:,.2f} an hour"

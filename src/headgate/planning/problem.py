@@ -1,4 +1,4 @@
-"""What is to be planned: a dataflow, what comes in, the machines that can be had, and what is asked of a plan."""
+"""A planning problem: a dataflow, its rates, the available machines and the limits."""
 
 from __future__ import annotations
 
@@ -71,12 +71,12 @@ class Problem:
                 raise BadValue(f"the rate of '{name}' is {rate}", "messages per second, not below 0")
         shape = Shape.of(self.dataflow, self.costs, self.shares)
         if shape.stream_returns.any():
-            message = f"dataflow '{self.dataflow.name}' has a loop, and plans are made of dataflows without"
+            message = f"dataflow '{self.dataflow.name}' has a loop, which cannot be planned"
             raise InputError("LOOP", f"{message}; size its processors with 'headgate size'")
         object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "external", self._external(shape))
         if self.break_even is None and any(len(ways) > 1 for ways in shape.alternates):
-            message = f"dataflow '{self.dataflow.name}' has alternates, but says not what better ones may cost"
+            message = f"dataflow '{self.dataflow.name}' has alternates but no break-even costs"
             raise InputError(
                 "NO_BREAK_EVEN",
                 f"{message}; add break_even_at_best_per_h and break_even_at_worst_per_h to its service_level",
@@ -136,7 +136,7 @@ class Problem:
         return 0.0 if self.break_even is None else self.break_even.profit(value, cost_per_h)
 
     def achievable(self, active: Ints) -> Floats:
-        """Messages per second into each task when nothing holds them up."""
+        """Messages per second into each task if no task is a bottleneck."""
         shape = self.shape
         rates = self.external.copy()
         out = shape.selectivity[np.arange(shape.tasks), active]

@@ -1,4 +1,4 @@
-"""Why there is no plan, and what would have to give so that there were one."""
+"""Explains why no plan is feasible and which limits to relax."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TIME_S = 5.0
 
 
 def refused(problem: Problem) -> NoPlan:
-    """The answer where limits and demands exclude each other."""
+    """The answer if the limits contradict each other."""
     relaxed = relaxations(problem)
     currency = problem.cloud.currency
     by_demand = {each.demand: each for each in relaxed}
@@ -29,12 +29,12 @@ def refused(problem: Problem) -> NoPlan:
         return NoPlan("", "NO_BUDGET", f"{message}, and the budget is {problem.budget_per_h} {currency}", relaxed)
     if problem.cores_max is not None and "cores" in by_demand:
         message = f"{asked} needs {by_demand['cores'].possible:,.0f} cores at least"
-        return NoPlan("", "NO_CORES", f"{message}, and {problem.cores_max:,} may be had", relaxed)
+        return NoPlan("", "NO_CORES", f"{message}, and the limit is {problem.cores_max:,}", relaxed)
     return NoPlan("", "NO_THROUGHPUT", f"{asked} cannot be reached with these machines", relaxed)
 
 
 def relaxations(problem: Problem) -> tuple[Relaxation, ...]:
-    """What would do instead, one demand at a time, the nearest first."""
+    """The limits to relax, one at a time, the smallest step first."""
     made = (_budget(problem), _cores(problem), _throughput(problem), _rate(problem))
     possible = [each for each in made if each is not None]
     return tuple(sorted(possible, key=lambda each: each.step))
@@ -60,7 +60,7 @@ def _budget(problem: Problem) -> Relaxation | None:
     if least is None:
         return None
     asked = float(problem.budget_per_h)
-    return Relaxation("budget", asked, least, f"a budget of {least:,.2f} {problem.cloud.currency} an hour would do")
+    return Relaxation("budget", asked, least, f"a budget of {least:,.2f} {problem.cloud.currency} an hour is enough")
 
 
 def _cores(problem: Problem) -> Relaxation | None:
@@ -70,7 +70,7 @@ def _cores(problem: Problem) -> Relaxation | None:
     if least is None:
         return None
     least = float(round(least))
-    return Relaxation("cores", float(problem.cores_max), least, f"{least:,.0f} cores would do")
+    return Relaxation("cores", float(problem.cores_max), least, f"{least:,.0f} cores are enough")
 
 
 def _most_throughput(problem: Problem) -> float | None:
@@ -103,11 +103,11 @@ def _rate(problem: Problem) -> Relaxation | None:
             high = middle
     if low == 0:
         return None
-    return Relaxation("rate", 1.0, low / 100, f"{low} % of the rates can be processed as asked within the limits")
+    return Relaxation("rate", 1.0, low / 100, f"{low} % of the rates can be processed within the limits")
 
 
 def network_relaxations(problem: Problem) -> tuple[Relaxation, ...]:
-    """What would do where the network is too narrow: a lower throughput, or smaller messages."""
+    """Relaxations where the network is too slow: a lower throughput, or smaller messages."""
     possible = []
     low, high = 0, 100
     while high - low > 1:

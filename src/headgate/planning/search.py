@@ -1,4 +1,4 @@
-"""The best plan for a goal and a proof of how good it is: the programs that are solved, and in which order.
+"""Search for the best plan of a goal and a bound: which programs are solved, in which order.
 
 What a task gets depends on the selectivities before it. Where alternates agree on them, or few combinations are
 possible, each combination is a program with constants, and the best of their optima is the optimum. Where there are
@@ -50,7 +50,7 @@ class SearchResult:
 
 
 def search(problem: Problem, goal: Goal, deadline: float, gap: float = 1e-4, at_least: float = -np.inf) -> SearchResult:
-    """Solve until a deadline (of :func:`time.perf_counter`), for something better than ``at_least``."""
+    """Solve until a deadline (of :func:`time.perf_counter`) for a plan better than ``at_least``."""
     combinations = combinations_of(problem)
     if combinations is None:
         return _relaxed_first(problem, goal, deadline, gap)
@@ -96,7 +96,7 @@ def _settled(problem: Problem, goal: Goal, allowed: Allowed, rates: Floats, dead
 
 
 def _quickly(problem: Problem, goal: Goal, allowed: Allowed, rates: Floats, deadline: float, gap: float) -> Solution:
-    """A plan and a bound from linear programs: settle what they leave open about alternates, then round counts up."""
+    """A plan and a bound from linear programs: fix fractional alternates, then round counts up."""
     linear = Program(problem, goal, allowed, rates, rates, whole=False, either=False).solved(_left(deadline), gap)
     if linear.active is None or linear.torn is None:
         return linear
@@ -135,7 +135,7 @@ def _better(one: Solution, other: Solution, bound: float) -> Solution:
 
 
 def powers_of(problem: Problem) -> list[float]:
-    """What cores can have of power, least first."""
+    """The powers of cores, least first."""
     return sorted({each.core_power for each in problem.cloud.classes})
 
 

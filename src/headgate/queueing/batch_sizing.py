@@ -32,7 +32,7 @@ MOST_PER_STAGE = 4_096
 
 @dataclass(frozen=True, slots=True)
 class BatchSizing:
-    """Processors for each stage and the trigger that they were chosen for."""
+    """Processors by stage, and the trigger they were chosen for."""
 
     allocation: tuple[int, ...]
     trigger_s: float
@@ -177,7 +177,7 @@ def _solved(
     by_sum: Callable[[Sequence[Floats]], Chosen | None],
     by_search: Callable[[QuantileProblem], Chosen | None],
 ) -> tuple[tuple[int, ...], bool]:
-    """Solve without the limit that batches are done in time, if the outcome keeps to it anyway; otherwise with it."""
+    """Solve without the limit that batches finish in time; if the result violates it, solve with it."""
     groups = [place for place, fragment in enumerate(batches.fragments) for _ in fragment.stages]
     passes = np.array([batches.fragments[group].passes for group in groups])
     durations = [
@@ -256,7 +256,7 @@ def _problem(
 
 
 def _fixed_mean_s(batches: MicroBatches) -> float:
-    """What a row takes whatever the processors: waiting for triggers, fixed costs, hops."""
+    """The part of a row's sojourn that does not depend on processors: triggers, fixed costs, hops."""
     return sum(f.passes * (batches.trigger_s / 2 + f.fixed_s + f.hop_s) for f in batches.fragments)
 
 
@@ -270,7 +270,7 @@ def _range(stage: Stage, spare: int) -> range:
 
 
 def _check_keeps_up(batches: MicroBatches, processors: int | None) -> None:
-    """Raise unless every fragment can be done with a batch before the next one is due."""
+    """Raise unless every fragment can finish a batch before the next one is due."""
     needed = _needed(batches)
     if processors is not None and sum(needed) > processors:
         most_at = max(range(len(needed)), key=lambda i: needed[i])
@@ -281,7 +281,7 @@ def _check_keeps_up(batches: MicroBatches, processors: int | None) -> None:
 
 
 def _needed(batches: MicroBatches) -> list[int]:
-    """The fewest processors with which each fragment is done with a batch before the next one is due."""
+    """The fewest processors with which each fragment finishes a batch before the next one is due."""
     needed = []
     for fragment in batches.fragments:
         rows = batches.rate_per_s * fragment.passes * batches.trigger_s

@@ -13,7 +13,7 @@ Loop = TypeVar("Loop", bound=Callable[..., Any])
 
 @cache
 def compiles() -> bool:
-    """Whether Numba is there."""
+    """Whether Numba is installed."""
     try:
         import numba  # noqa: F401
     except ImportError:

@@ -15,7 +15,7 @@ _HALF_LOG_2PI = 0.5 * float(np.log(2 * np.pi))
 
 
 def erlang_b(k: npt.ArrayLike, offered: npt.ArrayLike) -> Floats:
-    r"""The probability that all of ``k`` processors are busy when nobody may wait (M/M/k/k).
+    r"""The probability that all of ``k`` processors are busy without a queue (M/M/k/k).
 
     .. math:: B(k, a) = \frac{a^k / k!}{\sum_{j=0}^{k} a^j / j!}, \qquad a = \lambda / \mu
 

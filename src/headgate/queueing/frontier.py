@@ -139,7 +139,7 @@ def _multiplier(
 def _filled(
     values: Sequence[Floats], weights: Sequence[Floats], limit: float, picks: tuple[int, ...]
 ) -> tuple[int, ...]:
-    """Better the choice, one list at a time, by what still fits: closes the gap where it can be closed so."""
+    """Improve the choice one list at a time by items that still fit."""
     chosen = list(picks)
     weight = sum(float(y[j]) for y, j in zip(weights, chosen, strict=True))
     for _ in range(1_000):

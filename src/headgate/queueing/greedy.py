@@ -1,4 +1,4 @@
-"""One processor at a time to whoever gains most: the incremental heap behind both problems of DRS."""
+"""One processor at a time to the operator that gains most: the heap behind both problems of DRS."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def allocate_erlang(
     >>> allocate_erlang([0.5, 1.5], [1.0, 1.0], [1, 2], [99, 99], 5, 0.0)[0]
     [2, 3]
 
-    Reference: DRS (Fu et al. 2017), Algorithms 1 and 2; the heap goes on where it is instead of starting anew for
+    Reference: DRS (Fu et al. 2017), Algorithms 1 and 2; the heap continues instead of starting again for
     every K. Convexity: M. E. Dyer, L. G. Proll 1977, *On the Validity of Marginal Analysis for Allocating Servers in
     M/M/c Queues*.
     """

@@ -1,4 +1,4 @@
-"""Micro-batches, as Spark's streaming queries run them: what waiting for the trigger, barriers and hops cost."""
+"""A model of micro-batches as Spark runs them: waiting for triggers, barriers and hops."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class MicroBatches:
 
 @dataclass(frozen=True, slots=True)
 class BatchPrediction:
-    """What micro-batches cost; times in seconds."""
+    """Predicted intervals, durations and sojourns; times in seconds."""
 
     allocation: tuple[int, ...]
     intervals_s: tuple[float, ...]

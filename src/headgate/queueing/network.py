@@ -1,4 +1,4 @@
-"""A network of operators as its owner describes it: rates, service, routes, and what may be allocated."""
+"""A network of operators: rates, service, routes, and limits of the allocation."""
 
 from __future__ import annotations
 

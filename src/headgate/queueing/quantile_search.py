@@ -80,7 +80,7 @@ def cheapest_within(problem: QuantileProblem, latency: float, budget: float = fl
 
 
 def _climb(problem: QuantileProblem, budget: float, enough: float) -> tuple[int, ...]:
-    """A good choice: the best step for its price, again and again; empty if even the first choice is too dear."""
+    """A good choice by greedy steps of the best gain per price; empty if even the first choice is too expensive."""
     picks = [int(np.argmin(cost)) for cost in problem.costs]
     cost = problem.cost(picks)
     if cost > budget:
@@ -110,7 +110,7 @@ def _climb(problem: QuantileProblem, budget: float, enough: float) -> tuple[int,
 
 
 def _search(problem: QuantileProblem, budget: float, limit: float, by_cost: bool) -> tuple[int, ...] | None:
-    """Go through all choices, operator by operator, leaving out what a bound excludes.
+    """Branch and bound over all choices, operator by operator.
 
     By percentile: the choice with the least percentile below ``limit``. By cost: the cheapest with a percentile of at
     most ``limit`` and a cost below ``budget``. Empty if there is none; none if the search would become too large.
@@ -184,7 +184,7 @@ def _search(problem: QuantileProblem, budget: float, limit: float, by_cost: bool
 
 
 class _RestBound:
-    """The least that operators from some place on can add up to, if they may cost no more than is left."""
+    """The least sum of the remaining operators within the remaining cost."""
 
     def __init__(self, values: Sequence[Floats], costs: Sequence[Floats]) -> None:
         slopes = np.concatenate([_slopes(x, y) for x, y in zip(values, costs, strict=True)] or [np.zeros(0)])

@@ -1,4 +1,4 @@
-"""Answers for what cannot be had: how many processors are missing, and who needs them."""
+"""Errors for infeasible requests: how many processors are missing, and which operators need them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["check_processors", "least_allocation", "unreachable"]
 
 
 def least_allocation(stations: Sequence[Station]) -> list[int]:
-    """The fewest processors with which every operator keeps up; says so where its limit does not allow them."""
+    """The fewest processors with which every operator keeps up; raises where its limit is lower."""
     least = [station.least for station in stations]
     for station, needed in zip(stations, least, strict=True):
         if station.processors_max is not None and needed > station.processors_max:
@@ -55,7 +55,7 @@ def check_processors(stations: Sequence[Station], least: Sequence[int], given: i
 def unreachable(
     problem: SizingProblem, allocation: Sequence[int], latency_s: float, percentile: float | None
 ) -> Infeasible:
-    """Say why a latency cannot be reached: service alone takes longer, or limits hold processors back."""
+    """The error for an unreachable latency: service alone takes longer, or the limits are too low."""
     what = "mean latency" if percentile is None else f"latency at the {100 * percentile:g}th percentile"
     curves = [sojourn_curve(s, problem.model, k) for s, k in zip(problem.stations, allocation, strict=True)]
     means = np.array([float(mean[0]) for mean, _ in curves])

@@ -39,7 +39,7 @@ _ROUNDS = 4
 
 @dataclass(frozen=True)
 class SizingProblem:
-    """Stations with fixed variability, and how tuples come by them: what the optimisers work on."""
+    """The optimisers' problem: stations with fixed variability, and visits."""
 
     stations: tuple[Station, ...]
     visits: tuple[float, ...]
@@ -56,7 +56,7 @@ class SizingProblem:
 
     @property
     def service_s(self) -> float:
-        """What service alone takes: the bound that no number of processors gets below (speeds aside)."""
+        """The service time of a sojourn: a lower bound for any number of processors of equal speed."""
         return sum(v / station.service_rate for v, station in zip(self.visits, self.stations, strict=True))
 
 
@@ -123,7 +123,7 @@ def min_processors(
     >>> found.allocation, round(found.prediction.mean_s, 4)
     ((6,), 0.1187)
 
-    Reference: DRS (Fu et al. 2017), Algorithm 2, without starting anew for every K; its bound of the service times
+    Reference: DRS (Fu et al. 2017), Algorithm 2, without starting again for every K; its bound of the service times
     leaves out how often a tuple comes by.
     """
     check_percentile(percentile)
@@ -146,7 +146,7 @@ def make_problem(network: Network, model: StationModel, allocation: Sequence[int
 def _settled(
     network: Network, model: StationModel, solve: Callable[[SizingProblem], tuple[tuple[int, ...], bool]]
 ) -> Sizing:
-    """Solve, and again with the variability that the solution brings about, until it stays the same."""
+    """Solve repeatedly with the variability of the solution until it no longer changes."""
     allocation, exact = solve(make_problem(network, model))
     if model is not StationModel.MMK:
         seen = {allocation}

@@ -46,7 +46,7 @@ GENERATIONS = 60
 
 @dataclass(frozen=True, slots=True)
 class BatchCosts:
-    """What micro-batches cost beside the service of their rows (s); fitted, see
+    """The overhead of micro-batches (s); fitted, see
     :func:`headgate.queueing.fitting.batch_costs.fit_costs`."""
 
     fixed_s: float
@@ -87,7 +87,7 @@ class FlowFragment:
 
 @dataclass(frozen=True)
 class SparkFlow:
-    """A network, the routes of it that go through the exchange, and what batches cost."""
+    """A network, its routes through the exchange, and the overhead of batches."""
 
     network: Network
     costs: BatchCosts
@@ -163,7 +163,7 @@ def _order(network: Network, feedback: Collection[tuple[str, str]]) -> list[int]
 
 @dataclass(frozen=True, slots=True)
 class FlowPrediction:
-    """What is predicted of some allocations, each a row of arrays; times in seconds."""
+    """Predictions for some allocations, each a row of the arrays; times in seconds."""
 
     allocations: Ints
     mean_s: Floats

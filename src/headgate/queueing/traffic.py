@@ -1,4 +1,4 @@
-"""Traffic equations: how many tuples a second every operator sees, and how often a tuple comes by."""
+"""Traffic equations: arrival rate and visits of every operator."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What the traffic equations tell of a network; arrays follow the order of its operators."""
+    """The solution of the traffic equations; arrays follow the order of the operators."""
 
     external_rate_per_s: float
     """lambda_0."""

@@ -1,1 +1,1 @@
-"""What would happen: queueing networks, dataflows and traces that are not there. Time and randomness are arguments."""
+"""Simulation of dataflows on simulated machines. Time and randomness are arguments."""

@@ -1,4 +1,4 @@
-"""Actions tried out on paper before any of them is done: all can be done, or one is refused and says why."""
+"""Checks a list of actions before any of them is applied: all are possible, or an error says which is not."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["ActionCheck"]
 
 
 class ActionCheck:
-    """The machines of one replication while actions are gone through: what is free, and who has which cores."""
+    """Tracks free cores and placements of one replication while actions are checked."""
 
     def __init__(self, simulator: Simulator, row: int, index: Mapping[Signature, int]) -> None:
         self._simulator, self._index = simulator, index
@@ -37,7 +37,7 @@ class ActionCheck:
         self._steps: list[Action] = []
 
     def resolved(self, actions: Sequence[Action]) -> list[Action]:
-        """The actions one by one, new machines with a name and numbers of cores as placements."""
+        """The checked actions, with names for new machines and placements for numbers of cores."""
         for action in actions:
             match action:
                 case AcquireMachine(vm_class, machine):
@@ -74,7 +74,7 @@ class ActionCheck:
         there = self._simulator.shape.alternates[place]
         if alternate not in there:
             message = f"task '{self._name(place)}' has no alternate '{alternate[:60]}'"
-            raise _refused(f"{message}; there is {', '.join(there)}")
+            raise _refused(f"{message}; choose one of {', '.join(there)}")
         self._steps.append(SwitchAlternate(task, alternate))
 
     def _place(self, task: Signature, machine: str, cores: int) -> None:
@@ -82,19 +82,19 @@ class ActionCheck:
         self._know(machine)
         more = cores - self._has[machine].get(place, 0)
         if cores < 0 or more > self._free[machine]:
-            message = f"task '{self._name(place)}' is to have {cores} cores of machine '{machine}'"
-            raise _refused(f"{message}, where {self._free[machine] + cores - more} can be had")
+            message = f"task '{self._name(place)}' needs {cores} cores on machine '{machine}'"
+            raise _refused(f"{message}, which has {self._free[machine] + cores - more} free")
         self._give(task, place, machine, more)
 
     def _spread(self, task: Signature, partitions: int | None) -> None:
-        """More cores where the task has most already, fewer where it has fewest."""
+        """Add cores where the task has most, remove them where it has fewest."""
         place = self._place_of(task)
         if partitions is None or partitions < 0:
             raise _refused(f"task '{self._name(place)}' has cores of its own in a simulation; say how many")
         more = partitions - sum(placed.get(place, 0) for placed in self._has.values())
         free = sum(self._free.values())
         if more > free:
-            message = f"task '{self._name(place)}' is to have {partitions} cores, {more} more than now"
+            message = f"task '{self._name(place)}' needs {partitions} cores, {more} more than now"
             raise _refused(f"{message}, and {free} are free")
         sign = -1 if more > 0 else 1
         for machine in sorted(self._free, key=lambda each: sign * self._has[each].get(place, 0)):
@@ -124,4 +124,4 @@ class ActionCheck:
 
 
 def _refused(why: str) -> InputError:
-    return InputError("ACTION_REFUSED", f"nothing was done: {why}")
+    return InputError("ACTION_REFUSED", f"rejected: {why}. No action was applied")

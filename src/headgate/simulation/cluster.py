@@ -28,7 +28,7 @@ __all__ = ["SimulatedCluster"]
 
 
 class SimulatedCluster:
-    """Answers the protocol for one replication. Time passes when the simulator advances, not here.
+    """Implements the protocol for one replication. Time passes only when the simulator advances.
 
     Every task has cores of its own and is a fragment of its own. The fluid model knows mean sojourns only, so all
     percentiles are the mean. Rows in are those that were processed; those that came and wait are ``rows_waiting``.

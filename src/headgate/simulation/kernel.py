@@ -1,4 +1,4 @@
-"""The compiled heart of the simulator: some intervals of all replications, during which nothing is decided.
+"""The compiled loop of the simulator: some intervals of all replications between two decisions.
 
 Every message is somewhere: in the queue of a task (``queue``), waiting for the network (``pending``), on its way back
 through feedback (``returning``), or done. What a task may do in an interval is counted in core-seconds of the reference
@@ -18,7 +18,7 @@ __all__ = ["run_intervals"]
 
 @compiled
 def _crossing(wanted: float, here: Any, there: Any, bandwidth: Any, count: int) -> float:
-    """Of ``wanted`` messages, those that get through when each pair of machines carries its share of them.
+    """How many of ``wanted`` messages get through if each pair of machines carries its share.
 
     ``here`` and ``there`` are the shares of sender and reader on each machine. A pair carries at most what the narrower
     of its ends does; what is on one machine needs no network.

@@ -1,4 +1,4 @@
-"""The machines of all replications: acquired, working, let go, paid."""
+"""The machines of all replications: acquired, working, released, paid."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Booked", "HeldMachine", "MachinePool"]
 
 
 class Booked(NamedTuple):
-    """A machine in the books, before anybody asks what it cost."""
+    """A machine in the books; its cost is computed on demand."""
 
     replication: int
     number: int
@@ -147,7 +147,7 @@ class MachinePool:
         self.placed = placed
 
     def release(self, row: int, slot: int, now_s: float) -> None:
-        """Let a machine go; it is paid until it has shut down, and for a period if it is let go at once."""
+        """Release a machine; it is paid until it has shut down, at least for one period."""
         self.placed[row, slot] = 0
         self.stopped[row, slot] = now_s
         # Otherwise machines could be drawn for nothing until a fast one came.
@@ -182,12 +182,12 @@ class MachinePool:
         return Booked(row, number, int(self.kind[row, slot]), acquired, until, interrupted)
 
     def booked(self, now_s: float) -> tuple[Booked, ...]:
-        """All machines that were paid for so far, those still held as if they were let go now."""
+        """All machines paid for so far; those still held as if released now."""
         still = [self._book(row, slot, now_s) for row, slot in np.argwhere(self.power > 0).tolist()]
         return tuple(sorted((*self.closed, *still)))
 
     def working(self, row: int, now_s: float) -> Ints:
-        """Slots of the machines of a replication that were not let go."""
+        """Slots of the machines of a replication that were not released."""
         count = int(self.slots[row])
         return np.flatnonzero((self.power[row, :count] > 0) & (self.stopped[row, :count] > now_s))
 

@@ -1,4 +1,4 @@
-"""PLAN-AHEAD's oracle in a simulated world: it knows what comes and what every machine will do, and errs on purpose."""
+"""PLAN-AHEAD's oracle in a simulated world: it knows future rates and machine speeds, up to set errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["PerfectForecast", "SimulatedReplication"]
 
 @dataclass(frozen=True, slots=True)
 class PerfectForecast:
-    """Looks into the world of one replication; machines that are still to come it expects to do what is usual."""
+    """Predicts one replication from its true future; new machines are expected to have the mean speed."""
 
     oracle: Oracle
     simulator: Simulator

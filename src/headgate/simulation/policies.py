@@ -21,7 +21,7 @@ __all__ = ["Deployed", "EachReplication", "make_policy"]
 
 @dataclass(slots=True)
 class Deployed:
-    """One deployment in all replications, which stays as it is."""
+    """One fixed deployment in all replications."""
 
     deployment: Deployment
     name: str = "static"

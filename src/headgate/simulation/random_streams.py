@@ -1,6 +1,6 @@
-"""Random numbers by coordinate: what befalls a thing depends on the seed and on which thing it is, on nothing else.
+"""Random numbers by coordinate: they depend only on the seed and the identity of the thing.
 
-So one world can be met by many policies: a machine's performance does not change because another was acquired first.
+So all policies meet the same world: the performance of a machine does not depend on the order of acquisitions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rates as people write them: ``random-walk:50``, ``sinusoid:peak=75,trough=2``, ``recorded:tweets.csv``."""
+"""Arrival rates as text: ``random-walk:50``, ``sinusoid:peak=75,trough=2``, ``recorded:tweets.csv``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many messages come from outside: rates as values, each of which makes a series for every replication."""
+"""Arrival rates as values, each of which makes a series for every replication."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class RandomWalk:
     """A walk about a mean that turns back at ``spread`` below and above it.
 
     Each interval it moves by a normal step with standard deviation ``step`` (of the mean) for each two minutes' time.
-    DYN varies rates by a random walk of 50 % about the mean, and does not tell the size of its steps: ours is 10 %.
+    DYN varies rates by a random walk of 50 % about the mean; it does not give the step size, ours is 10 %.
 
     >>> walk = RandomWalk(100.0).series(np.random.default_rng(1), 50, 360, 120.0)
     >>> bool(walk.min() >= 50), bool(walk.max() <= 150), bool(abs(walk.mean() - 100) < 5)
@@ -111,7 +111,7 @@ def _uniform(normal: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Sinusoid:
-    """A wave between trough and peak, with noise that is drawn anew every minute.
+    """A wave between trough and peak, with new noise every minute.
 
     It starts at its trough, unless ``phase`` (a share of the period) says otherwise. PLAN-AHEAD: peak 75, trough 2, a
     period of 24 h, noise up to 20 %.

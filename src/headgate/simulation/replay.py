@@ -1,4 +1,4 @@
-"""Yesterday as a world: what was observed of a live run becomes rates, costs and machines of a simulation."""
+"""Replay of a live run: its observations become the rates, costs and machines of a simulation."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _observed(observations: Sequence[Observation]) -> list[Observation]:
 
 
 def observed_rates(observations: Sequence[Observation], sources: Mapping[str, Signature]) -> Mapping[str, Recorded]:
-    """Messages that came in at each source: those taken, and by how many more wait than before."""
+    """Arrivals at each source: rows read, plus the growth of the backlog."""
     seen = _observed(observations)
     recorded = {}
     for name, signature in sources.items():
@@ -65,7 +65,7 @@ def observed_rates(observations: Sequence[Observation], sources: Mapping[str, Si
             behind = None if task is None else task.rows_waiting
             waiting.append(float(behind if behind is not None else fragment.rows_behind if fragment else 0))
         if not any(taken):
-            message = f"source '{name}' was not observed: no interval tells of rows that it took"
+            message = f"source '{name}' was not observed: no interval has rows that it read"
             raise InputError("BAD_OBSERVATIONS", f"{message}; is this the dataflow that ran?")
         came = np.maximum(np.array(taken) + np.diff(waiting, prepend=0.0), 0.0)
         rates, every_s = _even(seen, came.tolist())
@@ -81,7 +81,7 @@ def _task(observation: Observation, signature: Signature, name: str) -> TaskObse
 def measured_costs(
     observations: Sequence[Observation], tasks: Mapping[str, Signature]
 ) -> Mapping[tuple[str, str], tuple[float, float]]:
-    """(cost_s, selectivity) of each alternate that was at work, from profiles and counts of rows.
+    """(cost_s, selectivity) of each alternate that ran, from profiles and row counts.
 
     What has rows and no profile, such as a source, was never found to take a core's time; it is taken to take none.
     """
@@ -139,8 +139,8 @@ def gap(observations: Sequence[Observation], streams: Sequence[tuple[Signature, 
     """Simulate the fragments of a live run as they were, and compare.
 
     A fragment is one task on a processor of its own: its rows wait before it, and a row costs what it did while the
-    fragment was at its limit, batches' fixed costs included. ``streams`` tells which task feeds which; a fragment whose
-    tasks read another's gets its rows from there, the others get theirs from outside.
+    fragment was at its limit, batches' fixed costs included. ``streams`` are pairs of source and target
+    task: a fragment whose tasks read another's gets its rows from there, the others from outside.
     """
     seen = _observed(observations)
     fragments = _fragments(seen)

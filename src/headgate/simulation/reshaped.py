@@ -1,4 +1,4 @@
-"""The lean door: a core that decides on arrays, for all replications of a simulation."""
+"""Runs a policy core on the arrays of all replications of a simulation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Reshaped"]
 
 @dataclass(slots=True)
 class Reshaped:
-    """Begins with a deployment, and lets a core reshape it after every ``every`` intervals."""
+    """Starts with a deployment; a core changes it after every ``every`` intervals."""
 
     core: Core | Callable[[Simulator, int], Core]
     """One for all replications or, for cores that remember, what makes one for each."""
@@ -82,7 +82,7 @@ class Reshaped:
 
 
 def view_of(sim: Simulator, row: int, period_s: float) -> tuple[Ints, ClusterView]:
-    """The slots of the machines that a replication holds, and what is known of it."""
+    """The slots of the machines of a replication, and its view."""
     setting, fleet, shape = sim.setting, sim.fleet, sim.shape
     slots = fleet.working(row, sim.now_s)
     speed = fleet.power[row, slots].copy()

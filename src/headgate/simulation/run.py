@@ -1,4 +1,4 @@
-"""What a simulation saw, as a value."""
+"""The results of a simulation, as a value."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a policy decided as it did, or what it noticed, in one sentence."""
+    """The reason of a decision, or a notice of the policy, in one sentence."""
 
     at_s: float
     replication: int
@@ -42,7 +42,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Interrupted:
-    """A spot machine that was taken back, as it was noticed."""
+    """A spot machine that was taken back."""
 
     at_s: float
     replication: int

@@ -1,4 +1,4 @@
-"""Everything that a simulation needs to know before its first interval."""
+"""The setting of a simulation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Setting"]
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A dataflow, a cloud, what comes from outside, and for how long.
+    """A dataflow, a cloud, arrival rates and a period.
 
     One seed gives one world: rates and machines are the same for every policy, whatever it decides.
     """
@@ -38,13 +38,13 @@ class Setting:
     seed: int = 1
     message_bytes: float = 100.0
     deploy_s: float = 0.0
-    """How long a core that a task has just got does nothing yet (m of a migration)."""
+    """How long a newly assigned core is idle (m of a migration)."""
 
     switch_s: float = 0.0
     """How long a task pauses when its alternate changes."""
 
     counts_queues: bool = True
-    """Whether what waits counts as output that could be achieved, as in DYN; otherwise only what comes in does."""
+    """Whether the backlog counts as achievable output, as in DYN; otherwise only arrivals do."""
 
     warm: bool = True
     """Whether machines acquired before the first interval are ready when it begins."""
@@ -92,9 +92,9 @@ class Setting:
         return rates
 
     def machine_speeds(self, replication: int, count: int) -> Floats:
-        """What the first so many machines of a replication do of what they are rated for, by machine and interval.
+        """Relative speeds of the first ``count`` machines of a replication, machines × intervals.
 
-        A machine is the same whoever acquires it, and whenever: its number decides.
+        A machine depends only on its number, not on when it is acquired.
         """
         pool = self.pool.every(self.interval_s).speed
         number = np.arange(count)

@@ -32,7 +32,7 @@ class VectorPolicy(Protocol):
         """Deploy, before the first interval."""
 
     def decide(self, simulator: Simulator) -> None:
-        """Change what is to be changed, at the end of an interval."""
+        """Change the deployment at the end of an interval."""
 
 
 @dataclass(slots=True)
@@ -137,7 +137,7 @@ class Simulator:
         self.step = until
         self.interruptions += [Interrupted(self.now_s, row, f"vm-{n}") for row, n in fleet.settle(self.now_s)]
 
-    # Verbs. They do not check what a policy for all replications must know itself; SimulatedCluster does.
+    # Verbs. They check nothing; SimulatedCluster does.
 
     def deploy(self, deployment: Deployment) -> None:
         """Acquire the machines of a deployment in every replication and place its instances."""
@@ -150,7 +150,7 @@ class Simulator:
             reason = (
                 str(error) if isinstance(error, BadValue) else "a task or alternate that the dataflow does not have"
             )
-            raise BadValue(f"this deployment cannot be had: {reason}") from None
+            raise BadValue(f"invalid deployment: {reason}") from None
         rows = np.arange(self.setting.replications)
         kinds = np.array([self.setting.cloud.place(each.vm_class) for each in deployment.machines], dtype=np.int64)
         booted = self.setting.warm and self.step == 0
@@ -159,12 +159,12 @@ class Simulator:
         for machine, column in zip(deployment.machines, slots.T, strict=True):
             for task, cores in machine.cores.items():
                 if task not in index:
-                    raise BadValue(f"this deployment cannot be had: it places '{task}', which is no task")
+                    raise BadValue(f"invalid deployment: there is no task '{task}'")
                 self.fleet.placed[rows, column, index[task]] = cores
         self.decisions.append(Decided(self.now_s, None, deployment))
 
     def place(self, row: int, task: int, slot: int, cores: int) -> None:
-        """Let a task have so many cores of a machine."""
+        """Set the cores of a task on a machine."""
         fleet = self.fleet
         more = cores - int(fleet.placed[row, slot, task])
         fleet.placed[row, slot, task] = cores
@@ -186,16 +186,16 @@ class Simulator:
         return slots
 
     def release(self, row: int, slot: int) -> None:
-        """Let a machine go."""
+        """Release a machine."""
         self.fleet.release(row, slot, self.now_s)
         self.fleet.settle(self.now_s)
 
     def note(self, row: int, action: Action) -> None:
-        """Keep a decision for the record."""
+        """Record a decision."""
         self.decisions.append(Decided(self.now_s, row, action))
 
     def record_reason(self, row: int, reason: str) -> None:
-        """Keep a policy's reason for the record."""
+        """Record the reason of a decision."""
         self.reasons.append(Reason(self.now_s, row, reason))
 
     @property
@@ -209,7 +209,7 @@ class Simulator:
         return speeds
 
     def run(self, policy: str) -> Run:
-        """What was seen so far, as a value."""
+        """The results so far, as a value."""
         n, shape = self.step, self.shape
         return Run(
             self.setting,
@@ -251,7 +251,7 @@ def simulate(setting: Setting, policy: VectorPolicy, progress: Callable[[int, in
     simulator = Simulator(setting)
     policy.begin(simulator)
     while not simulator.over:
-        # Without decisions, some intervals at a time: progress is told between.
+        # Without decisions, some intervals at a time: progress is reported between.
         simulator.advance(policy.every or max(1, min(setting.intervals // 10, 60)))
         if policy.every is not None and not simulator.over:
             policy.decide(simulator)

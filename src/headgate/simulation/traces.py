@@ -67,7 +67,7 @@ def read_csv_columns(path: Path) -> dict[str, list[object]]:
 
 
 def traces_of(columns: Columns, where: str, metric: str | None = None) -> tuple[Trace, ...]:
-    """The traces of a table, by machine; out of order, doubled, missing and wrong values are told with their row."""
+    """The traces of a table, by machine; raises :class:`InputError` with the row of an invalid value."""
     if "t_s" not in columns:
         near = nearest("t_s", list(columns))
         hint = f"; is it '{near}'?" if near else ""
@@ -121,7 +121,7 @@ def _trace(vm: str, t_s: Floats, values: Floats, where: str) -> Trace:
 
 
 def coefficients(traces: Sequence[Trace], unit: TraceUnit, where: str) -> tuple[Trace, ...]:
-    """The same as shares of the rated performance; values that cannot be of the unit are told."""
+    """The same as shares of the rated performance; raises :class:`InputError` for values outside the unit's range."""
     most = max(float(trace.values.max()) for trace in traces)
     least = min(float(trace.values.min()) for trace in traces)
     limit = {TraceUnit.SHARE: 1.0, TraceUnit.PERCENT: 100.0, TraceUnit.USED_PERCENT: 100.0}.get(unit, np.inf)
@@ -156,7 +156,7 @@ def _share(values: Floats, unit: TraceUnit, least: float, most: float) -> Floats
 def pool_of(
     speed: Sequence[Trace], where: str, bandwidth: Sequence[Trace] = (), latency: Sequence[Trace] = ()
 ) -> TracePool:
-    """A pool of traces in slots of five minutes, cut to the shortest; gaps are told."""
+    """A pool of traces in slots of five minutes, cut to the shortest; raises :class:`InputError` for a gap."""
     slots = [_slots(trace, where) for trace in speed]
     length = min(map(len, slots))
     values = np.array([each[:length] for each in slots])

@@ -1,1 +1,1 @@
-"""What outlives the process that made it."""
+"""Durable files: observations, and small files written atomically."""

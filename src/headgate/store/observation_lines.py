@@ -31,7 +31,7 @@ def write_observations(path: Path, observations: Iterable[Observation]) -> None:
 
 
 def read_observations(path: Path) -> tuple[Observation, ...]:
-    """Read them back; a line that is none is told with its number, and so is one out of order."""
+    """Read observations; raises :class:`InputError` with the number of an invalid or unsorted line."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:

@@ -1,4 +1,4 @@
-"""PLAN-AHEAD's averaging models: one value for every rate and machine, which the reactive policy takes for the present.
+"""PLAN-AHEAD's averaging models: the reactive policy on one average value per rate and machine.
 
 =====  =====================================================================================
 CAF    what was observed last: the reactive policy itself
@@ -49,11 +49,11 @@ AVERAGES: Mapping[str, tuple[Average, Average]] = {
     "wpo": (_least, _most),
     "wpp": (_most, _least),
 }
-"""What becomes of the rates and of the speeds of an outlook."""
+"""How the rates and the speeds of an outlook are averaged."""
 
 
 class RecentMean:
-    """Sees what was observed lately, as if it were to come; of machines, since they have been working."""
+    """Predicts that recent observations repeat; of machines, those since they became ready."""
 
     def __init__(self, window: int = 6) -> None:
         if window < 1:
@@ -76,7 +76,7 @@ class RecentMean:
 
 @dataclass(slots=True)
 class Averaged:
-    """Lets the reactive policy decide on averages of what is seen; it is told of a forecaster that fails."""
+    """Runs the reactive policy on averages of the outlook."""
 
     model: str
     predictor: Predictor
@@ -91,8 +91,8 @@ class Averaged:
         outlook = self.predictor.predict(now)
         if bool(outlook.trouble) != self._blind:
             self._blind = bool(outlook.trouble)
-            instead = f"no averages of forecasts: {outlook.trouble}; decided on what was observed instead"
-            now.reasons.append(instead if self._blind else "forecasts are sound again")
+            instead = f"no forecast: {outlook.trouble}; decided on observations instead"
+            now.reasons.append(instead if self._blind else "forecasts are valid again")
         of_rates, of_speeds = AVERAGES[self.model]
         now.external[:] = of_rates(outlook.external)
         now.speed[: now.held] = of_speeds(outlook.speed)

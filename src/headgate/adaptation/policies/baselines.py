@@ -1,4 +1,4 @@
-"""What practitioners have: DS2, a utilisation target for each task, and CPU thresholds for the whole."""
+"""Common autoscalers as baselines: DS2, a utilisation target per task, CPU thresholds for the whole cluster."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["CpuThresholds", "Ds2", "UtilisationTarget"]
 
 @dataclass(frozen=True, slots=True)
 class Ds2:
-    r"""All tasks at once to the parallelism that the sources' rates ask for.
+    r"""Sets the parallelism of all tasks at once from the rates of the sources.
 
     .. math:: \pi_i = \lceil \lambda_i / \lambda^{true}_i \rceil
 
@@ -37,7 +37,7 @@ class Ds2:
 
 @dataclass(frozen=True, slots=True)
 class UtilisationTarget:
-    """Each task to a utilisation, when it is outside of a band around it: the rule of Flink's autoscaler.
+    """Returns each task to a target utilisation when it leaves a band around it, as Flink's autoscaler does.
 
     Its defaults are a target of 0.7 and a band of 0.3 to either side; what waits is to be worked off as well.
     """
@@ -63,7 +63,7 @@ class UtilisationTarget:
 
 @dataclass(frozen=True, slots=True)
 class CpuThresholds:
-    """A tenth more of everything while the cores together are busier than 70 %, a tenth less below 30 %.
+    """Scales all tasks up by a tenth above 70 % CPU and down by a tenth below 30 %.
 
     As clouds' own autoscalers do with a group of machines; the mix of tasks stays as it was.
     """

@@ -37,15 +37,15 @@ class Resize(StrEnum):
     ADD = "add"
     REMOVE = "remove"
     INFEASIBLE = "infeasible"
-    """What is asked for cannot be had; nothing is changed."""
+    """The request cannot be met; nothing changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class DrsSettings:
-    """What is asked for: either a number of processors or a latency."""
+    """The goal: a number of processors or a latency."""
 
     processors_max: int | None = None
-    """K_max: use so many processors, split for the least latency. In latency mode, the most that can be had."""
+    """K_max: processors to split for the least latency. In latency mode, the limit."""
 
     latency_max_s: float | None = None
     """T_max: with it the policy looks for the fewest processors."""
@@ -57,10 +57,10 @@ class DrsSettings:
     """T_ra: from one change to the next at least."""
 
     pause_s: float = 0.0
-    """How long a change keeps tuples waiting."""
+    """How long a change pauses processing."""
 
     horizon_s: float = 600.0
-    """For how long a change is taken to last: its gain must outweigh its cost within that time."""
+    """The gain of a change must exceed its cost within this time."""
 
     model: StationModel = StationModel.GGK
     """How tuples that are served one by one are modelled; micro-batches have a model of their own."""
@@ -79,7 +79,7 @@ class DrsSettings:
 
 @dataclass(frozen=True, slots=True)
 class Estimates:
-    """What is known of a running dataflow."""
+    """Measurements and models of a running dataflow."""
 
     network: Network
     measured_s: float | None
@@ -98,7 +98,7 @@ class Estimates:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What to do, what is predicted of it, and why, in one sentence."""
+    """What to do, its predicted effect, and the reason in one sentence."""
 
     change: Resize
     allocation: tuple[int, ...]
@@ -134,7 +134,7 @@ def decide(
     try:
         wanted = policy.wanted()
     except Infeasible as error:
-        return policy.keep(f"nothing is changed: {error.message}", Resize.INFEASIBLE)
+        return policy.keep(f"no change: {error.message}", Resize.INFEASIBLE)
     if isinstance(wanted, str):
         return policy.keep(wanted)
     change, wanted_allocation, reason = wanted
@@ -146,7 +146,7 @@ def decide(
 
 
 class _Policy:
-    """One decision in the making."""
+    """The computation of one decision."""
 
     def __init__(self, estimates: Estimates, allocation: tuple[int, ...], settings: DrsSettings) -> None:
         self.rate_per_s = estimates.network.external_rate_per_s
@@ -160,7 +160,7 @@ class _Policy:
         return self.factor * self.sizer.latency_s(allocation)
 
     def wanted(self) -> tuple[Resize, tuple[int, ...], str] | str:
-        """The change that is called for, or why none is."""
+        """The change to make, or why there is none."""
         limit, used = self.settings.processors_max, sum(self.allocation)
         if self.settings.latency_max_s is None:
             assert limit is not None
@@ -203,13 +203,13 @@ class _Policy:
                 split = self.better_split(used)
             except Infeasible as error:
                 return self.overrun(given, message, error)
-            missing = f"{message}: it takes {takes} processors and {given} can be had"
+            missing = f"{message}: it needs {takes} processors and the limit is {given}"
             return f"{missing}; {split}" if isinstance(split, str) else (*split[:2], f"{missing}; {split[2]}")
         try:
             allocation = self.sizer.assign(given)
         except Infeasible as error:
             return self.overrun(given, message, error)
-        short = f", though it takes {takes}" if wanted is None or given < wanted else ""
+        short = f", though it needs {takes}" if wanted is None or given < wanted else ""
         then = f"is predicted to give {self.latency_s(allocation):.3g} s"
         return (
             Resize.ADD,
@@ -218,9 +218,9 @@ class _Policy:
         )
 
     def overrun(self, given: int, reason: str, error: Infeasible) -> tuple[Resize, tuple[int, ...], str]:
-        """All that can be had, though it does not do: split as is best for as much of the rate as it can keep up with.
+        """The best split of all processors for the largest share of the rate that they can process.
 
-        Raises what was found infeasible if that is how things are already.
+        Raises the given error if that split is already in place.
         """
         low, high, allocation = 0.0, 1.0, self.allocation
         for _ in range(SHARES_TRIED):

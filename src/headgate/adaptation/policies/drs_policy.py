@@ -1,4 +1,4 @@
-"""The DRS policy on a cluster: from observations to estimates, from the decision to actions.
+"""The DRS policy on a cluster: estimates from observations, actions from decisions.
 
 It has no effects and no clock: it is handed an observation and the time, and answers with actions and a sentence.
 """
@@ -32,7 +32,7 @@ TRUSTED_BELOW = 0.7
 
 @dataclass(frozen=True, slots=True)
 class Managed:
-    """The dataflow that a policy sizes, and what is known of it beforehand."""
+    """The dataflow that a policy sizes, and its known properties."""
 
     dataflow: Dataflow
     operators: tuple[str, ...]
@@ -46,7 +46,7 @@ class Managed:
     """Mean service times that are believed until a task has been measured."""
 
     service_scv: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
-    """How much service times vary; profiles tell means only, so 1 where nothing is said."""
+    """Squared coefficient of variation of service times; profiles have means only, so the default is 1."""
 
     def __post_init__(self) -> None:
         known = [str(task.id) for task in self.dataflow.tasks]
@@ -66,7 +66,7 @@ class Managed:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a policy has decided on an observation, and what is to be done."""
+    """The decision on an observation, and its actions."""
 
     at_s: float
     reason: str
@@ -95,7 +95,7 @@ class DrsPolicy:
         """From batch to batch, in the last window that had any."""
 
         self._behind: int | None = None
-        """How many rows had come and were not done when the last window ended; 0 where nothing is told of it."""
+        """Rows that had arrived and were not processed when the last window ended; 0 if unknown."""
 
         self._without_s = 0.0
         """Of windows in which no batch has ended, since one has."""
@@ -206,21 +206,21 @@ class DrsPolicy:
         return replace(estimates, correction=self.correction)
 
     def _first(self, tasks: Mapping[str, TaskObservation], estimates: Estimates, now_s: float) -> Answer:
-        """Give processors to operators that have none of their own yet: as many as may be had, or as few as will do."""
+        """The first allocation: all processors of the limit, or the fewest that meet the latency."""
         sizer = estimates.sizer(self.settings)
         limit, asked = self.settings.processors_max, self.settings.latency_max_s
         try:
             wanted = sizer.fewest(asked) if asked is not None else sizer.assign(limit or 0)
         except Infeasible as error:
             if limit is None:
-                return Answer(now_s, f"nothing is changed: {error.message}", (), None, estimates)
+                return Answer(now_s, f"no change: {error.message}", (), None, estimates)
             try:
                 wanted = sizer.assign(limit)
             except Infeasible as worse:
                 return Answer(now_s, f"nothing is changed: {worse.message}", (), None, estimates)
         then_s = sizer.latency_s(wanted)
         split = ":".join(map(str, wanted))
-        reason = f"operators had no processors of their own: ({split}) is predicted to give {then_s:.3g} s"
+        reason = f"first allocation of processors: ({split}) is predicted to give {then_s:.3g} s"
         decision = Decision(Resize.ADD, wanted, reason, float("inf"), then_s)
         return self._changed(tasks, decision, estimates, now_s)
 

@@ -1,4 +1,4 @@
-"""The optimum at every turn, with what a change costs: what is running stays unless moving pays."""
+"""The optimum at every decision, with the cost of changes: instances move only where that pays."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ STAY = 5e-4
 
 @dataclass(frozen=True, slots=True)
 class Optimal:
-    """Solves the planner's program anew, for the machines that there are.
+    """Solves the planner's program again at every decision, for the current machines.
 
-    A machine that is paid for costs next to nothing until its paid time is up, so its cores are used, for better
-    alternates if nothing else; one that is to be paid anew costs its price, and a new one that and ``new_costs`` times
-    that: it is paid for an hour, and most dips are shorter, so that a cheaper alternate is often the better answer.
+    Within its billing period a machine costs next to nothing, so its cores are used, if only for better alternates.
+    One whose period ends costs its price, and a new one ``1 + new_costs`` times its price: it is paid for an hour, and
+    most dips are shorter, so that a cheaper alternate is often the better answer.
     Each group has the power that was measured. Alternates change only where that brings ``switch_gain`` of profit, and
     instances only as far as they must.
     """
@@ -71,7 +71,7 @@ class Optimal:
     def _stays(self, now: ClusterView, problem: Problem, best: float | None) -> bool:
         """Whether what runs will do: it meets the throughput, and the optimum is hardly better.
 
-        Where there are many machines a little is soon much, since some are to be paid anew at every turn.
+        Where there are many machines a little is soon much, since some billing periods end at every decision.
         """
         if not _is_small(problem, now.active) or throughput(now) < now.level.throughput_min:
             return False
@@ -118,12 +118,12 @@ class Optimal:
 
 
 def _is_small(problem: Problem, active: Ints, cores: int = 150) -> bool:
-    """Whether it is a matter of single machines, or even of single cores."""
+    """Whether the plan has only a few machines or cores."""
     return bool(problem.needed_power(active).sum() < cores * max(each.core_power for each in problem.cloud.classes))
 
 
 def posed(dataflow: Dataflow, now: ClusterView, cloud: Cloud, asked: float) -> Problem:
-    """The planner's problem for what comes in and waits now."""
+    """The planner's problem for the current rates and backlog."""
     names = [str(name) for name in now.shape.names]
     problem = Problem.of(
         replace(dataflow, service_level=replace(now.level, budget_per_h=None, processors_max=None)),
@@ -137,12 +137,12 @@ def posed(dataflow: Dataflow, now: ClusterView, cloud: Cloud, asked: float) -> P
 
 
 def at_usual_speed(each: VmClass, now: ClusterView) -> VmClass:
-    """A class as its machines may be expected to perform."""
+    """A VM class with the expected speed of its machines."""
     return _like(each, each.name, round(each.core_power * _usual_speed(now), 9), each.price_per_h)
 
 
 def _usual_speed(now: ClusterView) -> float:
-    """What machines do of what they are rated for."""
+    """Mean relative speed of the machines."""
     rated = np.array([each.core_power for each in now.cloud.classes])[now.kind]
     return float((now.speed / rated).mean()) if len(rated) else 1.0
 

@@ -1,4 +1,4 @@
-"""The genetic planner at runtime: evolved anew now and then, with a penalty for what it would change."""
+"""The genetic planner at runtime: run again from time to time, with a penalty for changes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Evolved"]
 
 @dataclass(frozen=True, slots=True)
 class Evolved:
-    """Evolves a plan every ``evolve_every`` decisions, for what comes in and what machines do now.
+    """Evolves a plan every ``evolve_every`` decisions, for the current rates and machine speeds.
 
     Fitness has DYN's penalty for changes. Between, cores follow the throughput as CE's do, so that half an hour need
     not be waited for more of them.

@@ -19,7 +19,7 @@ __all__ = ["IncrementPrices", "better_way", "cheaper_way", "scale_down", "scale_
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IncrementPrices:
-    """What value and machines are worth."""
+    """Prices of value and machines."""
 
     sigma: float
     """Value for money, of one hour."""
@@ -70,26 +70,26 @@ class IncrementPrices:
 
 
 def cheaper_way(trajectory: Trajectory, task: int) -> int:
-    """The alternate of a task that needs the most of those that need less; -1 if none does."""
+    """The most expensive alternate of a task below the active one; -1 if there is none."""
     cost = trajectory.shape.cost_s[task, : len(trajectory.shape.alternates[task])]
     less = np.flatnonzero(cost < cost[trajectory.active[task]])
     return int(less[np.argmax(cost[less])]) if len(less) else -1
 
 
 def better_way(trajectory: Trajectory, task: int) -> int:
-    """The alternate of a task that needs the least of those of more value; -1 if none has."""
+    """The cheapest alternate of a task above the active one's value; -1 if there is none."""
     cost, value = trajectory.shape.cost_s[task], trajectory.shape.value[task, : len(trajectory.shape.alternates[task])]
     more = np.flatnonzero(value > value[trajectory.active[task]])
     return int(more[np.argmin(cost[more])]) if len(more) else -1
 
 
 def _rest_h(trajectory: Trajectory, prices: IncrementPrices, step: int) -> float:
-    """The rest of the interval, and a billing period at least: a machine is paid for no less, whoever needs it then."""
+    """The rest of the interval, at least one billing period, since a machine is paid for no less."""
     return max((trajectory.steps - step) * trajectory.step_s / 3_600, prices.least_h)
 
 
 def scale_up(trajectory: Trajectory, prices: IncrementPrices, step: int) -> bool:
-    """A cheaper alternate or an instance more for the bottleneck; whether anything could be done.
+    """A cheaper alternate or one more instance for the bottleneck; returns whether there was one.
 
     The two are compared for the same relief: as many instances as take as much work off. Those on free cores cost
     nothing; others cost what their cores do, for a billing period at least.
@@ -121,7 +121,7 @@ def scale_up(trajectory: Trajectory, prices: IncrementPrices, step: int) -> bool
 
 
 def _fitting(trajectory: Trajectory, prices: IncrementPrices, step: int, task: int) -> int:
-    """The class of the new machine for a task: of those that do what it lacks the cheapest, else the best for money."""
+    """The class of a new machine: the cheapest that covers the missing power, else the best power per price."""
     classes = trajectory.now.cloud.classes
     asked = trajectory.now.level.throughput_min
     lacks = float(
@@ -133,9 +133,9 @@ def _fitting(trajectory: Trajectory, prices: IncrementPrices, step: int, task: i
 
 
 def scale_down(trajectory: Trajectory, prices: IncrementPrices, step: int, low: float) -> bool:
-    """A better alternate or an instance less for the task with most to spare, as long as throughput stays.
+    """A better alternate or one instance less for the task with most spare capacity, while throughput stays.
 
-    An instance less saves its core's price where a machine must be paid anew before the interval ends.
+    An instance less saves its core's price where a new billing period begins before the interval ends.
     """
     ratios = trajectory.ratios(step)
     hours = _rest_h(trajectory, prices, step)
@@ -165,7 +165,7 @@ def scale_down(trajectory: Trajectory, prices: IncrementPrices, step: int, low: 
 
 
 def _one_less(trajectory: Trajectory, step: int, task: int) -> bool:
-    """Take an instance from the machine of least weight (DYN, Eq. 10), of those that are there."""
+    """Remove an instance from the existing machine of least weight (DYN, Eq. 10)."""
     held = trajectory.now.held
     placed = trajectory.placed[:held]
     if placed[:, task].sum() <= (1 if trajectory.cost[task] > 0 else 0):

@@ -1,4 +1,4 @@
-"""Cores shared so that nobody is left behind: the task with least for its demand gets as much as can be."""
+"""Max-min fair sharing of cores: the task with the least power for its demand gets as much as possible."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["least_served", "levelled"]
 
 @compiled
 def _levelled(demand: Any, placed: Any, free: Any, speed: Any, power: Any) -> None:
-    """Give free cores to whoever has least for its demand, then move cores to it while that makes the least larger."""
+    """Give free cores to the task with the least power for its demand, then move cores to it while that helps."""
     rows, tasks = placed.shape
     while True:
         lowest = 1.0 - 1e-9
@@ -57,12 +57,12 @@ def _levelled(demand: Any, placed: Any, free: Any, speed: Any, power: Any) -> No
 
 
 def levelled(placed: Ints, free: Ints, speed: Floats, demand: Floats) -> None:
-    """Share cores in place so that whoever has least for its demand, in reference cores, has as much as can be."""
+    """Share cores in place so that the least served task gets as much of its demand (reference cores) as possible."""
     _levelled(demand, placed, free, speed, speed @ placed)
 
 
 def least_served(placed: Ints, speed: Floats, demand: Floats) -> float:
-    """The share of its demand for which the task with least has power, 1 at most.
+    """The smallest share of its demand that a task has power for, at most 1.
 
     >>> least_served(np.array([[1, 1]]), np.array([2.0]), np.array([4.0, 2.0]))
     0.5

@@ -1,4 +1,4 @@
-"""PLAN-AHEAD's policy (Alg. 1): find where throughput will leave its band, and plan for it before it does."""
+"""PLAN-AHEAD's policy (Alg. 1): find where throughput will leave its band, and plan for it in advance."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class LookAhead:
     cheaper alternate or an instance more for the bottleneck, above it a better alternate or an instance less, whichever
     gives more profit over the rest of the interval. This is repeated from the cross-over on until the interval holds.
     What is planned for now is done now, and machines are started as long before they are needed as they take to start;
-    all else is planned anew at the next decision.
+    all else is planned again at the next decision.
 
     An interval of one step is the present, on which the reactive policy decides: so it does with a horizon of one step,
     and while a forecaster fails.
@@ -61,11 +61,11 @@ class LookAhead:
     reactive: Core = field(default_factory=Reactive)
     margin: float = 0.005
     plain: bool = False
-    """Whether it is Alg. 1 as printed: value counts for the interval alone, and paid hours are let run out."""
+    """Whether it is Alg. 1 as printed: value counts for the interval only, and paid periods simply run out."""
 
     _blind: bool = False
     _owed: float = 0.0
-    """Throughput that was missed so far, in steps of it; below 0 if there was more than asked for."""
+    """Missed throughput so far, in steps; below 0 if it was above the requirement."""
 
     @property
     def name(self) -> str:
@@ -76,9 +76,9 @@ class LookAhead:
         self._owed = self._owed * (1 - 1 / MEMORY) + now.level.throughput_min - now.omega
         if outlook.trouble:
             if not self._blind:
-                now.reasons.append(f"no looking ahead: {outlook.trouble}; decided on what was observed instead")
+                now.reasons.append(f"no forecast: {outlook.trouble}; decided on observations instead")
         elif self._blind:
-            now.reasons.append("forecasts are sound again: looking ahead")
+            now.reasons.append("forecasts are valid again")
         self._blind = bool(outlook.trouble)
         if outlook.steps == 1:
             self.reactive.decide(now, turn)

@@ -1,4 +1,4 @@
-"""DYN's runtime heuristics (Alg. 2): alternates now and then, resources in between, never both at once."""
+"""DYN's runtime heuristics (Alg. 2): alternates from time to time, resources in between, never both at once."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["Core", "Reactive"]
 
 
 class Core(Protocol):
-    """Decides what becomes of a situation, in place; behind it stand both doors of the simulator."""
+    """Changes a cluster view in place; what a policy for placed instances is made of."""
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """The name of the policy."""
 
     def decide(self, now: ClusterView, turn: int) -> None:
-        """Change what is to be changed; ``turn`` counts decisions from 1."""
+        """Change the view; ``turn`` counts decisions from 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Reactive:
     Every ``alternates_every`` decisions each task may switch: below the band to an alternate that needs no more than
     the active one, above it to one that needs no less; the one of most value for its cost that fits the cores it has.
     Otherwise resources: below the band cores go to bottlenecks, above it instances go from the machines of least
-    weight. Machines without instances are let go when their paid time is up.
+    weight. Machines without instances are released at the end of their billing period.
 
     A centralised one counts what an alternate makes those behind it do, and empties machines whose paid time is up into
     the free cores of others; a sharded one does neither. It aims ``margin`` above the throughput that is asked for,
@@ -55,13 +55,13 @@ class Reactive:
         added, switched = int(now.placed.sum()) - cores, int((now.active != active).sum())
         if added or switched:
             low, high = now.level.throughput_band
-            band = "is within the band" if low <= now.omega <= high else f"is not within {low:g} to {high:g}"
+            band = "within its band" if low <= now.omega <= high else f"outside {low:g} to {high:g}"
             done = (
                 f"{switched} alternates switched"
                 if switched
                 else f"{abs(added)} instances {'added' if added > 0 else 'removed'}"
             )
-            now.reasons.append(f"relative throughput was {now.omega:.3f}, which {band}: {done}")
+            now.reasons.append(f"relative throughput was {now.omega:.3f}, {band}: {done}")
 
     def _change(self, now: ClusterView, turn: int) -> None:
         asked, eps = now.level.throughput_min, now.level.throughput_tolerance
@@ -103,7 +103,7 @@ class Reactive:
                 offered[shape.stream_target[stream]] += finish * out
 
     def _costs(self, now: ClusterView) -> Floats:
-        """What a message costs by alternate: its own, or with what it makes the tasks behind do as they are now."""
+        """The cost of a message by alternate: its own, or with that of the downstream tasks as they are now."""
         shape = now.shape
         if not self.centralised:
             return shape.cost_s

@@ -1,4 +1,4 @@
-"""The receding horizon: a program over what is forecast for the rest of the period, of which one step is done."""
+"""The receding horizon: a program over the forecast for the rest of the period, of which one step is applied."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ WEIGHTS = (0.25, 0.5, 0.25)
 """The quantiles that are the scenarios, and how much each counts."""
 
 LEARNS = 0.2
-"""The weight of the last observation in how much throughput is short of its promises."""
+"""The weight of the last observation in the estimated shortfall of throughput."""
 
 ALIKE = 0.04
-"""Machines whose speeds differ by less than this share of what they are rated for are kept or let go together."""
+"""Machines whose relative speeds differ by less than this are kept or released together."""
 
 FAR = 144
-"""Steps beyond which nobody looks."""
+"""The longest horizon, in steps."""
 
 
 @dataclass(slots=True)
@@ -41,22 +41,22 @@ class Receding:
     r"""Maximises :math:`\Gamma - \sigma\mu` of a period, with a mean throughput of :math:`\hat\Omega` over it.
 
     Scenarios are quantiles of the forecast. The program (:mod:`headgate.planning.programs.horizon`) knows start-up
-    times, paid periods and what changing costs, and may serve more in cheap hours and less in dear ones. Machines are
-    bought, renewed and let go as it says, and cores shared anew only where the least served task gains ``stay`` of its
-    demand. Where the forecaster fails, or nothing is found in ``budget_s`` seconds, the reactive policy decides, and a
-    sentence says so.
+    times, billing periods and the cost of changes, and may serve more in cheap hours and less in expensive ones. It
+    says which machines are acquired, renewed and released. Cores are shared again only where the least served task
+    gains ``stay`` of its demand. Where the forecaster fails, or there is no plan after ``budget_s`` seconds, the
+    reactive policy decides, and a sentence says so.
     """
 
     forecaster: Forecaster
-    """Of all sources; a :class:`headgate.forecasting.guard.Guarded` tells when it fails."""
+    """Of all sources; :class:`headgate.forecasting.guard.Guarded` reports when it fails."""
 
     sources: Sequence[int]
     break_even: BreakEven
-    """That of an hour."""
+    """Per hour."""
 
     interval_s: float
     period: int
-    """Steps over which throughput and profit are counted."""
+    """Steps of the period."""
 
     counts_queues: bool = False
     margin: float = 0.012
@@ -76,7 +76,7 @@ class Receding:
     _count: int = 0
     _promised: float | None = None
     _short: float = 0.0
-    """By how much throughput usually is below what the program expects: cores are whole, and rates not as forecast."""
+    """Mean shortfall of throughput below the program's: cores are whole, and forecasts err."""
 
     _since: int = 1_000_000
     _machines: SpeedEstimates = field(init=False)
@@ -102,14 +102,14 @@ class Receding:
         self.took_s.append(time.process_time() - began)
 
     def _decided(self, now: ClusterView) -> str:
-        """Decide by the program; says why not if it could not be."""
+        """Decide by the program; returns the reason if that was not possible."""
         left = max(self.period - self._count, 1)
         ahead = min(left, FAR)
         forecast = self.forecaster.forecast(ahead)
         if isinstance(self.forecaster, Guarded) and self.forecaster.failing.any():
             return self.forecaster.complaints[-1].sentence() if self.forecaster.complaints else "no forecast"
         if not np.isfinite(forecast.quantiles).all():
-            return "nothing was observed yet of what comes in"
+            return "no input rate was observed yet"
         if not self._is_time(now, forecast):
             self._share(now, forecast, [])
             return ""
@@ -153,7 +153,7 @@ class Receding:
         return bool((off > self.surprise * np.maximum(expected[:, 0], 1e-9)).any())
 
     def _asked(self, least: float, ahead: int) -> float:
-        """The mean that is still to be reached, for that of the whole period to be what is asked for."""
+        """The mean throughput needed from now on to meet the requirement over the whole period."""
         # Towards the end less is left that may go wrong.
         margin = self.margin * max(min(1.0, ahead / 24), 0.6)
         wanted = (least + margin) * (self._count + ahead) - self._seen
@@ -172,7 +172,7 @@ class Receding:
         return scenarios
 
     def _groups(self, now: ClusterView) -> tuple[list[Group], list[Ints]]:
-        """Machines by class, by the steps for which they are paid and, if due, by speed, with their rows."""
+        """Machines by class, remaining paid steps and, at the end of their period, speed, with their rows."""
         paid = np.floor(now.left_s / self.interval_s + 1e-6).astype(np.int64)
         paid[now.left_s < now.period_s] = 0
         groups, rows = [], []
@@ -186,7 +186,7 @@ class Receding:
         return groups, rows
 
     def _watch(self, now: ClusterView) -> None:
-        """Remember machines that work: one that is slow at the moment is not slow for an hour."""
+        """Record the speeds of working machines: a slow moment does not make a slow machine."""
         rated = np.array([each.core_power for each in now.cloud.classes])[now.kind]
         shares = (now.speed / rated).tolist()
         working = zip(now.machine, shares, now.starts_s.tolist(), strict=True)
@@ -215,7 +215,7 @@ class Receding:
         return [int(row) for row in rows[np.argsort(-speed, kind="stable")][stay:]]
 
     def _share(self, now: ClusterView, forecast: Forecast, leaving: list[int]) -> None:
-        """Share cores for what the next step may bring; what is to go gets none."""
+        """Share cores for the demand of the next step; machines to release get none."""
         before = now.external.copy()
         now.external[list(self.sources)] = np.maximum(forecast.at(0.75)[:, 0], 0.0)
         demand = now.achievable() * now.cost
@@ -232,9 +232,10 @@ class Receding:
         self, now: ClusterView, steps: HorizonSteps, groups: list[Group], asked: float, blocks: list[int]
     ) -> str:
         classes = now.cloud.classes
-        actions = [f"buys {count} {classes[kind].name}" for kind, count in steps.bought.items() if count]
+        actions = [f"acquire {count} {classes[kind].name}" for kind, count in steps.bought.items() if count]
         gone = sum(groups[place].count - stay for place, stay in steps.kept.items())
-        actions += [f"lets {gone} of the machines go whose paid time is up"] if gone else []
+        actions += [f"release {gone} machines at the end of their billing period"] if gone else []
         hours = sum(blocks) * self.interval_s / 3_600
-        what = " and ".join(actions) or "keeps the machines"
-        return f"{what}: for {asked:.2f} of what comes over {hours:.1f} h, {steps.omega[0]:.2f} of it in the next step"
+        what = " and ".join(actions) or "keep the machines"
+        aims = f"target throughput {asked:.2f} over the next {hours:.1f} h, {steps.omega[0]:.2f} in the next step"
+        return f"{what}: {aims}"

@@ -1,4 +1,4 @@
-"""At the end of a paid hour: whether a machine is worth another one, and what spare cores are good for until then."""
+"""At the end of a billing period: whether to keep a machine, and how to use spare cores until then."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from headgate.adaptation.policies.increments import IncrementPrices, better_way,
 from headgate.adaptation.trajectory import Trajectory
 
 PATIENCE = 3
-"""Machines that must stay after which the others are not tried: they are alike."""
+"""After so many machines that must stay, similar ones are not tried."""
 
 __all__ = ["renew", "use_spare"]
 
 
 def renew(trajectory: Trajectory, prices: IncrementPrices, low: float) -> None:
-    """Let machines go that must be paid anew before the next decision, unless they are worth it.
+    """Release machines whose billing period ends before the next decision, unless they are worth their price.
 
     What ran on one moves to free cores; where they do not suffice, tasks do with less, or with cheaper alternates, as
     long as throughput over the interval stays. A machine is worth its price if those alternates would lose more value
@@ -22,7 +22,7 @@ def renew(trajectory: Trajectory, prices: IncrementPrices, low: float) -> None:
     """
     held = trajectory.now.held
     due = np.flatnonzero(trajectory.left_s[:held] < trajectory.now.period_s)
-    # The slowest for their price first: of machines alike the slow ones go.
+    # The slowest for their price first.
     speed = trajectory.speed.mean(axis=0)[due] / trajectory.price[trajectory.kind[due]]
     refused = 0
     for machine in due[np.argsort(speed, kind="stable")].tolist():
@@ -39,12 +39,12 @@ def renew(trajectory: Trajectory, prices: IncrementPrices, low: float) -> None:
 
 
 def _emptied(trajectory: Trajectory, prices: IncrementPrices, machine: int, low: float) -> float | None:
-    """Take everything off a machine and make up for it elsewhere; the value that this loses, none if it cannot be."""
+    """Move all instances off a machine; returns the value that this loses, none if it is impossible."""
     for task in np.flatnonzero(trajectory.placed[machine]).tolist():
         for _ in range(int(trajectory.placed[machine, task])):
             trajectory.take(0, task, machine)
     held = trajectory.now.held
-    # Those that stay anyhow before those that may go next; what was let go has no speed any more.
+    # Machines that stay come before those that may be released next; released ones have no speed.
     rank = trajectory.speed[:, :held].mean(axis=0) + 1e3 * (trajectory.left_s[:held] >= trajectory.now.period_s)
     rank[(trajectory.speed[:, :held].sum(axis=0) <= 0) | (np.arange(held) == machine)] = 0.0
     lost = 0.0
@@ -71,7 +71,7 @@ def _emptied(trajectory: Trajectory, prices: IncrementPrices, machine: int, low:
 
 
 def _least_loss(trajectory: Trajectory) -> tuple[int, int] | None:
-    """The task and the cheaper alternate that loses the least value for the power it sets free."""
+    """The task and cheaper alternate that lose the least value per freed power."""
     best, choice = np.inf, None
     for task, ways in enumerate(trajectory.shape.alternates):
         way = cheaper_way(trajectory, task) if len(ways) > 1 else -1
@@ -85,7 +85,7 @@ def _least_loss(trajectory: Trajectory) -> tuple[int, int] | None:
 
 
 def _freed(trajectory: Trajectory, task: int) -> None:
-    """Take the instances that a task has beyond its need, so that others may have the cores."""
+    """Remove the instances that a task does not need, to free their cores."""
     held = trajectory.now.held
     while trajectory.placed[:held, task].sum() > 1:
         trajectory.omegas()
@@ -98,7 +98,7 @@ def _freed(trajectory: Trajectory, task: int) -> None:
 
 
 def use_spare(trajectory: Trajectory, low: float) -> None:
-    """Better alternates where free cores suffice for them, the most value for a core first."""
+    """Better alternates where free cores suffice, the most value per core first."""
     skipped: set[int] = set()
     while True:
         trajectory.omegas()
@@ -122,7 +122,7 @@ def use_spare(trajectory: Trajectory, low: float) -> None:
 
 
 def _filled(trajectory: Trajectory, low: float) -> bool:
-    """Give free cores to bottlenecks until throughput is reached; whether it is."""
+    """Give free cores to bottlenecks until throughput is reached; returns whether it is."""
     for _ in range(100):
         if trajectory.mean() >= low:
             return True

@@ -1,4 +1,4 @@
-"""Deploy once and never change: what most people do today, and what every policy is measured against."""
+"""Deploy once and never change: the baseline of every policy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Static", "deploying"]
 
 
 def deploying(deployment: Deployment, observed: Observation) -> tuple[Action, ...]:
-    """The actions that bring a deployment about, on a cluster that has no machines yet."""
+    """The actions that apply a deployment to a cluster without machines."""
     signatures = {task.name: task.task for task in observed.tasks}
     actions: list[Action] = [
         SwitchAlternate(signatures[task], alternate)
@@ -34,7 +34,7 @@ def _active(observed: Observation, task: Signature) -> str:
 
 @dataclass(slots=True)
 class Static:
-    """Brings a deployment about when it is first asked, then leaves it alone."""
+    """Applies a deployment at the first decision, then changes nothing."""
 
     deployment: Deployment
     name: str = "static"

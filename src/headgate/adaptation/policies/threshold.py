@@ -1,4 +1,4 @@
-"""Scale by utilisation, task by task: what autoscalers do today, and what better policies are measured against."""
+"""Scale each task by its utilisation, as common autoscalers do: a baseline."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Threshold:
     Where it is outside, the task gets the cores with which it would be at ``target``: as many as now, times its
     utilisation over the target (the rule of Kubernetes' horizontal autoscaler). What waits counts as demand that is to
     be worked off within ``drain_s``. Free cores of machines that are there come first, then new machines of one class;
-    empty machines are let go at the end of the time that is paid for.
+    empty machines are released at the end of their billing period.
     """
 
     cloud: Cloud
@@ -34,7 +34,7 @@ class Threshold:
     high: float = 0.85
     drain_s: float = 600.0
     period_s: float = 120.0
-    """Seconds until the next decision: a machine that would be paid anew before then goes now."""
+    """Seconds until the next decision: a machine whose billing period ends before then is released now."""
 
     name: str = "threshold"
     _began: bool = field(default=False, repr=False)
@@ -83,7 +83,7 @@ class Threshold:
 
 
 class _Machines:
-    """The machines while a decision is made: who has which cores, and what is free."""
+    """The machines during a decision: cores by task, and free cores."""
 
     def __init__(self, observed: Observation) -> None:
         self._speed = {

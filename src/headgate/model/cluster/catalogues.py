@@ -1,4 +1,4 @@
-"""Clouds that come along: the papers', and one of today.
+"""Built-in clouds: those of the papers, and a current one.
 
 Prices are those on demand, in US dollars, of the US East region, as they were published for the year in the name; the
 papers' come from their authors' own files. Power is relative to a core of m1.small, the papers' reference core.

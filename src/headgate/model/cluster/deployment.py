@@ -37,7 +37,7 @@ class Deployment:
         object.__setattr__(self, "alternates", MappingProxyType(dict(self.alternates)))
 
     def check(self, cloud: Cloud) -> None:
-        """Raise :class:`~headgate.errors.BadValue` unless every machine can be had and no core is given twice."""
+        """Raise :class:`~headgate.errors.BadValue` unless every VM class exists and no core is assigned twice."""
         for number, machine in enumerate(self.machines):
             kind = cloud.vm_class(machine.vm_class)
             if sum(machine.cores.values()) > kind.cores:

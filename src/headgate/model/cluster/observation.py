@@ -1,4 +1,4 @@
-"""What was measured of running dataflows in an interval: values that every policy decides from.
+"""Measurements of running dataflows in an interval: the input of every policy.
 
 Spark's runtime, the simulator and the tests' fakes all report in these.
 """
@@ -152,7 +152,7 @@ class WorkerObservation:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """All that was measured in an interval."""
+    """All measurements of an interval."""
 
     ended: float
     """When the interval ended, in seconds since 1970 (or since the beginning of a simulation)."""

@@ -62,7 +62,7 @@ class VmClass:
 
     ``cores`` is N of DYN, ``core_power`` one core's rated speed relative to the reference core (pi), ``bandwidth``
     what it may send to or get from one other machine (beta), ``boot_s`` the seconds from asking for one to its first
-    work, ``shut_down_s`` those for which it is still paid after it was let go. ``interruptions_per_h`` above 0 makes it
+    work, ``shut_down_s`` those for which it is still paid after its release. ``interruptions_per_h`` above 0 makes it
     a spot machine, which its owner may take back at any moment.
 
     >>> VmClass("m1.large", 2, 2.0, 500, Decimal("0.24")).power
@@ -108,7 +108,7 @@ class VmClass:
 
 @dataclass(frozen=True, slots=True)
 class Cloud:
-    """What machines can be had, how they are billed, and how far they are from each other."""
+    """Available VM classes, their billing, and the network latency between machines."""
 
     name: str
     classes: tuple[VmClass, ...]
@@ -130,7 +130,7 @@ class Cloud:
         object.__setattr__(self, "_places", places)
 
     def place(self, name: str) -> int:
-        """The place of a class among the classes; its absence is told with the nearest name."""
+        """The index of a class; an unknown one raises with the nearest name."""
         if name not in self._places:
             wanted = f"one of {', '.join(self._places)}"
             raise BadValue(

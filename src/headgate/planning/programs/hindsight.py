@@ -1,10 +1,9 @@
-r"""What could have been: a bound on the profit of every policy, from the truth of the whole period.
+r"""A bound on the profit of every policy, computed in hindsight from the true rates and machines.
 
-The program of :mod:`headgate.planning.programs.serving` is solved with the rates that came and the machines that could
-be had. The n-th machine that anybody acquires in a simulated world performs as the world's seed says, whoever asks; so
-machines are known by their number, and whoever wants the seventh has paid for the six before it (for a period at
-least). Ways to hold a machine are made as they are needed (column generation): at the prices of power that the program
-finds, the best way to hold each machine is looked for among all of them.
+The program of :mod:`headgate.planning.programs.serving` is solved with the true rates and machines. The n-th machine
+of a simulated world performs as the world's seed says, whichever policy acquires it; so machines are known by their
+number, and a policy with the seventh has paid for the six before it (for a period at least). Leases are generated as
+needed (column generation): at the program's prices of power, the best lease of each machine is looked up among all.
 
 Any prices give a bound (Lagrange): what serving brings at these prices, and the best prefix of machines,
 
@@ -37,7 +36,7 @@ MOST_MACHINES = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A machine of the plan: which, of what class, and from which interval to which."""
+    """A machine of the plan: its number, class, first and last interval."""
 
     number: int
     kind: int
@@ -47,7 +46,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Hindsight:
-    """The bound, and the plan that it comes from, in which machines and alternates may be had in part."""
+    """The bound and its plan, in which machines and alternates may be fractional."""
 
     bound: float
     """No policy that meets the throughput has a larger :math:`\\Gamma - \\sigma\\mu`."""
@@ -83,10 +82,10 @@ def hindsight(
     """The bound of one replication of a setting."""
     even = BreakEven.of(setting.dataflow)
     if even is None or even.sigma <= 0:
-        message = f"dataflow '{setting.dataflow.name}' does not say what value is worth, so there is no profit to bound"
+        message = f"dataflow '{setting.dataflow.name}' has no break-even costs, so its profit is undefined"
         raise InputError("NO_BREAK_EVEN", f"{message}; give break-even costs and alternates of different value")
     if setting.shape().stream_returns.any():
-        raise InputError("LOOP", f"dataflow '{setting.dataflow.name}' has a loop, and bounds are of dataflows without")
+        raise InputError("LOOP", f"dataflow '{setting.dataflow.name}' has a loop, for which there is no bound")
     return _Search(setting, row, even.times(setting.hours), time_limit_s, gap).run(progress)
 
 
@@ -156,7 +155,7 @@ class _Search:
         if best is None:
             raise InputError("NO_BOUND", "no bound was found in the time given; give more time, or a shorter period")
         if self.most > MOST_MACHINES:
-            # Nobody looked at more machines; whoever has them has paid for them.
+            # More machines were not considered; a policy that has them has paid for them.
             bound = max(bound, self.even.value_max - self.even.sigma * MOST_MACHINES * self.leases.least_cost())
         return self._result(max(bound, 0.0), best[1], best[0], rounds)
 

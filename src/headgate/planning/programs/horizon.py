@@ -1,4 +1,4 @@
-r"""What to hold and how to serve over the next hours, for several scenarios: a program on counts, for HiGHS.
+r"""Which machines to hold over the next hours, for several scenarios: a program on counts, for HiGHS.
 
 Time is cut into blocks of steps, short ones first. Machines are the same in all scenarios, what they serve is not:
 
@@ -38,7 +38,7 @@ SHORT = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Machines that are alike: a class, how fast they are, for how many more steps they are paid, and how many."""
+    """Equal machines: class, speed, remaining paid steps, count."""
 
     kind: int
     speed: float
@@ -48,7 +48,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scenario:
-    """Messages per second from outside, by task and block, and how likely they are."""
+    """Messages per second from outside, by task and block, and their probability."""
 
     external: Floats
     weight: float
@@ -76,7 +76,7 @@ class HorizonSteps:
 
 
 def blocks_of(steps: int, hour: int) -> list[int]:
-    """Lengths of the blocks that so many steps are cut into: the first hour finely, two by the hour, then by two hours.
+    """Lengths of the blocks of a horizon: fine in the first hour, then two of an hour, then of two hours.
 
     >>> blocks_of(64, 12)
     [1, 2, 3, 6, 12, 12, 24, 4]

@@ -1,4 +1,4 @@
-"""Machines over many intervals: from when to when one may be held, what that costs, and what it gives."""
+"""Leases of machines: from when to when, their cost, and the power they give."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Leases", "presence"]
 
 
 def presence(boot_s: float, interval_s: float, intervals: int) -> Floats:
-    """The share of each interval, from that of its start on, for which a machine that boots works.
+    """The share of each interval, from its start on, in which a booting machine works.
 
     >>> presence(90.0, 60.0, 3).tolist()
     [0.0, 0.5, 1.0]
@@ -24,7 +24,7 @@ def presence(boot_s: float, interval_s: float, intervals: int) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Leases:
-    """All ways to hold one machine: when it starts, and for how many intervals.
+    """All leases of one machine: first interval and length.
 
     Only ways that end with a paid period or with the time itself are there: letting go earlier saves nothing. What a
     machine costs while it shuts down is left out, and so are interruptions: both only cost.

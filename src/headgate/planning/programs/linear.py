@@ -1,4 +1,4 @@
-"""A linear program, with whole numbers or without, put together from arrays and solved by HiGHS."""
+"""A linear or mixed-integer program, built from arrays and solved by HiGHS."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["LinearProgram", "Solved"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solved:
-    """What the solver found, if anything, and what it proved."""
+    """The solver's solution, if any, and its bound."""
 
     objective: float | None
     bound: float
@@ -33,7 +33,7 @@ class Solved:
 
 @dataclass(slots=True)
 class LinearProgram:
-    """Maximise; columns and rows are added as arrays and known by their places.
+    """Maximise; columns and rows are added as arrays and addressed by index.
 
     >>> program = LinearProgram()
     >>> x = program.columns(2, objective=[3.0, 2.0], upper=1.0)
@@ -138,7 +138,7 @@ class LinearProgram:
 
 
 def outcome_of(solver: Any, whole: bool) -> Solved:
-    """What a solver that has run found."""
+    """The result of a solver that has run."""
     import highspy
 
     status, info = solver.getModelStatus(), solver.getInfo()

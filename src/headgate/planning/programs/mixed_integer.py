@@ -35,7 +35,7 @@ Terms = list[tuple[int, float]]
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What is maximised: value minus ``per_money`` for each unit of cost and the like, under limits."""
+    """The objective, value minus ``per_money`` per unit of cost and so on, and the limits."""
 
     per_value: float
     per_money: float
@@ -48,7 +48,7 @@ class Goal:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:
-    """What was found, if anything, and what was proven."""
+    """The solution, if any, and the bound."""
 
     objective: float | None
     bound: float
@@ -84,7 +84,7 @@ class Program:
     """Whether that holds for instances too, and not for machines alone."""
 
     most: Sequence[float] | None = None
-    """How many machines of each class can be had, if not any number."""
+    """The number of available machines by class; none if unlimited."""
 
     either: bool = True
     """Whether an alternate is active or not; otherwise it may be so in part, and the program is linear."""

@@ -1,4 +1,4 @@
-r"""Serving what comes over a whole period, as a linear program that no run of the simulator is outside of.
+r"""Serving the load of a whole period, as a linear program that contains every run of the simulator.
 
 Intervals are t, blocks of intervals b. Flows are in messages a second, and what waits is counted as if it were worked
 off in one interval. Tasks are outputs k or others i; a mode c is a combination of selectivities of the others.
@@ -45,7 +45,7 @@ Allowed = list[list[int]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Future:
-    """What comes in, and what is asked: the part of the problem that is no machine."""
+    """Rates and requirements over the period."""
 
     shape: Shape
     external: Floats
@@ -91,7 +91,7 @@ def modes_of(shape: Shape) -> list[Allowed]:
 
 
 def achievable(shape: Shape, external: Floats, allowed: Allowed) -> Floats:
-    """What comes for each task at least, by interval, with allowed alternates and if nothing holds it up."""
+    """The least input of each task, by interval, with allowed alternates and no bottleneck."""
     out = [min(shape.selectivity[task, way] for way in ways) for task, ways in enumerate(allowed)]
     rates = external.copy()
     for source, target, share in zip(shape.stream_source, shape.stream_target, shape.stream_share, strict=True):
@@ -100,7 +100,7 @@ def achievable(shape: Shape, external: Floats, allowed: Allowed) -> Floats:
 
 
 class Fluid:
-    """The program's part for one future; what machines give is put into ``power`` and ``cores``, rows by block."""
+    """The serving part of the program; machines contribute to the rows ``power`` and ``cores``, by block."""
 
     def __init__(self, program: LinearProgram, future: Future, whole: bool = False) -> None:
         self.program, self.future, self.whole = program, future, whole

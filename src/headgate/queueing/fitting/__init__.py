@@ -1,1 +1,1 @@
-"""From what was measured to a network: rates, service times and routes, each with how far it can be trusted."""
+"""Fits a network to measurements: rates, service times and routes, each with a confidence interval."""

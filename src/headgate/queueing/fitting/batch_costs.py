@@ -1,4 +1,4 @@
-"""What micro-batches cost beside the service of their rows, from batches that were observed."""
+"""Fits the overhead of micro-batches to observed batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What measuring has taught about the model's error, as a factor."""
+"""A learnt correction of the model's error, as a factor."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Correction:
     alpha: float = 0.7
 
     def learn(self, predicted_s: float, measured_s: float) -> Correction:
-        """The correction after one more measurement; one that tells nothing (zero, infinite) leaves it as it was."""
+        """The correction after one more measurement; zero and infinity are ignored."""
         if not (isfinite(predicted_s) and isfinite(measured_s) and predicted_s > 0 and measured_s > 0):
             return self
         ratio = min(max(log(measured_s / predicted_s), -log(10)), log(10))

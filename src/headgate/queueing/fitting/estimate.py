@@ -1,4 +1,4 @@
-"""An estimate and how far it can be trusted, from a sample that may hold outliers."""
+"""Estimates with confidence intervals, from samples that may have outliers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _about(value: float, error: float, samples: int) -> SampleEstimate:
 
 
 def without_outliers(values: Sequence[float], cut: float = 6.0) -> list[float]:
-    """The values without those that lie absurdly far out: a pause of the machine, a clock that was set.
+    """The values without extreme outliers, such as a pause of the machine or a clock change.
 
     On logarithms, since service times are skewed, further than ``cut`` robust standard deviations (1.4826 times the
     median absolute deviation) from the median. At 6, an exponential sample loses about one value in a thousand, all of

@@ -16,7 +16,7 @@ __all__ = ["FittedNetwork", "FittedOperator", "NotMeasured", "fit_network"]
 
 
 class NotMeasured(HeadgateError):
-    """Too little was measured so far; try again after the next window."""
+    """Not enough was measured yet; try again after the next window."""
 
 
 @dataclass(frozen=True, slots=True)

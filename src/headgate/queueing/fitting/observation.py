@@ -1,4 +1,4 @@
-"""What was measured during one window of time."""
+"""Measurements of one window of time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Smoothing of what is measured window by window, so that one odd window does not move processors."""
+"""Smoothing over windows, so that one unusual window does not move processors."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class AlphaWeighted:
 
 @dataclass(frozen=True, slots=True)
 class MovingMean:
-    r"""The last ``windows`` count alike: :math:`D(n) = \frac{1}{w} \sum_{j=n-w+1}^{n} d(j)`.
+    r"""The last ``windows`` have equal weights: :math:`D(n) = \frac{1}{w} \sum_{j=n-w+1}^{n} d(j)`.
 
     >>> MovingMean(2).weights(3)
     [0.0, 0.5, 0.5]
