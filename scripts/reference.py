@@ -29,9 +29,11 @@ from headgate.sharing.merge import merge
 from headgate.tasks import BUILT_IN
 from headgate.tasks.reference import to_markdown
 from headgate.tasks.registry import Registry
+from headgate_riotbench import TYPES as RIOTBENCH
 
 ROOT = Path(__file__).resolve().parent.parent
-REGISTRY = Registry(BUILT_IN)  # without what other packages may have added here
+KINDS = (*BUILT_IN, *RIOTBENCH)
+REGISTRY = Registry(KINDS)  # without what other packages may have added here
 
 CITY = ("city/alarms.yaml", "city/map.yaml", "city/archive.json", "city/quality.py")
 PICTURES = {
@@ -94,14 +96,14 @@ def task_types() -> str:
     lines = [
         "# Task types",
         "",
-        "The task types that come with Headgate. `headgate tasks` lists them too, with those of installed packages;",
-        "[Your own task types](../guides/own-task-types.md) tells how to add some. SQL is Spark's; columns are written",
-        "as in SQL's `CREATE TABLE`, such as `id string, v double`.",
+        "The built-in task types, and those of the package `headgate-riotbench`. `headgate tasks` lists them too,",
+        "with those of installed packages; [Your own task types](../guides/own-task-types.md) shows how to add some.",
+        "SQL is Spark's; columns are written as in SQL's `CREATE TABLE`, such as `id string, v double`.",
         "",
     ]
     for role, (title, meaning) in ROLES.items():
         lines += [f"## {title}", "", meaning, ""]
-        for kind in BUILT_IN:
+        for kind in KINDS:
             if kind.role is role:
                 lines += [to_markdown(kind), "```yaml", *example_of(kind), "```", ""]
     return "\n".join(lines).rstrip("\n") + "\n"

@@ -13,17 +13,15 @@ An alternate's value is how good its answers are over how good the best one's ar
 
 import numpy as np
 
-from headgate.tasks.generated import values_of
-from headgate.tasks.generating import Generate
-from headgate.tasks.keyed import step_of
-from headgate.tasks.stateful import Kalman, MovingAverage
-from headgate.tasks.statistics import Distinct, DistinctSketch
-from headgate.tasks.training_steps import fit_tree
+from headgate.tasks.generate import Generate, values_of
+from headgate.tasks.keyed_base import step_of
+from headgate.tasks.registry import default_registry
+from headgate_riotbench.training import fit_tree
 
 ROWS = 3_000
 SMOOTHERS = {
-    "kalman": Kalman(key=("key",), column="v"),
-    "moving_average": MovingAverage(key=("key",), column="v", size=5),
+    "kalman": {},
+    "moving_average": {"size": 5},
 }
 
 
@@ -31,13 +29,15 @@ def made(data, rows_per_s):
     return Generate(data=data, rows_per_s=rows_per_s)
 
 
-def stepped(options, keys, values):
-    """What a keyed task tells, row by row."""
-    step, states, found = step_of(options, ["key", "v"]), {}, []
+def stepped(name, keys, values, **options):
+    """The results of a keyed task, row by row."""
+    kind = default_registry()[name]
+    config = kind.config(key=("key",), column="v", **options)
+    step, states, results = step_of(kind, config, ["key", "v"]), {}, []
     for key, value in zip(keys, values, strict=True):
         states[key], result = step(states.get(key), (key, value))
-        found.append(result)
-    return np.array(found)
+        results.append(result)
+    return np.array(results)
 
 
 def smoothing(data, fields):
@@ -50,7 +50,7 @@ def smoothing(data, fields):
     for field in fields:
         errors = {}
         for name, smoother in SMOOTHERS.items():
-            off = stepped(smoother, keys, seen[field]) - truth[field]
+            off = stepped(name, keys, seen[field], **smoother) - truth[field]
             errors[name] = np.sqrt(np.mean(np.square(off[nth >= 10])))
         if min(errors.values()) > 0:
             for name, error in errors.items():
@@ -62,8 +62,8 @@ def smoothing(data, fields):
 def counting(data):
     keys = values_of(made(data, 20), ROWS)["key"]
     same = np.zeros(ROWS)
-    exact = stepped(Distinct(key=("key",), column="v"), same, keys)
-    sketch = stepped(DistinctSketch(key=("key",), column="v", bits=6), same, keys)
+    exact = stepped("distinct", same, keys)
+    sketch = stepped("distinct_sketch", same, keys, bits=6)
     return {"distinct": 1.0, "distinct_sketch": round(float(1 - np.mean(np.abs(sketch / exact - 1))), 2)}
 
 

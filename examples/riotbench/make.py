@@ -13,8 +13,7 @@ from pathlib import Path
 import yaml
 from alternates import measured
 
-from headgate.tasks.generated import FIELDS, sensors
-from headgate.tasks.generating import Generate
+from headgate.tasks.generate import FIELDS, Generate, sensors
 
 HERE = Path(__file__).resolve().parent
 TABLES = "examples/riotbench/tables"

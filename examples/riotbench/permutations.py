@@ -13,7 +13,7 @@ from pathlib import Path
 import yaml
 from make import RANGES, parse, source
 
-from headgate.tasks.generated import FIELDS
+from headgate.tasks.generate import FIELDS
 from headgate_benchmarks.share.collections import riotbench_like
 
 SETS = ("city", "taxi", "fitness")

@@ -10,8 +10,10 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from headgate.tasks import BUILT_IN
+from headgate_riotbench import TYPES as RIOTBENCH
 from tests.cli.terminal import headgate, process
 
+KINDS = (*BUILT_IN, *RIOTBENCH)
 PLUGIN = '''
 from headgate import TaskConfig, TaskType
 
@@ -57,10 +59,10 @@ def test_every_type_is_listed_with_its_summary() -> None:
     assert ran.status == 0
     title, head, _, *rows = ran.out.splitlines()
     assert (title, head.split()[0]) == ("Task types", "type")
-    assert [row.split()[0] for row in rows] == [kind.name for kind in BUILT_IN]
+    assert [row.split()[0] for row in rows] == [kind.name for kind in KINDS]
 
 
-@pytest.mark.parametrize("kind", BUILT_IN, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_every_type_is_shown_with_its_options_and_example(kind: str) -> None:
     name = getattr(kind, "name")  # noqa: B009
     ran = headgate("tasks", name)
@@ -73,7 +75,7 @@ def test_every_type_is_shown_with_its_options_and_example(kind: str) -> None:
 
 def test_json_of_all_is_the_list_of_each() -> None:
     everything = headgate("tasks", "--json").json["task_types"]
-    assert [facts["name"] for facts in everything] == [kind.name for kind in BUILT_IN]
+    assert [facts["name"] for facts in everything] == [kind.name for kind in KINDS]
     one = headgate("tasks", "filter", "--json").json
     assert next(facts for facts in everything if facts["name"] == "filter")["options"] == one["options"]
 
@@ -85,7 +87,7 @@ def test_text_is_wrapped_at_the_width_of_the_terminal(monkeypatch: pytest.Monkey
         text = ran.out.partition("example:")[0]
         assert max(map(len, text.splitlines())) <= width
     if width == 200:
-        assert "window_end. A window is told of when the watermark has passed it" in headgate("tasks", "window").out
+        assert "window_end. A window is passed on when the watermark has passed it" in headgate("tasks", "window").out
 
 
 def test_a_slip_is_told_with_the_nearest_name() -> None:
@@ -135,4 +137,4 @@ def test_broken_packages_are_left_out_each_with_a_sentence(tmp_path: Path) -> No
         for module in BROKEN:
             assert sum(f"'{module}:TYPES'" in line for line in lines) == 1
         named = [facts["name"] for facts in ran.json["task_types"]] if command[0] == "tasks" else []
-        assert not named or named == [*(kind.name for kind in BUILT_IN), "shout"]
+        assert not named or named == [*(kind.name for kind in KINDS), "shout"]

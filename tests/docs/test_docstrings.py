@@ -10,7 +10,7 @@ import pytest
 
 import headgate
 
-NEED_SPARK = ("headgate.runtime", "headgate.tasks.frames", "headgate.tasks.keyed", "headgate.tasks.rowwise")
+NEED_SPARK = ("headgate.runtime", "headgate.tasks.frames")
 ELSEWHERE = ("headgate_benchmarks.riotbench.peers.",)
 """Programs that run where other packages are."""
 

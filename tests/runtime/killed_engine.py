@@ -26,8 +26,9 @@ from headgate.runtime.engine import plans, stored
 from headgate.runtime.engine.engine import Engine
 from headgate.runtime.epochs import epoch, fragment, plan_log
 from headgate.runtime.exchange import files as exchange
-from headgate.runtime.io import outbox, sinks
+from headgate.runtime.io import outbox
 from headgate.runtime.spark_internals.session import open_session
+from headgate.tasks import sinks
 from tests.runtime.place import MASTER, QUICK, SETTINGS
 
 COLUMNS = "id long, k string, v double, at timestamp, text string"

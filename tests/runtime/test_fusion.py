@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from headgate.model.work import RowWise
 from headgate.runtime.compile.fused_frame import LONGEST, Work, _folded, _joined
 from headgate.runtime.engine.engine import Engine
-from headgate.tasks.rowwise import RowWise
 from tests.runtime.small import flow, memory, multiset, put
 
 

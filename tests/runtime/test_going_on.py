@@ -16,7 +16,7 @@ from headgate.runtime.compile.plan import Kind
 from headgate.runtime.engine.engine import Engine
 from headgate.runtime.engine.snapshot import Snapshot
 from headgate.runtime.io.outbox import SinkOutbox
-from headgate.runtime.io.sinks import Delivery, Memory
+from headgate.runtime.io.sinks import Memory, StagedDelivery
 from headgate.store.files import read_json, write_json
 from headgate.tasks.registry import default_registry
 from tests.runtime.compared import table_rows
@@ -154,7 +154,7 @@ def test_offered_again_after_it_was_taken_from_the_pending(tmp_path: Path) -> No
     rows = pa.table({"id": [1, 2]})
     with pa.ipc.new_file(str(staged), rows.schema) as writer:
         writer.write_table(rows)
-    delivery = Delivery("source-1", 0, 1, [(str(staged), 2)])
+    delivery = StagedDelivery("source-1", 0, 1, [(str(staged), 2)])
     (tmp_path / "no").touch()  # where the database wants its folder
     box(1, Signature(sink), delivery)
     assert "refuses rows" in box.refusals[sink]

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from headgate.runtime.engine.engine import Engine
-from headgate.runtime.io.sinks import Delivery, Memory
+from headgate.runtime.io.sinks import Memory, StagedDelivery
 from headgate.runtime.isolation.dead_letters import read_letters
 from tests.runtime.small import files, flow, memory, put, wait_for
 from tests.runtime.test_isolation import status
@@ -36,7 +36,7 @@ class Clocked(Memory):
         super().__init__()
         self.latencies: dict[str, list[tuple[float, float]]] = {}
 
-    def put(self, name: str, delivery: Delivery) -> None:
+    def put(self, name: str, delivery: StagedDelivery) -> None:
         super().put(name, delivery)
         now = time.time()
         rows = delivery.table().to_pylist()

@@ -10,11 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.runtime.keyed import host
+from headgate.model.work import KeyedWork
 from headgate.runtime.keyed.host import Results, Values, hosting, stepped
 from headgate.runtime.keyed.packing import key_codes, key_text, opened, packs
-from headgate.tasks.stateful import Count
-from headgate.tasks.statistics import Accumulate, Interpolate
+from headgate.tasks import gather
+from headgate.tasks.gather import Accumulate, Interpolate
+from headgate.tasks.keyed import Count
+from headgate.tasks.registry import default_registry
 
 KEYS = st.one_of(st.none(), st.text(max_size=3))
 ROWS = st.lists(st.tuples(KEYS, st.one_of(st.none(), st.floats()), st.integers(0, 5)), max_size=30)
@@ -52,20 +54,26 @@ def test_keys_of_lists_and_structs() -> None:
     assert texts == ["[[1], {'a': 1}]", "[[2], {'a': 1}]"]
 
 
+def work(name: str) -> KeyedWork:
+    found = default_registry()[name].work
+    assert isinstance(found, KeyedWork)
+    return found
+
+
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.lists(st.one_of(st.none(), st.integers(-9, 9).map(float)), max_size=12), max_size=4))
 def test_many_rows_at_once_as_one_by_one(batches: list[list[float | None]]) -> None:
     tasks = [
-        ("a", "x", Interpolate(key=("k",), columns=("v",), size=3)),
-        ("b", "x", Interpolate(key=("k",), columns=("v", "w"), size=2)),
-        ("c", "x", Count(key=("k",))),
-        ("d", "x", Accumulate(key=("k",), columns=("w",), size=4)),
+        ("a", "x", work("interpolate"), Interpolate(key=("k",), columns=("v",), size=3)),
+        ("b", "x", work("interpolate"), Interpolate(key=("k",), columns=("v", "w"), size=2)),
+        ("c", "x", work("count"), Count(key=("k",))),
+        ("d", "x", work("accumulate"), Accumulate(key=("k",), columns=("w",), size=4)),
     ]
     does = hosting(tasks, ["v", "k", "w"])
     told = []
     for many in (1, 1_000):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(host, "MANY", many)
+            patch.setattr(gather, "MANY", many)
             stored, results = None, Results(len(tasks))
             for values in batches:
                 columns = {"v": values, "w": values[::-1]}
@@ -80,7 +88,7 @@ def _asked(places: tuple[int, ...]) -> list[str]:
 
 
 def test_a_row_that_raises_is_told_of_and_nothing_is_forgotten() -> None:
-    does = hosting([("a", "x", Interpolate(key=("k",), columns=("v",), size=3))], ["v"])
+    does = hosting([("a", "x", work("interpolate"), Interpolate(key=("k",), columns=("v",), size=3))], ["v"])
     results = Results(1)
     values = Values([pa.array(["1", "warm", None])], 3)
     stored = stepped(None, values, (0, 3), does.tasks, results)

@@ -27,10 +27,9 @@ from sklearn.tree import DecisionTreeClassifier
 from headgate.documents import parse
 from headgate.runtime.engine.engine import Engine
 from headgate.runtime.isolation.dead_letters import read_letters
-from headgate.tasks.generated import FIELDS, records
-from headgate.tasks.generating import Generate
-from headgate.tasks.training_steps import fit_linear, fit_tree
+from headgate.tasks.generate import FIELDS, Generate, records
 from headgate_benchmarks.checkout import shared_data
+from headgate_riotbench.training import fit_linear, fit_tree
 from tests.runtime.small import put
 
 pytestmark = pytest.mark.spark

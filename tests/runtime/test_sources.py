@@ -18,8 +18,8 @@ from pyspark.sql import SparkSession
 
 from headgate.errors import InputError
 from headgate.runtime.engine.engine import Engine
-from headgate.runtime.io.recording import recorded
-from headgate.runtime.io.sources import source_schema
+from headgate.tasks.frames import declared_schema
+from headgate.tasks.recording import recorded
 from headgate.tasks.sources import Replay
 from tests.runtime.small import COLUMNS, files, flow, json_rows, memory, multiset, numbered, put, put_text, wait_for
 
@@ -128,7 +128,7 @@ def test_recordings_of_every_format(spark: SparkSession, tmp_path: Path) -> None
     for ending, form in [("json", "json"), ("csv", "csv"), ("parquet", "parquet"), ("txt", "text")]:
         columns = None if form == "text" else COLUMNS
         options = Replay.model_validate({"path": str(tmp_path / f"r.{ending}"), "format": form, "columns": columns})
-        found = recorded(options.model_dump_json(), source_schema(options).json()).to_pylist()
+        found = recorded(options.model_dump_json(), declared_schema(options).json()).to_pylist()
         assert found == ([{"value": "a"}, {"value": "b"}] if form == "text" else rows), form
 
 
@@ -167,7 +167,7 @@ def test_a_recording_with_corrupt_records_is_read_with_nulls(spark: SparkSession
     put_text(tmp_path, "r.json", '{"id": 1, "k": "a", "v": 2.5}\n{broken\n{"id": "x", "k": 7, "v": 1}\n')
     put_text(tmp_path, "r.csv", "1,a,2.5\nx,b,1\n3\n")
     nothing = {"id": None, "k": None, "v": None}
-    columns = source_schema(Replay(path="r", columns=COLUMNS)).json()
+    columns = declared_schema(Replay(path="r", columns=COLUMNS)).json()
     options = Replay(path=str(tmp_path / "r.json"), columns=COLUMNS)
     assert recorded(options.model_dump_json(), columns).to_pylist() == [
         {"id": 1, "k": "a", "v": 2.5},

@@ -23,9 +23,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 from headgate.runtime.engine.engine import Engine
 from headgate.runtime.isolation.dead_letters import read_letters
-from headgate.tasks.mqtt import WriteMqtt
-from headgate.tasks.mqtt_client import publish
-from headgate.tasks.training_steps import fit_linear, fit_tree
+from headgate_riotbench.mqtt import WriteMqtt, publish
+from headgate_riotbench.training import fit_linear, fit_tree
 from tests.runtime.broker import broker, listening, needs_broker
 from tests.runtime.small import flow, memory, put, wait_for
 

@@ -11,9 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.errors import InputError
+from headgate.model.work import KeyedWork
 from headgate.runtime.keyed.host import Results, Values, hosting, stepped
-from headgate.tasks.keyed import check_keyed, row_with_result, step_of
+from headgate.tasks.keyed_base import step_of
+from headgate.tasks.keyed_results import row_with_result
+from headgate.tasks.registry import default_registry
 from headgate.tasks.user_defined import Fold
+
+FOLD = default_registry()["fold"]
+assert isinstance(FOLD.work, KeyedWork)
+WORK = FOLD.work
 
 
 def spent(state: Any, row: dict[str, Any], tax: float = 0.0) -> tuple[Any, dict[str, Any] | None]:
@@ -61,7 +68,7 @@ MODES = [fold("total", ("v",), "sum double"), fold("totals", ("v",), "sum double
 
 def told(batches: list[list[Any]], options: Fold) -> tuple[list[float | None], dict[int, str], Any]:
     """Results and errors by row, and what is remembered, after batches of one key."""
-    does = hosting([("life", "way", options)], ["k", "v"])
+    does = hosting([("life", "way", WORK, options)], ["k", "v"])
     stored, results = None, Results(1)
     for batch in batches:
         values = Values([pa.array(batch, pa.float64())], len(batch))
@@ -85,12 +92,12 @@ def test_a_row_that_it_raises_for_is_named_and_nothing_of_it_is_remembered(
 
 def test_a_function_that_leaves_rows_out_is_told_so() -> None:
     _, errors, _ = told([[1.0]], fold("forgetful", ("v",), "sum double", "rows"))
-    assert "forgetful returned 0 results for 1 rows" in errors[0]
+    assert "the function returned 0 results for 1 rows" in errors[0]
 
 
 def test_several_columns_are_an_object_and_none_is_no_row() -> None:
     options = fold("spent", ("price",), "total double, orders bigint", tax=0.5)
-    step = step_of(options, ["k", "price"])
+    step = step_of(FOLD, options, ["k", "price"])
     state, first = step(None, ["a", 10.0])
     state, second = step(state, ["a", 4.0])
     assert (first, second) == (None, '{"total":21.0,"orders":2}')
@@ -113,10 +120,10 @@ def test_several_columns_are_an_object_and_none_is_no_row() -> None:
 )
 def test_one_column_is_its_value(columns: str, value: Any, result: Any, expression: str) -> None:
     options = fold("as_wanted", ("it",), columns)
-    assert step_of(options, ["it", "k"])(None, [value, "a"])[1] == result
+    assert step_of(FOLD, options, ["it", "k"])(None, [value, "a"])[1] == result
     assert dict(row_with_result(options, ["k"], "n", "t", "e").columns or ())["it"] == expression
 
 
 def test_a_function_that_is_not_there_is_told_of_before_anything_runs() -> None:
     with pytest.raises(InputError, match=r"cannot load function 'tests\.tasks\.test_fold\.nowhere'"):
-        check_keyed(fold("nowhere", ("price",), "total double"))
+        WORK.check(fold("nowhere", ("price",), "total double"))

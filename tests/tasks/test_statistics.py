@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.tasks import BUILT_IN
-from headgate.tasks.keyed import row_with_result, step_of
+from headgate.tasks.keyed_base import step_of
+from headgate.tasks.keyed_results import row_with_result
 
 BY_NAME = {kind.name: kind for kind in BUILT_IN}
 maybe = st.none() | st.floats(-1e6, 1e6)
@@ -26,7 +27,7 @@ def results(name: str, rows: list[dict[str, Any]], **options: Any) -> list[Any]:
     """What a keyed task tells of each row of one key; a text is read as JSON."""
     config: Any = BY_NAME[name].config.model_validate({"key": ["k"], **options})
     names = list(rows[0]) if rows else ["v"]
-    step, state, found = step_of(config, names), None, []
+    step, state, found = step_of(BY_NAME[name], config, names), None, []
     for row in rows:
         state, result = step(state, list(row.values()))
         found.append(json.loads(result) if isinstance(result, str) else result)

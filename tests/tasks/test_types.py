@@ -12,11 +12,13 @@ from headgate.errors import InvalidDataflow
 from headgate.model.schema import Schema
 from headgate.model.task_type import Inputs, Role, TaskType
 from headgate.tasks import BUILT_IN
+from headgate.tasks.functions import is_import_path
 from headgate.tasks.reference import options_of, to_markdown
 from headgate.tasks.registry import Registry, default_registry
-from headgate.tasks.user_defined import is_import_path
+from headgate_riotbench import TYPES as RIOTBENCH
 
-BY_NAME = {kind.name: kind for kind in BUILT_IN}
+KINDS = (*BUILT_IN, *RIOTBENCH)
+BY_NAME = {kind.name: kind for kind in KINDS}
 ROWS = "id string, t timestamp, v double, text string, xs array<double>"
 
 
@@ -25,7 +27,7 @@ def _sources(kind: TaskType) -> list[dict[str, Any]]:
     return [{"id": f"source{n}", "type": "opaque", "ports": {"outputs": ["out"]}} for n in range(count)]
 
 
-@pytest.mark.parametrize("kind", BUILT_IN, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_the_example_of_every_type_is_valid(kind: TaskType) -> None:
     sources = _sources(kind)
     task = {"id": "example", "type": kind.name, "config": dict(kind.config.example)}
@@ -35,7 +37,7 @@ def test_the_example_of_every_type_is_valid(kind: TaskType) -> None:
     assert parse(json.dumps(document), "json").dataflow.tasks[-1].type == kind.name
 
 
-@pytest.mark.parametrize("kind", BUILT_IN, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_every_option_is_described(kind: TaskType) -> None:
     assert kind.summary.endswith(".")
     for option in options_of(kind):
@@ -45,11 +47,11 @@ def test_every_option_is_described(kind: TaskType) -> None:
         assert not (option.required and option.default is not None)
 
 
-@pytest.mark.parametrize("kind", BUILT_IN, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_role_and_ports_agree(kind: TaskType) -> None:
     assert (kind.role is Role.SOURCE) == (not kind.ports.inputs)
     assert (kind.role is Role.SINK) == (bool(kind.ports.inputs) and not kind.ports.outputs)
-    assert kind.package == "headgate"
+    assert kind.package == ("headgate" if kind in BUILT_IN else "headgate-riotbench")
 
 
 def _made(name: str, config: dict[str, Any], *entering: str | None) -> str | None:

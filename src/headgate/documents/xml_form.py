@@ -28,8 +28,8 @@ from headgate.documents.located import Located, MarkedDict, MarkedList
 from headgate.documents.xml_element import MAX_DEPTH, PE_ATTRIBUTES, XmlElement, form_faults, parse_elements
 from headgate.errors import Fault, InvalidDataflow, NameFinder, Place, nearest, shorten
 from headgate.model.task import Ports
+from headgate.tasks.functions import is_import_path
 from headgate.tasks.registry import Registry
-from headgate.tasks.user_defined import is_import_path
 
 __all__ = ["read", "write"]
 

@@ -19,6 +19,7 @@ from headgate.model.expression import columns_of
 from headgate.model.names import PortName
 from headgate.model.schema import Schema
 from headgate.model.task import Gather, Port, Ports
+from headgate.model.work import Work
 
 __all__ = [
     "IN",
@@ -170,7 +171,10 @@ class TaskType:
 
     package: str = "headgate"
     batchwise: bool = False
-    """Whether it works on a micro-batch as a whole, so that it cannot go on without a row that makes it raise."""
+    """Whether it processes a micro-batch as a whole, so that it cannot continue without a row that makes it raise."""
+
+    work: Work | None = None
+    """What it does (:mod:`headgate.model.work`). Without it, tasks of the type are checked and simulated, not run."""
 
     @property
     def by_row(self) -> bool:

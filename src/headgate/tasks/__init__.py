@@ -1,40 +1,37 @@
-"""The built-in task types: their options, ports and schemas."""
+"""The built-in task types: options, ports, columns and work of each."""
 
 from __future__ import annotations
 
 from headgate.model.task_type import TaskType
 from headgate.tasks import (
-    blobs,
-    generating,
-    lookups,
-    models,
-    mqtt,
-    parsing,
+    gather,
+    generate,
+    keyed,
+    lookup,
+    parse,
     relational,
+    reshape,
     sinks,
     sources,
-    stateful,
     statistics,
-    training,
     user_defined,
+    windows,
 )
 
 __all__ = ["BUILT_IN"]
 
 BUILT_IN: tuple[TaskType, ...] = (
     *sources.TYPES,
-    *generating.TYPES,
-    *mqtt.SOURCES,
-    *parsing.TYPES,
+    *generate.TYPES,
+    *parse.TYPES,
     *relational.TYPES,
-    *lookups.TYPES,
-    *models.TYPES,
-    *blobs.TYPES,
-    *stateful.TYPES,
+    *reshape.TYPES,
+    *lookup.TYPES,
+    *keyed.TYPES,
+    *gather.TYPES,
     *statistics.TYPES,
-    *training.TYPES,
+    *windows.TYPES,
     *user_defined.TYPES,
     *sinks.TYPES,
-    *mqtt.SINKS,
 )
 """Every built-in task type, sources first, sinks last."""

@@ -3,12 +3,36 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
-from headgate.errors import InputError
+from pydantic import AfterValidator
 
-__all__ = ["load_function"]
+from headgate.errors import BadValue, InputError, shorten
+
+__all__ = ["ImportPath", "is_import_path", "load_function"]
+
+
+_IMPORT_PATH = re.compile(r"[A-Za-z_]\w*([.:][A-Za-z_]\w*)+\Z")
+
+
+def is_import_path(text: str) -> bool:
+    """Tell whether a text could name a function in a module.
+
+    >>> is_import_path("topics.bayes"), is_import_path("bayes"), is_import_path("a..b")
+    (True, False, False)
+    """
+    return len(text) <= 512 and _IMPORT_PATH.match(text) is not None
+
+
+def _checked_path(text: str) -> str:
+    if not is_import_path(text):
+        raise BadValue(f"{shorten(text)} is not an import path", "such as package.module.function")
+    return text
+
+
+ImportPath = Annotated[str, AfterValidator(_checked_path)]
 
 
 def load_function(path: str) -> Callable[..., Any]:
@@ -19,9 +43,9 @@ def load_function(path: str) -> Callable[..., Any]:
     """
     module, _, name = path.replace(":", ".").rpartition(".")
     try:
-        found = getattr(importlib.import_module(module), name)
+        function = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as error:
         raise InputError("NO_SUCH_FUNCTION", f"cannot load function '{path}': {error}") from None
-    if not callable(found):
+    if not callable(function):
         raise InputError("NO_SUCH_FUNCTION", f"'{path}' is not a function")
-    return found  # type: ignore[no-any-return]
+    return function  # type: ignore[no-any-return]

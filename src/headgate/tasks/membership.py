@@ -12,8 +12,8 @@ from pathlib import Path
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from headgate.tasks.rowwise import quoted
 from headgate.tasks.sql_names import BLOOM_FILTER, MIGHT_CONTAIN
+from headgate.tasks.sql_text import quoted
 
 __all__ = ["few_ids", "may_be_in"]
 
@@ -36,14 +36,14 @@ def may_be_in(frame: DataFrame, column: str, ids: tuple[str, int, int], false_po
 @lru_cache(maxsize=32)
 def few_ids(ids: tuple[str, int, int]) -> tuple[str, ...] | None:
     """The ids of a version of a file, if there are few."""
-    found: set[str] = set()
+    ids_read: set[str] = set()
     with Path(ids[0]).open(encoding="utf-8", errors="replace") as file:
         for line in file:
-            found.add(line.removesuffix("\n"))
-            if len(found) > FEW + 1:
+            ids_read.add(line.removesuffix("\n"))
+            if len(ids_read) > FEW + 1:
                 return None
-    found.discard("")
-    return tuple(sorted(found)) if len(found) <= FEW else None
+    ids_read.discard("")
+    return tuple(sorted(ids_read)) if len(ids_read) <= FEW else None
 
 
 @lru_cache(maxsize=32)

@@ -1,39 +1,44 @@
-"""Values as parsers find them, as typed Arrow columns; rows with a value that does not fit are told of."""
+"""Values as parsers find them, as typed Arrow columns; rows with a value that does not fit are noted."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
-
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from headgate.errors import InputError
 from headgate.model.schema import Schema
+from headgate.tasks.heavy import np, pa, pc
 
-__all__ = ["KINDS", "Bad", "arrow_kinds", "as_moment", "typed"]
+__all__ = ["Failed", "arrow_kinds", "arrow_types", "as_moment", "time_type", "typed"]
 
-Bad = dict[int, str]
+Failed = dict[int, str]
 """Rows that do not fit, by their place, and why."""
-
-TIMES = pa.timestamp("us", tz="UTC")
-
-KINDS: dict[str, pa.DataType] = {
-    "string": pa.string(),
-    "double": pa.float64(),
-    "float": pa.float32(),
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "boolean": pa.bool_(),
-    "timestamp": TIMES,
-}
-"""The SQL types that parsers make."""
 
 NOTHING = ("", "null", None)
 """What stands for a value that is missing."""
+
+
+@cache
+def time_type() -> pa.DataType:
+    """The type of moments."""
+    return pa.timestamp("us", tz="UTC")
+
+
+@cache
+def arrow_types() -> dict[str, pa.DataType]:
+    """The SQL types that parsers make."""
+    return {
+        "string": pa.string(),
+        "double": pa.float64(),
+        "float": pa.float32(),
+        "int": pa.int32(),
+        "bigint": pa.int64(),
+        "boolean": pa.bool_(),
+        "timestamp": time_type(),
+    }
 
 
 def arrow_kinds(columns: str) -> list[tuple[str, pa.DataType]]:
@@ -42,41 +47,42 @@ def arrow_kinds(columns: str) -> list[tuple[str, pa.DataType]]:
     >>> arrow_kinds("id string, v double")
     [('id', DataType(string)), ('v', DataType(double))]
     """
-    found = []
+    known = arrow_types()
+    kinds = []
     for column in Schema.parse(columns).columns:
-        if column.type not in KINDS:
-            told = f"column '{column.name}' is to be of type {column.type}; it can be one of {', '.join(KINDS)}"
-            raise InputError("TASK_REFUSED", told)
-        found.append((column.name, KINDS[column.type]))
-    return found
+        if column.type not in known:
+            message = f"column '{column.name}' is of type {column.type}; it can be one of {', '.join(known)}"
+            raise InputError("TASK_REFUSED", message)
+        kinds.append((column.name, known[column.type]))
+    return kinds
 
 
-def typed(name: str, values: Sequence[Any], kind: pa.DataType, bad: Bad) -> pa.Array:
+def typed(name: str, values: Sequence[Any], kind: pa.DataType, failed: Failed) -> pa.Array:
     """A column of values, texts or JSON's own; a value that does not fit becomes null, and its row is noted.
 
-    >>> bad: Bad = {}
-    >>> typed("v", ["1.5", 2, None, "warm"], pa.float64(), bad).to_pylist()
+    >>> failed: Failed = {}
+    >>> typed("v", ["1.5", 2, None, "warm"], pa.float64(), failed).to_pylist()
     [1.5, 2.0, None, None]
-    >>> bad
+    >>> failed
     {3: "v is 'warm', which is no double"}
     """
     if pa.types.is_floating(kind):
-        return _floats(name, values, kind, bad)
+        return _floats(name, values, kind, failed)
     try:
-        return pa.array(list(map(_READERS[kind], values)), kind)
+        return pa.array(list(map(_readers()[kind], values)), kind)
     except (ValueError, TypeError, OverflowError, pa.ArrowException):
-        return _one_by_one(name, values, kind, bad)
+        return _one_by_one(name, values, kind, failed)
 
 
-def _floats(name: str, values: Sequence[Any], kind: pa.DataType, bad: Bad) -> pa.Array:
+def _floats(name: str, values: Sequence[Any], kind: pa.DataType, failed: Failed) -> pa.Array:
     """Most often they are all numbers, or all numbers written as texts, but for some that are missing."""
     try:
-        found = pa.array(values, pa.float64() if not values or not _has_text(values) else pa.string()).cast(kind)
-        if pc.all(pc.is_finite(found)).as_py() is not False:
-            return found
+        column = pa.array(values, pa.float64() if not values or not _has_text(values) else pa.string()).cast(kind)
+        if pc.all(pc.is_finite(column)).as_py() is not False:
+            return column
     except (pa.ArrowException, TypeError, ValueError):
         pass
-    return _one_by_one(name, values, kind, bad)
+    return _one_by_one(name, values, kind, failed)
 
 
 def _has_text(values: Sequence[Any]) -> bool:
@@ -84,31 +90,31 @@ def _has_text(values: Sequence[Any]) -> bool:
     return isinstance(next((value for value in values if value is not None), None), str)
 
 
-def _one_by_one(name: str, values: Sequence[Any], kind: pa.DataType, bad: Bad) -> pa.Array:
-    read = _READERS[kind]
-    found = []
+def _one_by_one(name: str, values: Sequence[Any], kind: pa.DataType, failed: Failed) -> pa.Array:
+    read = _readers()[kind]
+    column = []
     for place, value in enumerate(values):
         try:
-            found.append(pa.scalar(read(value), kind).as_py())
+            column.append(pa.scalar(read(value), kind).as_py())
         except (ValueError, TypeError, OverflowError, pa.ArrowException):
-            found.append(None)
-            word = next(word for word, other in KINDS.items() if other == kind)
-            bad.setdefault(place, f"{name} is {_short(value)}, which is no {word}")
-    return pa.array(found, kind)
+            column.append(None)
+            word = next(word for word, other in arrow_types().items() if other == kind)
+            failed.setdefault(place, f"{name} is {_short(value)}, which is no {word}")
+    return pa.array(column, kind)
 
 
 def _short(value: Any) -> str:
-    told = repr(value)
-    return told if len(told) <= 60 else f"{told[:57]}..."
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _float(value: Any) -> float | None:
     if value in NOTHING:
         return None
-    found = float(value)
-    if not np.isfinite(found):
+    number = float(value)
+    if not np.isfinite(number):
         raise ValueError(value)
-    return found
+    return number
 
 
 _WHOLE = re.compile(r"\s*[+-]?\d+\s*\Z")
@@ -155,20 +161,23 @@ def as_moment(value: Any) -> datetime | None:
     if value in NOTHING:
         return None
     if isinstance(value, str) and not _WHOLE.match(value):
-        found = datetime.fromisoformat(value)
-        return found if found.tzinfo else found.replace(tzinfo=UTC)
+        moment = datetime.fromisoformat(value)
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     try:
         return datetime.fromtimestamp(float(value) / 1e3, UTC)
     except OSError:  # what the system's clock cannot count
         raise ValueError(value) from None
 
 
-_READERS: dict[pa.DataType, Callable[[Any], Any]] = {
-    pa.string(): _text,
-    pa.float64(): _float,
-    pa.float32(): _float,
-    pa.int32(): _whole,
-    pa.int64(): _whole,
-    pa.bool_(): _truth_or_type_error,
-    TIMES: as_moment,
-}
+@cache
+def _readers() -> dict[pa.DataType, Callable[[Any], Any]]:
+    """How a value of each type is read."""
+    return {
+        pa.string(): _text,
+        pa.float64(): _float,
+        pa.float32(): _float,
+        pa.int32(): _whole,
+        pa.int64(): _whole,
+        pa.bool_(): _truth_or_type_error,
+        time_type(): as_moment,
+    }

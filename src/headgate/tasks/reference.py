@@ -62,8 +62,8 @@ def _type(part: dict[str, Any]) -> str:
         ("exclusiveMaximum", "below"),
         ("maximum", "at most"),
     ]
-    told = [f"{word} {part[key]:g}" for key, word in limits if key in part and abs(part[key]) < 1e15]
-    return ", ".join([_WORDS.get(kind, kind), *told])
+    words = [f"{word} {part[key]:g}" for key, word in limits if key in part and abs(part[key]) < 1e15]
+    return ", ".join([_WORDS.get(kind, kind), *words])
 
 
 def _plain(part: dict[str, Any]) -> str:
@@ -74,6 +74,8 @@ def _plain(part: dict[str, Any]) -> str:
 def to_markdown(kind: TaskType) -> str:
     """A section of the reference page."""
     lines = [f"### {kind.name}", "", *(line.strip() for line in (kind.config.__doc__ or "").strip().splitlines()), ""]
+    if kind.package != "headgate":
+        lines += [f"From the package `{kind.package}`.", ""]
     if kind.stateful:
         lines += [f"Keeps state ({kind.state.value}).", ""]
     if kind.ports_declared:

@@ -8,7 +8,8 @@ from importlib.metadata import EntryPoint, entry_points
 
 from headgate.errors import PluginError, nearest
 from headgate.model.names import NAME_RULE, is_name
-from headgate.model.task_type import TaskConfig, TaskType
+from headgate.model.task_type import Role, State, TaskConfig, TaskType
+from headgate.model.work import FrameWork, KeyedWork, SinkWork, SourceWork
 
 __all__ = ["ENTRY_POINT_GROUP", "Registry", "default_registry", "discover"]
 
@@ -57,15 +58,15 @@ def default_registry() -> Registry:
     return discover(BUILT_IN, entry_points(group=ENTRY_POINT_GROUP))
 
 
-def discover(built_in: Iterable[TaskType], found: Iterable[EntryPoint]) -> Registry:
+def discover(built_in: Iterable[TaskType], points: Iterable[EntryPoint]) -> Registry:
     """Join the built-in task types with those that entry points name.
 
     An entry point names a :class:`TaskType` or an iterable of them. One that cannot be loaded, or whose types collide
-    with others, is left out and told of in ``problems``: a broken package is not Headgate's outage.
+    with others, is left out and described in ``problems``: a broken package is not Headgate's outage.
     """
     types = {task_type.name: task_type for task_type in built_in}
     problems: list[PluginError] = []
-    for entry_point in sorted(found, key=lambda point: point.name):
+    for entry_point in sorted(points, key=lambda point: point.name):
         try:
             loaded = entry_point.load()
             added = (loaded,) if isinstance(loaded, TaskType) else tuple(loaded)
@@ -88,7 +89,31 @@ def _check(task_type: object, taken: Mapping[str, TaskType]) -> None:
         raise ValueError(f"task type name {task_type.name!r}: a name is {NAME_RULE}")
     if task_type.name in taken:
         raise ValueError(f"task type '{task_type.name}' is registered already")
-    if not issubclass(task_type.config, TaskConfig):
-        raise TypeError(f"the options of '{task_type.name}' must be a TaskConfig")
+    wanted: type[TaskConfig] = TaskConfig
+    if isinstance(task_type.work, KeyedWork):
+        from headgate.tasks.keyed_base import KeyedConfig
+
+        wanted = KeyedConfig
+    if not issubclass(task_type.config, wanted):
+        raise TypeError(f"the options of '{task_type.name}' must be a {wanted.__name__}")
+    _check_work(task_type)
     # Raises where options cannot be described; better here than in each command that describes them.
     task_type.config.model_json_schema()
+
+
+def _check_work(kind: TaskType) -> None:
+    """Raise where the work is of another kind than ports and state say."""
+    work = kind.work
+    if work is None:
+        return
+    fits = {
+        "a source": (isinstance(work, SourceWork), kind.role is Role.SOURCE),
+        "a sink": (isinstance(work, SinkWork), kind.role is Role.SINK),
+        "of state keyed": (isinstance(work, KeyedWork), kind.state is State.KEYED),
+    }
+    for what, (works_so, is_so) in fits.items():
+        if works_so != is_so:
+            word = "is" if is_so else "is not"
+            raise TypeError(f"task type '{kind.name}' {word} {what}, and its work is a {type(work).__name__}")
+    if kind.state is State.NATIVE and not isinstance(work, FrameWork):
+        raise TypeError(f"task type '{kind.name}' has state native, and its work is no FrameWork")

@@ -1,33 +1,33 @@
-"""Task types that treat each row by itself: parse, filter, shape."""
+"""Task types that filter rows and shape their columns, each row by itself."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
 from headgate.model.schema import Column, Schema
 from headgate.model.sql_type import sql_type
-from headgate.model.task_type import IN, OUT, ColumnName, Expression, Inputs, SchemaText, TaskConfig, TaskType
+from headgate.model.task_type import IN, OUT, ColumnName, Expression, Inputs, TaskConfig, TaskType
+from headgate.model.work import ArrowForm, BatchFunction, BatchResult, RowExpression, RowWise
+from headgate.tasks.batch import NUMBERS, all_of, column_of, replaced
+from headgate.tasks.heavy import np, pa, pc
+from headgate.tasks.sql_text import quoted, with_columns
 
 __all__ = [
     "TYPES",
     "Cast",
     "Derive",
     "Drop",
-    "Explode",
     "Filter",
-    "ParseCsv",
-    "ParseJson",
     "RangeFilter",
     "Rename",
     "Sample",
     "Select",
-    "Tokenise",
     "Union",
-    "Unpivot",
 ]
+
 
 TypeName = Annotated[str, AfterValidator(sql_type)]
 
@@ -42,6 +42,10 @@ class Filter(TaskConfig):
     def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
         inputs.check_expression("where", self.where)
         return {OUT: inputs.rows()}
+
+
+def _filter(options: Filter, names: Sequence[str]) -> RowWise:
+    return RowWise(tuple(names), condition=options.where)
 
 
 class RangeFilter(TaskConfig):
@@ -59,6 +63,44 @@ class RangeFilter(TaskConfig):
     def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
         inputs.check_columns("ranges", self.ranges)
         return {OUT: inputs.rows()}
+
+
+def _range_filter(options: RangeFilter, names: Sequence[str]) -> RowWise:
+    """Pass rows in range, or blank what is not.
+
+    >>> _range_filter(RangeFilter(ranges={"v": (0, 1)}), ["v"]).condition
+    '`v` between 0.0 and 1.0'
+    >>> _range_filter(RangeFilter(ranges={"v": (0, 1)}, outside="null"), ["v"]).columns
+    (('v', 'case when `v` between 0.0 and 1.0 then `v` end'),)
+    """
+    tests = {name: f"{quoted(name)} between {low!r} and {high!r}" for name, (low, high) in options.ranges.items()}
+    if options.outside == "drop":
+        return RowWise(tuple(names), condition=" and ".join(tests.values()))
+    folded = _folded(names)
+    blanked = {folded.get(n.casefold(), n): f"case when {test} then {quoted(n)} end" for n, test in tests.items()}
+    return with_columns(names, blanked)
+
+
+def _range_filter_batch(options: RangeFilter) -> BatchFunction:
+    """Pass rows in range, or blank what is not.
+
+    >>> work = _range_filter_batch(RangeFilter(ranges={"v": (0, 1)}, outside="null"))
+    >>> work(pa.record_batch({"v": [0.5, 2.0, None]})).columns[0].to_pylist()
+    [0.5, None, None]
+    """
+
+    def work(batch: pa.RecordBatch) -> BatchResult:
+        tests = {}
+        for name, (low, high) in options.ranges.items():
+            column = column_of(batch, name).cast(pa.float64())
+            tests[name] = pc.and_(pc.greater_equal(column, low), pc.less_equal(column, high))
+        if options.outside != "drop":
+            blanked = [(name, pc.if_else(test, column_of(batch, name), None)) for name, test in tests.items()]
+            return BatchResult(replaced(batch, blanked))
+        passes = np.all([pc.fill_null(t, False).to_numpy(zero_copy_only=False) for t in tests.values()], axis=0)
+        return BatchResult(batch.filter(pa.array(passes)).columns, np.flatnonzero(passes))
+
+    return work
 
 
 class Select(TaskConfig):
@@ -79,6 +121,15 @@ class Select(TaskConfig):
         }
 
 
+def _select(options: Select, names: Sequence[str]) -> RowWise:
+    del names
+    return RowWise(options.columns, columns=tuple((name, quoted(name)) for name in options.columns))
+
+
+def _select_batch(options: Select) -> BatchFunction:
+    return lambda batch: BatchResult([column_of(batch, name) for name in options.columns])
+
+
 class Drop(TaskConfig):
     """Leave out some columns."""
 
@@ -93,6 +144,16 @@ class Drop(TaskConfig):
             return {OUT: None}
         dropped = {name.casefold() for name in self.columns}
         return {OUT: Schema(tuple(column for column in rows.columns if column.name.casefold() not in dropped))}
+
+
+def _drop(options: Drop, names: Sequence[str]) -> RowWise:
+    gone = {name.casefold() for name in options.columns}
+    kept = tuple(name for name in names if name.casefold() not in gone)
+    return RowWise(kept, columns=tuple((name, quoted(name)) for name in kept))
+
+
+def _drop_batch(options: Drop) -> BatchFunction:
+    return lambda batch: BatchResult(replaced(batch, [], options.columns))
 
 
 class Derive(TaskConfig):
@@ -111,6 +172,10 @@ class Derive(TaskConfig):
         return {OUT: rows}
 
 
+def _derive(options: Derive, names: Sequence[str]) -> RowWise:
+    return with_columns(names, {name: f"({expression})" for name, expression in options.columns.items()})
+
+
 class Rename(TaskConfig):
     """Give columns other names."""
 
@@ -125,6 +190,17 @@ class Rename(TaskConfig):
             return {OUT: None}
         names = {old.casefold(): new for old, new in self.columns.items()}
         return {OUT: Schema(tuple(Column(names.get(c.name.casefold(), c.name), c.type) for c in rows.columns))}
+
+
+def _rename(options: Rename, names: Sequence[str]) -> RowWise:
+    new = {old.casefold(): name for old, name in options.columns.items()}
+    columns = tuple((new.get(name.casefold(), name), quoted(name)) for name in names)
+    return RowWise(tuple(name for name, _ in columns), columns=columns)
+
+
+def _as_it_is(options: TaskConfig) -> BatchFunction:
+    del options
+    return lambda batch: BatchResult(batch.columns)
 
 
 class Cast(TaskConfig):
@@ -142,41 +218,12 @@ class Cast(TaskConfig):
         return {OUT: rows}
 
 
-class Explode(TaskConfig):
-    """Make one row of each element of an array or map column."""
-
-    example: ClassVar[Mapping[str, Any]] = {"column": "readings", "into": "reading"}
-
-    column: ColumnName = Field(description="The array column.")
-    into: ColumnName | None = Field(
-        None, description="The name of the element's column; that of the array if left out."
+def _cast(options: Cast, names: Sequence[str]) -> RowWise:
+    folded = _folded(names)
+    return with_columns(
+        names,
+        {folded.get(n.casefold(), n): f"try_cast({quoted(n)} as {kind})" for n, kind in options.columns.items()},
     )
-
-    def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
-        inputs.check_columns("column", [self.column])
-        rows = inputs.rows()
-        if rows is None:
-            return {OUT: None}
-        kept = tuple(column for column in rows.columns if column.name.casefold() != self.column.casefold())
-        return {OUT: Schema(kept).with_column(Column(self.into or self.column))}
-
-
-class Tokenise(TaskConfig):
-    """Split a text into words, one row each."""
-
-    example: ClassVar[Mapping[str, Any]] = {"column": "text"}
-
-    column: ColumnName = Field("value", description="The text column.")
-    into: ColumnName = Field("word", description="The name of the word's column.")
-    pattern: str = Field(
-        r"\W+", min_length=1, max_length=512, description="Regular expression of what lies between words."
-    )
-    lower: bool = Field(True, description="Whether to turn words into lower case.")
-
-    def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
-        inputs.check_columns("column", [self.column])
-        rows = inputs.rows()
-        return {OUT: rows.with_column(Column(self.into, "string")) if rows else None}
 
 
 class Sample(TaskConfig):
@@ -188,6 +235,14 @@ class Sample(TaskConfig):
     seed: int = Field(0, ge=0, lt=2**63, description="Another seed picks other rows.")
 
 
+def _sample(options: Sample, names: Sequence[str]) -> RowWise:
+    # A hash of the whole row, so that a replayed epoch passes the same rows.
+    columns = ", ".join(quoted(name) for name in names)
+    return RowWise(
+        tuple(names), condition=f"pmod(xxhash64({columns}, {options.seed}L), 1000000) < {options.share * 1e6!r}"
+    )
+
+
 class Union(TaskConfig):
     """Interleave several streams of equal columns into one."""
 
@@ -195,80 +250,31 @@ class Union(TaskConfig):
         return {OUT: inputs.rows(IN)}
 
 
-class Unpivot(TaskConfig):
-    """Make one row of each of some columns: the column's name and its value, with the other columns beside."""
-
-    example: ClassVar[Mapping[str, Any]] = {"columns": ["temperature", "humidity"]}
-
-    columns: tuple[ColumnName, ...] = Field(min_length=1, description="The columns, all of one type.")
-    field: ColumnName = Field("field", description="The name of the column for a column's name.")
-    value: ColumnName = Field("value", description="The name of the column for its value.")
-
-    def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
-        inputs.check_columns("columns", self.columns)
-        rows = inputs.rows()
-        if rows is None:
-            return {OUT: None}
-        gone = {name.casefold() for name in self.columns}
-        kept = Schema(tuple(column for column in rows.columns if column.name.casefold() not in gone))
-        first = rows.find(self.columns[0])
-        made = Column(self.value, None if first is None else first.type)
-        return {OUT: kept.with_column(Column(self.field, "string")).with_column(made)}
+def _union(options: Union, names: Sequence[str]) -> RowWise:
+    del options
+    return RowWise(tuple(names))
 
 
-class ParseJson(TaskConfig):
-    """Parse a JSON text into columns; what is not JSON becomes nulls, or an error of its row."""
-
-    example: ClassVar[Mapping[str, Any]] = {"columns": "sensor string, temperature double"}
-
-    column: ColumnName = Field("value", description="The column that holds the text.")
-    columns: SchemaText = Field(description="The fields to take out, as columns.")
-    keep: bool = Field(False, description="Whether the other columns stay.")
-    strict: bool = Field(False, description="Whether a text that does not fit is an error, which on_error deals with.")
-
-    def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
-        return {OUT: _parsed(inputs, self.column, self.columns, self.keep)}
+def _folded(names: Sequence[str]) -> dict[str, str]:
+    return {name.casefold(): name for name in names}
 
 
-class ParseCsv(TaskConfig):
-    """Parse a line of comma-separated values into columns; what does not fit becomes nulls, or an error of its row."""
-
-    example: ClassVar[Mapping[str, Any]] = {"columns": "sensor string, temperature double"}
-
-    column: ColumnName = Field("value", description="The column that holds the line.")
-    columns: SchemaText = Field(description="The columns, in order.")
-    separator: str = Field(",", min_length=1, max_length=1, description="What stands between values.")
-    keep: bool = Field(False, description="Whether the other columns stay.")
-    strict: bool = Field(False, description="Whether a text that does not fit is an error, which on_error deals with.")
-
-    def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
-        return {OUT: _parsed(inputs, self.column, self.columns, self.keep)}
-
-
-def _parsed(inputs: Inputs, column: str, columns: str, keep: bool) -> Schema | None:
-    inputs.check_columns("column", [column])
-    fields = Schema.parse(columns)
-    if not keep:
-        return fields
-    rows = inputs.rows()
-    for new in fields.columns:
-        rows = rows.with_column(new) if rows else None
-    return rows
-
+AS_IT_IS = ArrowForm(_as_it_is)
 
 TYPES = (
-    TaskType("filter", Filter),
-    TaskType("range_filter", RangeFilter),
-    TaskType("select", Select),
-    TaskType("drop", Drop),
-    TaskType("derive", Derive),
-    TaskType("rename", Rename),
-    TaskType("cast", Cast),
-    TaskType("explode", Explode),
-    TaskType("unpivot", Unpivot),
-    TaskType("tokenise", Tokenise),
-    TaskType("sample", Sample),
-    TaskType("union", Union),
-    TaskType("parse_json", ParseJson),
-    TaskType("parse_csv", ParseCsv),
+    TaskType("filter", Filter, work=RowExpression(_filter)),
+    TaskType(
+        "range_filter",
+        RangeFilter,
+        work=RowExpression(
+            _range_filter, ArrowForm(_range_filter_batch, lambda o, types: all_of(types, o.ranges, NUMBERS))
+        ),
+    ),
+    TaskType("select", Select, work=RowExpression(_select, ArrowForm(_select_batch))),
+    TaskType("drop", Drop, work=RowExpression(_drop, ArrowForm(_drop_batch))),
+    TaskType("derive", Derive, work=RowExpression(_derive)),
+    TaskType("rename", Rename, work=RowExpression(_rename, AS_IT_IS)),
+    TaskType("cast", Cast, work=RowExpression(_cast)),
+    TaskType("sample", Sample, work=RowExpression(_sample)),
+    TaskType("union", Union, work=RowExpression(_union, AS_IT_IS)),
 )

@@ -1,17 +1,36 @@
-"""Task types that hand rows over."""
+"""Task types that hand rows over.
+
+A delivery may come again after a failure. Files, tables and memory then take it once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+import errno
+import json
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field, PositiveInt
 
+from headgate.errors import InputError
 from headgate.model.schema import Schema
 from headgate.model.task_type import SINK, ColumnName, Inputs, TaskConfig, TaskType
-from headgate.tasks.user_defined import ImportPath
+from headgate.model.work import Delivery, SinkContext, SinkWork
+from headgate.tasks.functions import ImportPath, load_function
+from headgate.tasks.heavy import pa
+from headgate.tasks.sources import check_kafka
 
-__all__ = ["TYPES", "WriteCall", "WriteConsole", "WriteFiles", "WriteKafka", "WriteMemory", "WriteTable"]
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["TYPES", "SinkConfig", "WriteCall", "WriteConsole", "WriteFiles", "WriteKafka", "WriteMemory", "WriteTable"]
+
+InputColumns = Sequence[Sequence[str]]
+"""The names of the columns of each stream into a sink."""
 
 
 class SinkConfig(TaskConfig):
@@ -33,10 +52,54 @@ class WriteFiles(SinkConfig):
     )
 
 
+def _to_files(options: WriteFiles, delivery: Delivery, context: SinkContext) -> None:
+    del context
+    folder = Path(options.path)
+    folder.mkdir(parents=True, exist_ok=True)
+    for index, (staged, _) in enumerate(delivery.files):
+        final = folder / f"part-{delivery.epoch:08d}-{delivery.origin}-{index}{Path(staged).suffix}"
+        _move(Path(staged), final)
+
+
+def _move(staged: Path, final: Path) -> None:
+    """Put a file where it belongs in one step; one that is there already has been put there before."""
+    try:
+        os.replace(staged, final)  # noqa: PTH105
+    except FileNotFoundError:
+        if not final.exists():
+            raise
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        beside = final.with_name(f".{final.name}.tmp")
+        shutil.copyfile(staged, beside)
+        beside.replace(final)
+        staged.unlink()
+
+
+def _check_files(options: WriteFiles, spark: SparkSession, columns: InputColumns) -> None:
+    del spark
+    several = [len(names) for names in columns if len(names) != 1]
+    if options.format == "text" and several:
+        message = f"format text writes the only column, and rows have {several[0]}; select one before it"
+        raise InputError("SCHEMA_DOES_NOT_FIT", message)
+
+
+def _format(options: WriteFiles) -> str:
+    return options.format
+
+
 class WriteConsole(SinkConfig):
     """Print rows, the first few of each micro-batch."""
 
     rows: PositiveInt = Field(20, description="How many rows of a micro-batch to print.")
+
+
+def _to_console(options: WriteConsole, delivery: Delivery, context: SinkContext) -> None:
+    table = delivery.table()
+    print(f"{context.task}, epoch {delivery.epoch}: {table.num_rows} rows")
+    for row in table.slice(0, options.rows).to_pylist():
+        print("  " + ", ".join(f"{name}={value}" for name, value in row.items()))
 
 
 class WriteMemory(SinkConfig):
@@ -47,12 +110,26 @@ class WriteMemory(SinkConfig):
     name: str = Field(min_length=1, max_length=128, description="Under which name the rows are found.")
 
 
+def _to_memory(options: WriteMemory, delivery: Delivery, context: SinkContext) -> None:
+    context.memory.put(options.name, delivery)
+
+
 class WriteCall(SinkConfig):
     """Hand the rows of each micro-batch to a Python function, once."""
 
     example: ClassVar[Mapping[str, Any]] = {"function": "alarms.page_somebody"}
 
     function: ImportPath = Field(description="Import path of a function that takes (rows, epoch).")
+
+
+def _to_call(options: WriteCall, delivery: Delivery, context: SinkContext) -> None:
+    del context
+    load_function(options.function)(delivery.table().to_pylist(), delivery.epoch)
+
+
+def _check_call(options: WriteCall, spark: SparkSession, columns: InputColumns) -> None:
+    del spark, columns
+    load_function(options.function)
 
 
 class WriteKafka(SinkConfig):
@@ -70,6 +147,19 @@ class WriteKafka(SinkConfig):
         return {}
 
 
+def _to_kafka(options: WriteKafka, delivery: Delivery, context: SinkContext) -> None:
+    frame = context.spark.createDataFrame(delivery.table())
+    value = "value" if "value" in frame.columns else "to_json(struct(*)) as value"
+    key = [f"cast(`{options.key}` as string) as key"] if options.key else []
+    writer = frame.selectExpr(value, *key).write.format("kafka")
+    writer.option("kafka.bootstrap.servers", options.servers).option("topic", options.topic).save()
+
+
+def _check_kafka(options: WriteKafka, spark: SparkSession, columns: InputColumns) -> None:
+    del options, columns
+    check_kafka(spark)
+
+
 class WriteTable(SinkConfig):
     """Append rows to a SQL table, each micro-batch in one transaction."""
 
@@ -79,11 +169,80 @@ class WriteTable(SinkConfig):
     table: str = Field(min_length=1, max_length=128, description="The table; it is made if it is not there.")
 
 
+def _to_table(options: WriteTable, delivery: Delivery, context: SinkContext) -> None:
+    import sqlalchemy as sa
+
+    engine = _database(options.url)
+    metadata = sa.MetaData()
+    commits = sa.Table(
+        "headgate_commits",
+        metadata,
+        sa.Column("sink", sa.String(64), primary_key=True),
+        sa.Column("origin", sa.String(64), primary_key=True),
+        sa.Column("epoch", sa.BigInteger, primary_key=True),
+    )
+    commits.create(engine, checkfirst=True)
+    key = {"sink": context.signature, "origin": delivery.origin, "epoch": delivery.epoch}
+    wanted = sa.select(commits.c.epoch).where(*(commits.c[name] == value for name, value in key.items()))
+    with engine.begin() as connection:
+        # What has been taken need not be there any more.
+        if connection.execute(wanted).first() is not None:
+            return
+    table = delivery.table()
+    target = sa.Table(options.table, metadata, *(sa.Column(f.name, _sql_type(f.type)) for f in table.schema))
+    target.create(engine, checkfirst=True)
+    with engine.begin() as connection:
+        connection.execute(commits.insert(), [key])
+        connection.execute(target.insert(), table.to_pylist())
+
+
+def _check_table(options: WriteTable, spark: SparkSession, columns: InputColumns) -> None:
+    del spark, columns
+    try:
+        _database(options.url)
+    except ImportError as error:
+        message = f"the database needs the package {error.name}, which is not installed; install it"
+        raise InputError("SINK_UNUSABLE", message) from None
+    except Exception as error:  # whatever SQLAlchemy and its dialects have against a URL
+        raise InputError("SINK_UNUSABLE", f"not a database that can be used: {error}") from None
+
+
+_DATABASES: dict[str, Any] = {}
+
+
+def _database(url: str) -> Any:
+    import sqlalchemy as sa
+
+    if url not in _DATABASES:
+        place = sa.engine.make_url(url)
+        if place.get_backend_name() == "sqlite" and place.database not in (None, "", ":memory:"):
+            Path(str(place.database)).parent.mkdir(parents=True, exist_ok=True)  # as files get their folder
+        # Arrays and structs are stored as JSON; a time or a decimal within one becomes a text.
+        _DATABASES[url] = sa.create_engine(url, json_serializer=partial(json.dumps, default=str))
+    return _DATABASES[url]
+
+
+def _sql_type(kind: pa.DataType) -> Any:
+    import sqlalchemy as sa
+
+    known: list[tuple[Callable[[pa.DataType], bool], Any]] = [
+        (pa.types.is_boolean, sa.Boolean()),
+        (pa.types.is_integer, sa.BigInteger()),
+        (pa.types.is_floating, sa.Double()),
+        (pa.types.is_decimal, sa.Numeric()),
+        (pa.types.is_timestamp, sa.DateTime(timezone=True)),
+        (pa.types.is_date, sa.Date()),
+        (pa.types.is_binary, sa.LargeBinary()),
+        (pa.types.is_string, sa.Text()),
+    ]
+    return next((of for test, of in known if test(kind)), sa.JSON(none_as_null=True))
+
+
 TYPES = (
-    TaskType("write_files", WriteFiles, SINK),
-    TaskType("write_console", WriteConsole, SINK),
-    TaskType("write_memory", WriteMemory, SINK),
-    TaskType("write_call", WriteCall, SINK),
-    TaskType("write_kafka", WriteKafka, SINK),
-    TaskType("write_table", WriteTable, SINK),
+    TaskType("write_files", WriteFiles, SINK, work=SinkWork(_to_files, _check_files, _format)),
+    TaskType("write_console", WriteConsole, SINK, work=SinkWork(_to_console)),
+    TaskType("write_memory", WriteMemory, SINK, work=SinkWork(_to_memory)),
+    TaskType("write_call", WriteCall, SINK, work=SinkWork(_to_call, _check_call)),
+    TaskType("write_kafka", WriteKafka, SINK, work=SinkWork(_to_kafka, _check_kafka)),
+    TaskType("write_table", WriteTable, SINK, work=SinkWork(_to_table, _check_table)),
 )

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import glob
+import time
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
+from headgate.errors import InputError
 from headgate.model.schema import Column, Schema
 from headgate.model.task_type import OUT, SOURCE, ColumnName, Inputs, SchemaText, TaskConfig, TaskType
+from headgate.model.work import RowLimit, SourceContext, SourceWork
 
-__all__ = ["TYPES", "FileFormat", "Rate", "ReadFiles", "ReadKafka", "ReadSocket", "Replay"]
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["TYPES", "FileFormat", "RateSource", "ReadFiles", "ReadKafka", "ReadSocket", "Replay", "check_kafka"]
+
 
 FileFormat = Literal["json", "csv", "parquet", "text"]
 
@@ -54,6 +63,22 @@ class ReadFiles(_FilesOptions):
     files_per_batch: PositiveInt | None = Field(None, description="At most so many new files in one micro-batch.")
 
 
+def _files(options: ReadFiles, context: SourceContext) -> DataFrame:
+    from headgate.tasks.frames import declared_schema
+
+    if not glob.glob(options.path):  # noqa: PTH207  (patterns may be absolute)
+        message = f"no files at '{options.path}'; make the folder, or correct the path"
+        raise InputError("SOURCE_NOT_THERE", message)
+    reader: Any = context.spark.readStream.format(options.format).schema(declared_schema(options))
+    if options.format == "csv":
+        reader = reader.option("header", options.header)
+    files = context.limit if context.limit is not None else options.files_per_batch
+    if files is not None:
+        reader = reader.option("maxFilesPerTrigger", files)
+    # Spark's process, and its workers, may have been started in another folder than this one.
+    return reader.load(str(Path(options.path).absolute()))  # type: ignore[no-any-return]
+
+
 class Replay(_FilesOptions):
     """Play a recorded file as a stream, at a given rate or at the pace of its own time stamps.
 
@@ -86,7 +111,17 @@ class Replay(_FilesOptions):
         return self
 
 
-class Rate(TaskConfig):
+def _replay(options: Replay, context: SourceContext) -> DataFrame:
+    from headgate.tasks.frames import declared_schema
+    from headgate.tasks.replay import replayed
+
+    if not Path(options.path).is_file():
+        raise InputError("SOURCE_NOT_THERE", f"no file at '{options.path}'; correct the path")
+    here = options.model_copy(update={"path": str(Path(options.path).absolute())})
+    return replayed(context.spark, here, declared_schema(options), context.folder)
+
+
+class RateSource(TaskConfig):
     """Make rows at a steady rate, each with a time stamp and a number counting from 0; for trials."""
 
     example: ClassVar[Mapping[str, Any]] = {"rows_per_s": 1000}
@@ -96,6 +131,10 @@ class Rate(TaskConfig):
     def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
         del inputs
         return {OUT: Schema((Column("timestamp", "timestamp"), Column("value", "bigint")))}
+
+
+def _rate(options: RateSource, context: SourceContext) -> DataFrame:
+    return context.spark.readStream.format("rate").option("rowsPerSecond", options.rows_per_s).load()  # type: ignore[no-any-return]
 
 
 class ReadSocket(TaskConfig):
@@ -109,6 +148,11 @@ class ReadSocket(TaskConfig):
     def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
         del inputs
         return {OUT: TEXT}
+
+
+def _socket(options: ReadSocket, context: SourceContext) -> DataFrame:
+    reader: Any = context.spark.readStream.format("socket")
+    return reader.option("host", options.host).option("port", options.port).load()  # type: ignore[no-any-return]
 
 
 class ReadKafka(TaskConfig):
@@ -127,10 +171,57 @@ class ReadKafka(TaskConfig):
         return {OUT: Schema.parse(columns)}
 
 
+def _kafka(options: ReadKafka, context: SourceContext) -> DataFrame:
+    reader: Any = context.spark.readStream.format("kafka").option("kafka.bootstrap.servers", options.servers)
+    reader = reader.option("subscribe", ",".join(options.topics)).option("startingOffsets", options.start)
+    rows = context.limit if context.limit is not None else options.rows_per_batch
+    if rows is not None:
+        reader = reader.option("maxOffsetsPerTrigger", rows)
+    check_kafka(context.spark)
+    return reader.load()  # type: ignore[no-any-return]
+
+
+def check_kafka(spark: SparkSession) -> None:
+    """Raise :class:`InputError` when Spark has no connector for Kafka."""
+    from pyspark.errors import PySparkException
+
+    reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", "localhost").option("subscribe", "any")
+    try:
+        reader.load()
+    except PySparkException as error:
+        if "kafka" in str(error).lower() and "find data source" in str(error).lower():
+            raise InputError("NO_KAFKA_CONNECTOR", NO_KAFKA_CONNECTOR) from None
+        raise
+
+
+NO_KAFKA_CONNECTOR = (
+    "Kafka needs Spark's connector, which is not there; give Spark its package, for example with "
+    "PYSPARK_SUBMIT_ARGS='--packages org.apache.spark:spark-sql-kafka-0-10_2.13:VERSION pyspark-shell', "
+    "VERSION being Spark's"
+)
+
+
+def _file_time() -> str:
+    # A file that was there long before waited for nobody until now.
+    return f"greatest(unix_micros(_metadata.file_modification_time), {time.time_ns() // 1_000}L)"
+
+
+def _row_time() -> str:
+    return "unix_micros(timestamp)"
+
+
+def _own_time() -> str:
+    return "__ingest"
+
+
+def _path(options: ReadFiles | Replay) -> str:
+    return options.path
+
+
 TYPES = (
-    TaskType("read_files", ReadFiles, SOURCE),
-    TaskType("replay", Replay, SOURCE),
-    TaskType("rate", Rate, SOURCE),
-    TaskType("read_socket", ReadSocket, SOURCE),
-    TaskType("read_kafka", ReadKafka, SOURCE),
+    TaskType("read_files", ReadFiles, SOURCE, work=SourceWork(_files, _file_time, path=_path)),
+    TaskType("replay", Replay, SOURCE, work=SourceWork(_replay, _own_time, RowLimit.HOT, _path)),
+    TaskType("rate", RateSource, SOURCE, work=SourceWork(_rate, _row_time, RowLimit.NEVER)),
+    TaskType("read_socket", ReadSocket, SOURCE, work=SourceWork(_socket, limit=RowLimit.NEVER)),
+    TaskType("read_kafka", ReadKafka, SOURCE, work=SourceWork(_kafka, _row_time)),
 )

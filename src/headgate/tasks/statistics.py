@@ -1,28 +1,20 @@
-"""Keyed task types that gather and estimate: RIoTBench's statistics, the reunion of a message's fields, top values."""
+"""Keyed task types that estimate: RIoTBench's statistics, and the highest values."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import bisect
+import hashlib
+import math
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, PositiveInt
 
-from headgate.model.schema import Schema
-from headgate.model.task_type import STEP, ColumnName, SchemaText, State, TaskType
-from headgate.tasks.stateful import KeyedColumn, KeyedConfig
+from headgate.model.task_type import ColumnName
+from headgate.model.work import Index
+from headgate.tasks.keyed_base import KeyedColumn, Row, Step, Stepped, as_json, keyed
 
-__all__ = [
-    "TYPES",
-    "Accumulate",
-    "BlockAverage",
-    "Distinct",
-    "DistinctSketch",
-    "Interpolate",
-    "JoinFields",
-    "SecondMoment",
-    "SlidingRegression",
-    "TopK",
-]
+__all__ = ["TYPES", "BlockAverage", "Distinct", "DistinctSketch", "SecondMoment", "SlidingRegression", "TopK"]
 
 
 class BlockAverage(KeyedColumn):
@@ -45,82 +37,29 @@ class BlockAverage(KeyedColumn):
         return {self.into: "double"}
 
 
-class Interpolate(KeyedConfig):
-    """Fill what is missing with the mean of the last values of its key, as far as there are some.
+def block_average(options: BlockAverage, index: Index) -> Step:
+    """The step of a block_average task; it remembers the sum and the count of the block, and the mean of the last.
 
-    Values that were filled in do not count among them.
+    >>> step = block_average(BlockAverage(key=("k",), column="v", size=2), ["v"].index)
+    >>> state, nothing = step(None, [1.0])
+    >>> state, mean = step(state, [4.0])
+    >>> nothing, mean
+    (None, 2.5)
     """
+    column, size, every = index(options.column), options.size, options.every
 
-    example: ClassVar[Mapping[str, Any]] = {"key": ["sensor"], "columns": ["temperature", "humidity"]}
-    keeps: ClassVar[bool] = True
+    def step(state: Any, row: Row) -> Stepped:
+        value = row[column]
+        total, count, last = state or (0.0, 0, None)
+        if value is None:
+            return state, last if every else None
+        total, count = total + float(value), count + 1
+        if count < size:
+            return (total, count, last), last if every else None
+        mean = total / size
+        return (0.0, 0, mean), mean
 
-    columns: tuple[ColumnName, ...] = Field(min_length=1, description="The columns to fill; they become doubles.")
-    size: PositiveInt = Field(5, le=10_000, description="Over how many values to average.")
-
-    def reads(self) -> Mapping[str, Sequence[str]]:
-        return {"columns": self.columns}
-
-    def added(self) -> Mapping[str, str]:
-        return dict.fromkeys(self.columns, "double")
-
-
-class JoinFields(KeyedConfig):
-    """Reunite the fields of a message, which come as rows of their own: one row when all have come.
-
-    The reverse of ``unpivot``. The row that completes a message is passed on, with a column for each field in the place
-    of the two for the field's name and value. A field that comes twice has its last value. Of a message that never
-    becomes whole, what has come is kept.
-    """
-
-    example: ClassVar[Mapping[str, Any]] = {"key": ["message"], "columns": "temperature double, humidity double"}
-
-    columns: SchemaText = Field(description="The fields, as columns: doubles, strings, bigints, booleans.")
-    field: ColumnName = Field("field", description="The column of the field's name.")
-    value: ColumnName = Field("value", description="The column of the field's value.")
-
-    @model_validator(mode="after")
-    def _plain_types(self) -> JoinFields:
-        for column in Schema.parse(self.columns).columns:
-            if column.type not in ("double", "string", "bigint", "boolean"):
-                raise ValueError(
-                    f"field '{column.name}' is {column.type}: a field is double, string, bigint or boolean"
-                )
-        return self
-
-    @property
-    def sparse(self) -> bool:
-        return True
-
-    def reads(self) -> Mapping[str, Sequence[str]]:
-        return {"field": [self.field], "value": [self.value]}
-
-    def added(self) -> Mapping[str, str]:
-        return {column.name: str(column.type) for column in Schema.parse(self.columns).columns}
-
-    def dropped(self) -> Sequence[str]:
-        return (self.field, self.value)
-
-
-class Accumulate(KeyedConfig):
-    """Collect so many rows of a key and hand their values over together, with the row that completes them.
-
-    Each of the columns becomes an array of numbers, oldest first; times become seconds since 1970.
-    """
-
-    example: ClassVar[Mapping[str, Any]] = {"key": ["sensor"], "columns": ["time", "temperature"], "size": 20}
-
-    columns: tuple[ColumnName, ...] = Field(min_length=1, description="The columns to collect: numbers or times.")
-    size: PositiveInt = Field(20, le=100_000, description="How many rows make a batch.")
-
-    @property
-    def sparse(self) -> bool:
-        return True
-
-    def reads(self) -> Mapping[str, Sequence[str]]:
-        return {"columns": self.columns}
-
-    def added(self) -> Mapping[str, str]:
-        return dict.fromkeys(self.columns, "array<double>")
+    return step
 
 
 class Distinct(KeyedColumn):
@@ -133,6 +72,25 @@ class Distinct(KeyedColumn):
 
     def added(self) -> Mapping[str, str]:
         return {self.into: "double"}
+
+
+def distinct(options: Distinct, index: Index) -> Step:
+    """The step of a distinct task; it remembers all values.
+
+    >>> step = distinct(Distinct(key=("k",), column="v"), ["v"].index)
+    >>> state, one = step(None, ["a"])
+    >>> one, step(state, ["a"])[1], step(state, ["b"])[1]
+    (1.0, 1.0, 2.0)
+    """
+    column = index(options.column)
+
+    def step(state: Any, row: Row) -> Stepped:
+        seen: frozenset[Any] | set[Any] = set() if state is None else state
+        if row[column] is not None and row[column] not in seen:
+            seen.add(row[column])  # type: ignore[union-attr]  # the host's copy: nobody else has it
+        return seen, float(len(seen))
+
+    return step
 
 
 class DistinctSketch(KeyedColumn):
@@ -152,6 +110,44 @@ class DistinctSketch(KeyedColumn):
         return {self.into: "double"}
 
 
+def distinct_sketch(options: DistinctSketch, index: Index) -> Step:
+    """The step of a distinct_sketch task.
+
+    E = alpha_m m^2 / sum_j 2^-M_j, with m registers M_j; where E is at most 5/2 m and V registers are empty, the linear
+    count m ln(m / V) is better. The sum and V are kept beside the registers, so that a row costs the same whatever m
+    is. (Flajolet, Fusy, Gandouet, Meunier, "HyperLogLog", 2007, figure 3. Hashes have 64 bits, so its correction for
+    hashes that run out is not needed.)
+
+    >>> step, state = distinct_sketch(DistinctSketch(key=("k",), column="v"), ["v"].index), None
+    >>> for n in range(5_000):
+    ...     state, estimate = step(state, [n])
+    >>> abs(estimate / 5_000 - 1) < 0.1
+    True
+    """
+    column, bits = index(options.column), options.bits
+    m = 1 << bits
+    alpha = {16: 0.673, 32: 0.697, 64: 0.709}.get(m, 0.7213 / (1 + 1.079 / m))
+
+    def step(state: Any, row: Row) -> Stepped:
+        registers, total, empty = state or (bytearray(m), float(m), m)
+        value = row[column]
+        if value is not None:
+            hashed = int.from_bytes(hashlib.blake2b(str(value).encode(), digest_size=8).digest(), "big")
+            at, rest = hashed >> (64 - bits), hashed & ((1 << (64 - bits)) - 1)
+            rank = 64 - bits - rest.bit_length() + 1
+            before = registers[at]
+            if rank > before:
+                registers[at] = rank
+                total += 2.0**-rank - 2.0**-before
+                empty -= before == 0
+        estimate = alpha * m * m / total
+        if estimate <= 2.5 * m and empty:
+            estimate = m * math.log(m / empty)
+        return (registers, total, empty), estimate
+
+    return step
+
+
 class SecondMoment(KeyedColumn):
     """Estimate the second moment of each key's values: the sum over distinct values of their count squared.
 
@@ -168,6 +164,45 @@ class SecondMoment(KeyedColumn):
 
     def added(self) -> Mapping[str, str]:
         return {self.into: "double"}
+
+
+def second_moment(options: SecondMoment, index: Index) -> Step:
+    """The step of a second_moment task; the places are a reservoir sample (Alon, Matias, Szegedy 1996, section 2.2).
+
+    >>> step, state = second_moment(SecondMoment(key=("k",), column="v"), ["v"].index), None
+    >>> for letter in "abbccc":
+    ...     state, estimate = step(state, [letter])
+    >>> estimate  # 1 + 4 + 9: there are places enough to track all
+    14.0
+    """
+    column, most, seed = index(options.column), options.places, options.seed
+
+    def step(state: Any, row: Row) -> Stepped:
+        n, tracked = state or (0, ())
+        value = row[column]
+        if value is None:
+            return state, None
+        n += 1
+        tracked = [(item, count + (item == value)) for item, count in tracked]
+        if len(tracked) < most:
+            tracked.append((value, 1))
+        else:
+            # A place is drawn with probability most / n, and then stands for one of those before.
+            drawn = _mixed(seed, n) % n
+            if drawn < most:
+                tracked[drawn] = (value, 1)
+        return (n, tuple(tracked)), n * sum(2 * count - 1 for _, count in tracked) / len(tracked)
+
+    return step
+
+
+def _mixed(seed: int, number: int) -> int:
+    """A random number that a seed and a count always give again (splitmix64)."""
+    mask = (1 << 64) - 1
+    z = (seed + number * 0x9E3779B97F4A7C15) & mask
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
+    return z ^ (z >> 31)
 
 
 class SlidingRegression(KeyedColumn):
@@ -191,6 +226,33 @@ class SlidingRegression(KeyedColumn):
         return {self.into: "array<double>"}
 
 
+def sliding_regression(options: SlidingRegression, index: Index) -> Step:
+    """The step of a sliding_regression task: least squares over the places 0, 1, ..., in closed form.
+
+    >>> step, state = sliding_regression(SlidingRegression(key=("k",), column="v", train=3, ahead=2), ["v"].index), None
+    >>> for value in (1.0, 2.0, 3.0):
+    ...     state, predicted = step(state, [value])
+    >>> predicted
+    '[4.0,5.0]'
+    """
+    column, train, ahead = index(options.column), options.train, options.ahead
+    mean_x = (train - 1) / 2
+    spread = sum((x - mean_x) ** 2 for x in range(train))
+
+    def step(state: Any, row: Row) -> Stepped:
+        value = row[column]
+        if value is None:
+            return state, None
+        last = (*(state or ()), float(value))[-train:]
+        if len(last) < train:
+            return last, None
+        mean = sum(last) / train
+        slope = sum((x - mean_x) * y for x, y in enumerate(last)) / spread
+        return last, as_json([mean + slope * (x - mean_x) for x in range(train, train + ahead)])
+
+    return step
+
+
 class TopK(KeyedColumn):
     """Pass the rows that are among the highest of their key so far, with their rank when they came."""
 
@@ -208,17 +270,34 @@ class TopK(KeyedColumn):
         return {self.into: "bigint"}
 
 
-TYPES = tuple(
-    TaskType(name, config, STEP, State.KEYED)
-    for name, config in (
-        ("block_average", BlockAverage),
-        ("interpolate", Interpolate),
-        ("join_fields", JoinFields),
-        ("accumulate", Accumulate),
-        ("distinct", Distinct),
-        ("distinct_sketch", DistinctSketch),
-        ("second_moment", SecondMoment),
-        ("sliding_regression", SlidingRegression),
-        ("top_k", TopK),
-    )
+def top_k(options: TopK, index: Index) -> Step:
+    """The step of a top_k task; it remembers the highest values, the least of them first.
+
+    >>> step = top_k(TopK(key=("k",), column="v", size=2), ["v"].index)
+    >>> state, first = step(None, [5])
+    >>> state, second = step(state, [7])
+    >>> first, second, step(state, [4])[1], step(state, [6])[1]
+    (1.0, 1.0, None, 2.0)
+    """
+    column, size = index(options.column), options.size
+
+    def step(state: Any, row: Row) -> Stepped:
+        highest, value = list(state or ()), row[column]
+        if value is None or (len(highest) == size and not value > highest[0]):
+            return state, None
+        at = bisect.bisect_left(highest, value)
+        rank = len(highest) - at + 1
+        highest.insert(at, value)
+        return tuple(highest[-size:]), float(rank)
+
+    return step
+
+
+TYPES = (
+    keyed("block_average", BlockAverage, block_average),
+    keyed("distinct", Distinct, distinct),
+    keyed("distinct_sketch", DistinctSketch, distinct_sketch),
+    keyed("second_moment", SecondMoment, second_moment),
+    keyed("sliding_regression", SlidingRegression, sliding_regression),
+    keyed("top_k", TopK, top_k),
 )

@@ -2,49 +2,32 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
-from headgate.errors import BadValue, shorten
 from headgate.model.expression import check_query
 from headgate.model.schema import Schema
-from headgate.model.task_type import (
-    OUT,
-    STEP,
-    ColumnName,
-    Inputs,
-    JsonObject,
-    SchemaText,
-    State,
-    TaskConfig,
-    TaskType,
+from headgate.model.task_type import OUT, STEP, ColumnName, Inputs, JsonObject, SchemaText, State, TaskConfig, TaskType
+from headgate.model.work import (
+    BatchFunction,
+    BatchResult,
+    BatchTarget,
+    BatchWork,
+    FrameWork,
+    Index,
+    KeyedWork,
+    KeyFunction,
 )
-from headgate.tasks.stateful import KeyedConfig
+from headgate.tasks.functions import ImportPath, load_function
+from headgate.tasks.heavy import np, pa
+from headgate.tasks.keyed_base import KeyedConfig, by_row, by_rows
 
-__all__ = ["TYPES", "Fold", "ImportPath", "Opaque", "Python", "Sql", "is_import_path"]
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
-_IMPORT_PATH = re.compile(r"[A-Za-z_]\w*([.:][A-Za-z_]\w*)+\Z")
-
-
-def is_import_path(text: str) -> bool:
-    """Tell whether a text could name a function in a module.
-
-    >>> is_import_path("topics.bayes"), is_import_path("bayes"), is_import_path("a..b")
-    (True, False, False)
-    """
-    return len(text) <= 512 and _IMPORT_PATH.match(text) is not None
-
-
-def _checked_path(text: str) -> str:
-    if not is_import_path(text):
-        raise BadValue(f"{shorten(text)} is not an import path", "such as package.module.function")
-    return text
-
-
-ImportPath = Annotated[str, AfterValidator(_checked_path)]
+__all__ = ["TYPES", "Fold", "Opaque", "Python", "Sql", "python_work"]
 
 
 class Python(TaskConfig):
@@ -69,6 +52,122 @@ class Python(TaskConfig):
         return {OUT: inputs.rows() if self.columns is None else Schema.parse(self.columns)}
 
 
+def _python(options: Python, target: BatchTarget) -> BatchFunction:
+    return python_work(options.over, load_function(options.function), options.options, target)
+
+
+Function = Callable[..., Any]
+
+
+def python_work(over: str, function: Function, keywords: Mapping[str, Any], target: BatchTarget) -> BatchFunction:
+    """What a function does to batches of rows.
+
+    Failed rows of a function over rows are collected one by one, those of other functions by halving the batch.
+    """
+    schema = target.schema
+    apply = {"row": _over_rows, "pandas": _over_pandas, "arrow": _over_arrow}[over]
+
+    from headgate.tasks.row_errors import error_text
+
+    def work(batch: pa.RecordBatch) -> BatchResult:
+        failed: Failed = [] if target.collect_failed else None
+        made = pa.Table.from_batches(apply(function, keywords, batch, schema, failed), schema).combine_chunks()
+        columns = [column.chunk(0) if column.num_chunks else pa.nulls(0, column.type) for column in made.columns]
+        reasons = [(place, error_text(error)) for place, error in failed or ()]
+        return BatchResult(columns, _origin(len(made), len(batch)), reasons)
+
+    return work
+
+
+def _origin(made: int, given: int) -> np.ndarray[Any, np.dtype[np.int64]] | None:
+    """The row that each new one comes from.
+
+    It is not known. If there are as many as before, it is the one in its place; otherwise those of the batch are
+    stretched or thinned out evenly, which leaves the distribution of arrival times as it is.
+    """
+    return None if made == given else np.arange(made) * given // max(made, 1)
+
+
+Failed = list[tuple[int, Exception]] | None
+"""Where rows that fail are noted, by their place in the batch; with ``None`` the first one fails the batch."""
+
+
+def _over_rows(
+    function: Function, keywords: Mapping[str, Any], batch: pa.RecordBatch, schema: pa.Schema, failed: Failed
+) -> list[pa.RecordBatch]:
+    if failed is None:
+        rows: list[Any] = []
+        for row in batch.to_pylist():
+            result = function(row, **keywords)
+            if type(result) is dict:  # by far the most, and faster to test than any mapping
+                rows.append(result)
+            else:
+                rows += _rows_of(result)
+        return [pa.RecordBatch.from_pylist(rows, schema=schema)]
+    made: list[tuple[int, list[Any]]] = []
+    for place, row in enumerate(batch.to_pylist()):
+        try:
+            made.append((place, _rows_of(function(row, **keywords))))
+        except Exception as error:
+            failed.append((place, error))
+
+    def as_batch(items: Sequence[tuple[int, list[Any]]]) -> pa.RecordBatch:
+        return pa.RecordBatch.from_pylist([row for _, rows in items for row in rows], schema=schema)
+
+    # What the function returned may not fit the columns: that is an error of its row too.
+    return _halved(made, as_batch, lambda first, error: failed.append((made[first][0], error)))
+
+
+def _rows_of(result: Any) -> list[Any]:
+    """The rows that a function made of one: none, one, or several."""
+    return [] if result is None else [result] if isinstance(result, Mapping) else list(result)
+
+
+def _over_pandas(
+    function: Function, keywords: Mapping[str, Any], batch: pa.RecordBatch, schema: pa.Schema, failed: Failed
+) -> list[pa.RecordBatch]:
+    def apply(rows: pa.RecordBatch) -> pa.RecordBatch:
+        return pa.RecordBatch.from_pandas(function(rows.to_pandas(), **keywords), schema=schema, preserve_index=False)
+
+    return _over_batch(apply, batch, failed)
+
+
+def _over_arrow(
+    function: Function, keywords: Mapping[str, Any], batch: pa.RecordBatch, schema: pa.Schema, failed: Failed
+) -> list[pa.RecordBatch]:
+    def apply(rows: pa.RecordBatch) -> pa.RecordBatch:
+        return function(rows, **keywords).select(schema.names).cast(schema)
+
+    return _over_batch(apply, batch, failed)
+
+
+def _over_batch(apply: Callable[[pa.RecordBatch], pa.RecordBatch], batch: pa.RecordBatch, failed: Failed) -> list[Any]:
+    if failed is None:
+        return [apply(batch)]
+    return _halved(batch, apply, lambda first, error: failed.append((first, error)))
+
+
+def _halved(items: Any, apply: Callable[[Any], pa.RecordBatch], note: Callable[[int, Exception], None]) -> list[Any]:
+    """Apply to all items, or where that raises to halves of them, down to single ones, which are noted."""
+    made: list[Any] = []
+    waiting = [(0, len(items))]
+    while waiting:
+        first, count = waiting.pop()
+        whole = count == len(items)
+        part = (
+            items if whole else items.slice(first, count) if hasattr(items, "slice") else items[first : first + count]
+        )
+        try:
+            made.append(apply(part))
+        except Exception as error:
+            if count < 2:
+                note(first, error)
+            else:
+                half = count // 2
+                waiting += [(first + half, count - half), (first, half)]
+    return made
+
+
 def _checked_query(text: str) -> str:
     check_query(text)
     return text
@@ -90,6 +189,13 @@ class Sql(TaskConfig):
     def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
         del inputs
         return {OUT: None if self.columns is None else Schema.parse(self.columns)}
+
+
+def _sql(options: Sql, frames: Mapping[str, DataFrame]) -> DataFrame:
+    session = next(iter(frames.values())).sparkSession
+    for port, frame in frames.items():
+        frame.createOrReplaceTempView(port)
+    return session.sql(options.query)
 
 
 class Fold(KeyedConfig):
@@ -126,6 +232,16 @@ class Fold(KeyedConfig):
         return {column.name: str(column.type) for column in Schema.parse(self.columns).columns}
 
 
+def _fold(options: Fold, index: Index) -> KeyFunction:
+    function, keywords = load_function(options.function), dict(options.options)
+
+    def call(given: Fold, state: Any, rows: dict[str, Any]) -> tuple[Any, Any]:
+        del given
+        return function(state, rows, **keywords)  # type: ignore[no-any-return]
+
+    return (by_row if options.mode == "row" else by_rows)(call).start(options, index)
+
+
 class Opaque(TaskConfig):
     """Stand for work that is known only by its cost and selectivity: for planning and simulating, not for running."""
 
@@ -139,9 +255,13 @@ class Opaque(TaskConfig):
         return {}
 
 
+def _check_function(options: Python | Fold) -> None:
+    load_function(options.function)
+
+
 TYPES = (
-    TaskType("python", Python, STEP, ports_declared=True),
-    TaskType("fold", Fold, STEP, State.KEYED),
-    TaskType("sql", Sql, STEP, ports_declared=True, batchwise=True),
+    TaskType("python", Python, STEP, ports_declared=True, work=BatchWork(_python, _check_function)),
+    TaskType("fold", Fold, STEP, State.KEYED, work=KeyedWork(_fold, _check_function)),
+    TaskType("sql", Sql, STEP, ports_declared=True, batchwise=True, work=FrameWork(_sql)),
     TaskType("opaque", Opaque, STEP, ports_declared=True),
 )

@@ -17,9 +17,9 @@ from headgate.model.dataflow import Dataflow
 from headgate.model.graph import Graph
 from headgate.model.names import TaskId
 from headgate.model.stream import ByPredicate
+from headgate.model.work import RowExpression
 from headgate.tasks.registry import default_registry
-from headgate.tasks.rowwise import ROW_WISE
-from headgate.tasks.stateful import Window
+from headgate.tasks.windows import EventTimeWindow
 
 Rows = Counter[tuple[Any, ...]]
 
@@ -55,10 +55,12 @@ def outcome(dataflow: Dataflow, database: duckdb.DuckDBPyConnection) -> dict[str
             query = f"select * from ({query}) where {_duck(stream.routing.where)}"
         if task.type == "write_memory":
             sinks[options.name] = (names, _fetched(database, query))
-        elif isinstance(options, Window):
+        elif isinstance(options, EventTimeWindow):
             queries[name] = _window(query, options)
         else:
-            does = ROW_WISE[type(options)](options, names)
+            work = default_registry()[task.type].work
+            assert isinstance(work, RowExpression)
+            does = work.sql(options, names)
             where = f" where {_duck(does.condition)}" if does.condition else ""
             columns = does.columns or [(column, f"`{column}`") for column in names]
             listed = ", ".join(f'{_duck(expression)} as "{column}"' for column, expression in columns)
@@ -66,7 +68,7 @@ def outcome(dataflow: Dataflow, database: duckdb.DuckDBPyConnection) -> dict[str
     return sinks
 
 
-def _window(query: str, options: Window) -> tuple[str, tuple[str, ...]]:
+def _window(query: str, options: EventTimeWindow) -> tuple[str, tuple[str, ...]]:
     keys = "".join(f', "{key}"' for key in options.key)
     aggregates = "".join(f', {_duck(text)} as "{name}"' for name, text in options.columns.items())
     bucket = f"time_bucket(interval '5 minutes', \"{options.time}\")"

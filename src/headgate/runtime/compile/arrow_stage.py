@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import orjson
@@ -20,17 +20,17 @@ from pyspark.sql.types import StructType
 
 from headgate.errors import InputError
 from headgate.model.names import Signature
-from headgate.model.task_type import Role, State, TaskConfig
+from headgate.model.task_type import Role
+from headgate.model.work import ArrowForm, BatchFunction, BatchTarget, BatchWork, FrameWork, KeyedWork, RowExpression
 from headgate.runtime.compile.plan import CompiledPlan, CompiledTask, Fragment, Kind
 from headgate.runtime.io.sinks import form_of
 from headgate.runtime.keyed.host import ERRORS, RESULTS, TEXTS
 from headgate.runtime.keyed.packing import opened
 from headgate.runtime.spark_internals.frames import arrow_schema
-from headgate.tasks.arrow_forms import FORMS, has_form, has_result_form, result_form
-from headgate.tasks.arrow_task import Work, done
-from headgate.tasks.frames import check_work, names_bad_rows, work_of
-from headgate.tasks.guard import Budget, Guard, letters_alone
-from headgate.tasks.stateful import KeyedConfig
+from headgate.tasks.batch import run_batch
+from headgate.tasks.keyed_base import KeyedConfig
+from headgate.tasks.keyed_results import has_result_form, result_form
+from headgate.tasks.row_errors import Guard, TimeBudget, letter_array
 
 __all__ = ["Descent", "End", "SchemaOf", "Step", "Tail", "Tails", "Times", "step_of", "tails_of"]
 
@@ -55,7 +55,7 @@ class Step:
     """A task, and who gets what it makes."""
 
     guard: Guard
-    make: Callable[[], Work]
+    make: Callable[[], BatchFunction]
     schema: pa.Schema
     counted: int
     """Under this number its rows in are told, and under the one below it its rows out."""
@@ -86,7 +86,7 @@ class Descent:
 
     def __init__(self, write: Callable[[int, Any, Times], None]) -> None:
         self._write = write
-        self._at_work: dict[int, tuple[Work, Budget]] = {}
+        self._at_work: dict[int, tuple[BatchFunction, TimeBudget]] = {}
         self.counts: Counter[int] = Counter()
 
     def enter(self, tail: Tail, rows: Any, times: Times, ingested: int) -> None:
@@ -100,9 +100,9 @@ class Descent:
             times = batch.column("__ingest").fill_null(ingested).to_numpy(zero_copy_only=False)
             errors = batch.column(ERRORS)
             if errors.null_count < len(errors) and tail.letters is not None:
-                bad = [(at, orjson.dumps(told).decode()) for at, told in enumerate(errors.to_pylist()) if told]
+                failed = [(at, orjson.dumps(raised).decode()) for at, raised in enumerate(errors.to_pylist()) if raised]
                 own = batch.select([name for name in batch.schema.names if not name.startswith("__")])
-                self._write(tail.letters, letters_alone(own, bad), times[[at for at, _ in bad]])
+                self._write(tail.letters, letter_array(own, failed), times[[at for at, _ in failed]])
             for node in tail.first:
                 self._down(node, batch, times)
 
@@ -112,15 +112,15 @@ class Descent:
                 self._write(node.output, formed(batch.select(list(node.names)), node.form), times)
             return
         if id(node) not in self._at_work:
-            self._at_work[id(node)] = (node.make(), Budget(node.guard.budget_s))
-        work, budget = self._at_work[id(node)]
-        made, rows = done(work, batch, node.schema, node.guard, budget)
+            self._at_work[id(node)] = (node.make(), TimeBudget(node.guard.budget_s))
+        function, budget = self._at_work[id(node)]
+        result, rows = run_batch(function, batch, node.schema, node.guard, budget)
         self.counts[node.counted] += len(batch)
         self.counts[node.counted - 1] += len(rows)
-        if made.bad and node.letters is not None:
-            places = np.array(sorted(at for at, _ in made.bad))
-            self._write(node.letters, letters_alone(batch, made.bad), times[places])
-        here = times if made.origin is None else times[made.origin]
+        if result.failed and node.letters is not None:
+            places = np.array(sorted(at for at, _ in result.failed))
+            self._write(node.letters, letter_array(batch, result.failed), times[places])
+        here = times if result.origin is None else times[result.origin]
         if len(rows):
             for after in node.after:
                 self._down(after, rows, here)
@@ -139,21 +139,23 @@ def formed(batch: pa.RecordBatch, form: str) -> Any:
     return pa.array([orjson.dumps({n: v for n, v in row if v is not None}).decode() for row in rows], pa.string())
 
 
-def _form(options: TaskConfig) -> Work:
-    return FORMS[type(options)](options)
+def _arrow_form(task: CompiledTask) -> ArrowForm | None:
+    return task.work.arrow if isinstance(task.work, RowExpression | FrameWork) else None
 
 
 def step_of(task: CompiledTask, guard: Guard, schema: StructType, counted: int, letters: int | None, slot: int) -> Step:
     """A task as a step; ``slot`` is its place among the tasks of a keyed host, if it is one of them."""
     options, columns = task.options, arrow_schema(schema)
-    make: Callable[[], Work]
-    if isinstance(options, KeyedConfig):
-        make = partial(result_form, options, slot, (RESULTS, TEXTS, ERRORS))
-    elif names_bad_rows(options):
-        check_work(options)
-        make = partial(work_of, options, columns, guard)
+    make: Callable[[], BatchFunction]
+    if isinstance(task.work, KeyedWork):
+        make = partial(result_form, cast(KeyedConfig, options), slot, (RESULTS, TEXTS, ERRORS))
+    elif isinstance(task.work, BatchWork):
+        task.work.check(options)
+        make = partial(task.work.start, options, BatchTarget(columns, guard.letters))
     else:
-        make = partial(_form, options)
+        form = _arrow_form(task)
+        assert form is not None
+        make = partial(form.start, options)
     return Step(guard, make, columns, counted, letters, [])
 
 
@@ -183,13 +185,14 @@ def tails_of(
             able.add(task.signature)
     roots = [plan.tasks[s] for s in fragment.roots if s in plan.tasks] if fragment.kind is Kind.KEYED else []
     packs = bool(roots) and all(
-        isinstance(root.options, KeyedConfig) and has_result_form(root.options) and all_able(root) for root in roots
+        isinstance(root.work, KeyedWork) and has_result_form(cast(KeyedConfig, root.options)) and all_able(root)
+        for root in roots
     )
     found: set[Signature] = set()
     before = {root.signature for root in roots} if packs else set()
     for task in order:
         if task.signature in able and (
-            names_bad_rows(task.options) or any(feed.source in found | before for feed in task.feeds)
+            isinstance(task.work, BatchWork) or any(feed.source in found | before for feed in task.feeds)
         ):
             found.add(task.signature)
     return Tails(frozenset(found), packs)
@@ -217,15 +220,16 @@ def _is_sink(task: CompiledTask) -> bool:
 
 
 def _can_end(sink: CompiledTask, schema: StructType) -> bool:
-    form = form_of(sink.options)
+    form = form_of(sink)
     plain = all(field.dataType.simpleString() in PLAIN for field in schema.fields)
     return form in ("parquet", "arrow", "text") or (form == "json" and plain)
 
 
 def _is_able(plan: CompiledPlan, task: CompiledTask, schema_of: SchemaOf) -> bool:
-    if names_bad_rows(task.options):
+    if isinstance(task.work, BatchWork):
         return len(task.ports.inputs) == 1
-    if task.state is not State.NONE or type(task.options) not in FORMS:
+    form = _arrow_form(task)
+    if form is None:
         return False
     columns: Mapping[str, str] = {
         field.name.casefold(): field.dataType.simpleString()
@@ -233,6 +237,6 @@ def _is_able(plan: CompiledPlan, task: CompiledTask, schema_of: SchemaOf) -> boo
         for field in schema_of(plan.tasks[feed.source]).fields
     }
     try:
-        return has_form(task.options, columns)
-    except InputError:  # a file that is gone: it is told of where that is expected
+        return form.fits(task.options, columns)
+    except InputError:  # a file that is gone: running the task says so
         return False

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from operator import attrgetter
+from typing import cast
 
 from headgate.errors import InputError
 from headgate.model.config import Config, canonical_text
@@ -32,7 +33,7 @@ from headgate.runtime.engine.snapshot import Snapshot
 from headgate.sharing.change import RunningStream
 from headgate.sharing.running import UsedTask
 from headgate.sharing.versioned import VersionedMap
-from headgate.tasks.stateful import KeyedConfig
+from headgate.tasks.keyed_base import KeyedConfig
 
 __all__ = ["compile_plan"]
 
@@ -128,9 +129,9 @@ class _Compiler:
             return None
         alternate = _active(used, snapshot.active.get(signature))
         kind = snapshot.shared.registry[alternate.type]
-        if kind.name == "opaque":
+        if kind.work is None:
             task = f"{used.running.brought_by}.{used.running.task.id}"
-            message = f"task '{task}' has type opaque, which only the simulator can run; give it a runnable type"
+            message = f"task '{task}' has type {kind.name}, which only the simulator can run; give it a runnable type"
             raise InputError("CANNOT_RUN", message)
         known = self.before.tasks.get(signature)
         return CompiledTask(
@@ -326,5 +327,4 @@ def _feed(stream: RunningStream) -> Feed:
 
 
 def _key(task: CompiledTask) -> tuple[str, ...]:
-    assert isinstance(task.options, KeyedConfig)
-    return task.options.key
+    return cast(KeyedConfig, task.options).key

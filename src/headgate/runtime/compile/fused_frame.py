@@ -17,11 +17,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from headgate.model.expression import spliced
+from headgate.model.work import RowWise
 from headgate.runtime.epochs.staging import OUTPUTS
 from headgate.runtime.exchange.files import INGEST
 from headgate.runtime.isolation.sql_guard import guard_column
 from headgate.runtime.observing.counting import Count, JobCount, OutputCount, observed
-from headgate.tasks.rowwise import RowWise, quoted
+from headgate.tasks.sql_text import quoted
 
 __all__ = ["FusedFrame", "Output", "Place", "Work"]
 

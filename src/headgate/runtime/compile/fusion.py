@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import cast
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
@@ -23,6 +24,7 @@ from headgate.errors import InputError
 from headgate.model.names import Signature
 from headgate.model.on_error import OnError
 from headgate.model.task_type import Role
+from headgate.model.work import BatchWork, RowExpression, RowWise
 from headgate.runtime.compile.arrow_stage import End, SchemaOf, Step, Tail, Tails, step_of
 from headgate.runtime.compile.fused_frame import FusedFrame, Output, Place
 from headgate.runtime.compile.plan import CompiledPlan, CompiledTask, Feed, Fragment
@@ -33,11 +35,11 @@ from headgate.runtime.keyed.host import ERRORS, RESULTS, TEXTS
 from headgate.runtime.keyed.packing import PACK
 from headgate.runtime.observing.counting import RowCounts, Side, values
 from headgate.runtime.spark_internals.frames import arrow_schema
-from headgate.tasks.frames import names_bad_rows, run_frames
-from headgate.tasks.guard import LETTER, Guard, TaskRaised
-from headgate.tasks.keyed import row_with_result
-from headgate.tasks.rowwise import ROW_WISE, RowWise, quoted
-from headgate.tasks.stateful import KeyedConfig
+from headgate.tasks.frames import run_frames
+from headgate.tasks.keyed_base import KeyedConfig
+from headgate.tasks.keyed_results import row_with_result
+from headgate.tasks.row_errors import LETTER, Guard, TaskRaised
+from headgate.tasks.sql_text import quoted
 
 __all__ = ["Fusion", "Output", "starts_frame", "union"]
 
@@ -137,7 +139,7 @@ class Fusion:
     def _step(self, task: CompiledTask, slot: int = 0) -> Step:
         """A task of the tail, to be joined to what reads it as that comes by."""
         assert self._schema_of is not None
-        is_arrow = names_bad_rows(task.options)
+        is_arrow = isinstance(task.work, BatchWork)
         letters = is_arrow and task.on_error is not OnError.FAIL
         budget_s = self.guards.budget_s if task.time_budget_s is None else task.time_budget_s
         guard = Guard(task.signature, letters, budget_s if is_arrow else None)
@@ -238,16 +240,16 @@ class Fusion:
             raise TaskRaised(task.signature, error.message) from None
 
     def _built(self, task: CompiledTask, entering: Mapping[str, list[tuple[_Rows, str | None]]]) -> None:
-        row_wise = ROW_WISE.get(type(task.options))
+        work = task.work
         is_guarded = task.on_error is not OnError.FAIL and task.signature in self.guards.up
         only = next(iter(entering.values()))
-        alone = row_wise is not None and len(only) == 1 and task.partitions is None
+        alone = isinstance(work, RowExpression) and len(only) == 1 and task.partitions is None
         if is_guarded:  # what raises may also be a predicate on a stream into it, whose rows are not the task's
             entering = {port: [self._let_in(task, *feed) for feed in feeds] for port, feeds in entering.items()}
             only = next(iter(entering.values()))
-        if row_wise is not None:
+        if isinstance(work, RowExpression):
             rows, where = only[0] if alone else (self._gathered(only, task.partitions), None)
-            does = row_wise(task.options, rows.names)
+            does = work.sql(task.options, rows.names)
             if is_guarded:
                 self._count(task.signature, "in", rows.frame, rows.column)
                 found = self._guarded(task, rows, where, does)
@@ -261,8 +263,8 @@ class Fusion:
                 self._count(task.signature, "in", gathered.frame)
                 frames[name] = gathered.frame.rows("r0")
             budget_s = self.guards.budget_s if task.time_budget_s is None else task.time_budget_s
-            letters = names_bad_rows(task.options) and task.on_error is not OnError.FAIL
-            made = run_frames(task.options, frames, Guard(task.signature, letters, budget_s))
+            letters = isinstance(work, BatchWork) and task.on_error is not OnError.FAIL
+            made = run_frames(work, task.options, frames, Guard(task.signature, letters, budget_s))
             found = self._without_letters(task, made) if letters else self._new(made, _visible(made))
         self._count(task.signature, "out", found.frame, found.column)
         for port in task.ports.outputs:
@@ -376,7 +378,7 @@ def _visible(frame: DataFrame) -> list[str]:
 
 def starts_frame(task: CompiledTask) -> bool:
     """Whether a task cannot be a column of what feeds it."""
-    row_wise = type(task.options) in ROW_WISE or task.role is Role.SINK
+    row_wise = isinstance(task.work, RowExpression) or task.role is Role.SINK
     return not row_wise or (task.role is not Role.SINK and len(task.feeds) > 1) or task.partitions is not None
 
 
@@ -401,6 +403,5 @@ def _branching(
 
 
 def _with_result(task: CompiledTask, slot: int, names: Sequence[str]) -> RowWise:
-    assert isinstance(task.options, KeyedConfig)
     raised = f"{ERRORS}[{slot}] is not null"
-    return row_with_result(task.options, names, f"{RESULTS}[{slot}]", f"{TEXTS}[{slot}]", raised)
+    return row_with_result(cast(KeyedConfig, task.options), names, f"{RESULTS}[{slot}]", f"{TEXTS}[{slot}]", raised)

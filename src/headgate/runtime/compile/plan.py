@@ -30,6 +30,7 @@ from headgate.model.names import DataflowName, Signature, TaskId
 from headgate.model.on_error import OnError
 from headgate.model.task import Alternate, Ports
 from headgate.model.task_type import Role, State, TaskConfig, TaskType
+from headgate.model.work import Work
 from headgate.runtime.digest import digest
 from headgate.sharing.change import RunningTask
 from headgate.sharing.versioned import VersionedMap
@@ -103,6 +104,11 @@ class CompiledTask:
     @property
     def ports(self) -> Ports:
         return self.running.task.ports or self.kind.ports
+
+    @property
+    def work(self) -> Work:
+        assert self.kind.work is not None  # the compiler refuses what cannot run
+        return self.kind.work
 
     @property
     def state(self) -> State:

@@ -5,8 +5,8 @@ This is also how a task that Spark will not accept is found before anything chan
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import lru_cache
+from typing import cast
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -14,16 +14,13 @@ from pyspark.sql.types import StructType
 
 from headgate.errors import InputError
 from headgate.model.names import Signature
-from headgate.model.task_type import Role, State
-from headgate.runtime.compile.native import native
+from headgate.model.task_type import State
+from headgate.model.work import KeyedWork, RowExpression, SinkWork, SourceWork
+from headgate.runtime.compile.native import run_native
 from headgate.runtime.compile.plan import CompiledPlan, CompiledTask
-from headgate.runtime.io.sinks import check_sink
-from headgate.runtime.io.sources import source_schema
-from headgate.tasks.frames import FRAMES, parsed_schema
-from headgate.tasks.keyed import check_keyed
-from headgate.tasks.rowwise import ROW_WISE, quoted
-from headgate.tasks.sinks import WriteFiles
-from headgate.tasks.stateful import KeyedConfig
+from headgate.tasks.frames import declared_schema, parsed_schema, run_frames
+from headgate.tasks.keyed_base import KeyedConfig
+from headgate.tasks.sql_text import quoted
 
 __all__ = ["Schemas", "ddl"]
 
@@ -57,23 +54,23 @@ class Schemas:
         return self._known[key]
 
     def _tried(self, plan: CompiledPlan, task: CompiledTask) -> StructType:
-        if task.role is Role.SOURCE:
-            return source_schema(task.options)
+        work = task.work
+        if isinstance(work, SourceWork):
+            return declared_schema(task.options)
         sides = self._entering(plan, task)
         try:
-            if task.role is Role.SINK:
-                check_sink(task.options, self._spark)
-                _check_text(task, sides.values())
+            if isinstance(work, SinkWork):
+                work.check(task.options, self._spark, [frame.columns for frame in sides.values()])
                 return StructType()
-            if task.state is State.KEYED:
-                return _with_result(task, next(iter(sides.values())).schema)
+            if isinstance(work, KeyedWork):
+                work.check(task.options)
+                return _with_result(cast(KeyedConfig, task.options), next(iter(sides.values())).schema)
             if task.state is State.NATIVE:
-                return native(task.options, list(sides.values())).schema
-            row_wise = ROW_WISE.get(type(task.options))
-            if row_wise is None:
-                return FRAMES[type(task.options)](task.options, sides).schema
+                return run_native(task, list(sides.values())).schema
+            if not isinstance(work, RowExpression):
+                return run_frames(work, task.options, sides).schema
             frame = next(iter(sides.values()))
-            does = row_wise(task.options, frame.columns)
+            does = work.sql(task.options, frame.columns)
             if does.condition is not None:
                 frame = frame.where(does.condition)
             if does.row is not None:
@@ -106,21 +103,10 @@ class Schemas:
         return sides
 
 
-def _check_text(task: CompiledTask, sides: Iterable[DataFrame]) -> None:
-    """Raise where a sink of plain lines gets rows of several columns."""
-    if isinstance(task.options, WriteFiles) and task.options.format == "text":
-        for frame in sides:
-            if len(frame.columns) != 1:
-                told = f"format text writes the only column, and rows have {len(frame.columns)}; select one before it"
-                raise InputError("SCHEMA_DOES_NOT_FIT", told)
-
-
-def _with_result(task: CompiledTask, schema: StructType) -> StructType:
+def _with_result(options: KeyedConfig, schema: StructType) -> StructType:
     """The columns of a hosted task: those that come in, without some, and those that its result becomes."""
-    assert isinstance(task.options, KeyedConfig)
-    check_keyed(task.options)
-    gone = {name.casefold() for name in task.options.dropped()}
+    gone = {name.casefold() for name in options.dropped()}
     fields = {field.name.casefold(): field for field in schema.fields if field.name.casefold() not in gone}
-    for name, kind in task.options.added().items():
+    for name, kind in options.added().items():
         fields[name.casefold()] = parsed_schema(f"{quoted(name)} {kind}").fields[0]
     return StructType(list(fields.values()))

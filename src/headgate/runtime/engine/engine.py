@@ -308,7 +308,7 @@ class Engine:
             if running.role is not Role.SOURCE and running.state is State.NONE:
                 message = f"task '{task}' has no input limit of its own; set the limit on its source or on the stateful"
                 raise InputError("CANNOT_LIMIT", f"{message} task before it")
-            hot = running.role is not Role.SOURCE or hot_limit(running.options)
+            hot = running.role is not Role.SOURCE or hot_limit(running)
             kept = {key: limit for key, limit in self.snapshot.limits.items() if key != signature}
             self._change((), limits={**kept, **({} if rows is None else {signature: rows})})
             for fragment in list(self.fragments.values()):

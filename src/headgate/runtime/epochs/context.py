@@ -13,14 +13,14 @@ from headgate.runtime.compile.schemas import Schemas
 from headgate.runtime.engine.state import StateDirectory
 from headgate.runtime.epochs.background_jobs import BackgroundJobs
 from headgate.runtime.exchange.files import FileExchange
-from headgate.runtime.io.sinks import Delivery
+from headgate.runtime.io.sinks import StagedDelivery
 from headgate.runtime.isolation.dead_letters import DeadLetters
 from headgate.runtime.observing.profiler import Profiler
 from headgate.runtime.observing.records import Records
 
 __all__ = ["FragmentContext", "Outbox"]
 
-Outbox = Callable[[int, Signature, Delivery], None]
+Outbox = Callable[[int, Signature, StagedDelivery], None]
 """Hands a delivery to a sink of a plan, now or later; never raises for what a sink does."""
 
 

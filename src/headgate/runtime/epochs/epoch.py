@@ -372,7 +372,7 @@ class Epochs:
             if task is None or (fragment.kind is Kind.FEEDBACK and signature == fragment.roots[0]):
                 continue
             if task.role is Role.SINK:
-                fusion.put(task.feeds, Output(signature, form_of(task.options)))
+                fusion.put(task.feeds, Output(signature, form_of(task)))
                 targets += [("sink", signature)] * (len(fusion.outputs) - len(targets))
             else:
                 fusion.run(task)

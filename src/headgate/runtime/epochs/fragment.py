@@ -34,8 +34,7 @@ from headgate.runtime.epochs.epoch import EpochResult, Epochs
 from headgate.runtime.epochs.limits import admit, due_in
 from headgate.runtime.epochs.plan_log import PlanLog
 from headgate.runtime.exchange.files import INGEST, ORDER, SNAPSHOT, topic_columns
-from headgate.runtime.io.replay import is_played, recorded_rows
-from headgate.runtime.io.sinks import Delivery
+from headgate.runtime.io.sinks import StagedDelivery
 from headgate.runtime.io.sources import read_source
 from headgate.runtime.isolation.admission import Admission
 from headgate.runtime.isolation.dead_letters import Letters
@@ -46,6 +45,7 @@ from headgate.runtime.observing.records import EpochRecord
 from headgate.runtime.spark_internals.failures import JOB_FAILURES, reason_of
 from headgate.runtime.spark_internals.internals import internals
 from headgate.store.files import read_json, write_json
+from headgate.tasks.replay import is_played, recorded_rows
 
 __all__ = ["RunningFragment"]
 
@@ -386,7 +386,9 @@ class RunningFragment:
             elif target["kind"] == "letters":
                 self._keep_failed(commit["epoch"], target, files)
             else:
-                delivery = Delivery(f"{self.fragment.id}-{self._run_id}", commit["epoch"], target["snapshot"], files)
+                delivery = StagedDelivery(
+                    f"{self.fragment.id}-{self._run_id}", commit["epoch"], target["snapshot"], files
+                )
                 self.context.outbox(target["snapshot"], Signature(target["name"]), delivery)
                 delivered[Signature(target["name"])] = time.time()
         return delivered

@@ -7,18 +7,12 @@ limit holds from the next one on. They tell how many rows have come, and how man
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from headgate.store.files import read_json, write_json
+from headgate.tasks.source_folder import Due
 
-__all__ = ["Due", "admit", "due_in", "limit_of", "set_limit", "tell_due"]
-
-
-def limit_of(folder: Path | str, otherwise: int) -> int:
-    """The limit of the fragment whose folder this is, or ``otherwise`` if it has none."""
-    found = [read_json(Path(folder) / name) for name in ("limit.json", "admitted.json")]
-    return min((int(rows) for rows in found if rows is not None), default=otherwise)
+__all__ = ["admit", "due_in", "set_limit"]
 
 
 def set_limit(folder: Path, rows: int | None) -> None:
@@ -29,30 +23,6 @@ def set_limit(folder: Path, rows: int | None) -> None:
 def admit(folder: Path, rows: int | None) -> None:
     """Hold a fragment back to so many rows, or no longer."""
     write_json(folder / "admitted.json", rows)
-
-
-@dataclass(frozen=True, slots=True)
-class Due:
-    """What a reader that is ours knows of its source, as of some moment: rows are counted from the very first."""
-
-    at: float
-    rows: int
-    """Rows that had come by then."""
-
-    rows_per_s: float
-    """How many more came a second from then on."""
-
-    held_back: int
-    """Rows that had come and that a limit kept it from taking."""
-
-    def by(self, now: float) -> int:
-        """Rows that have come by now."""
-        return self.rows + round(self.rows_per_s * max(now - self.at, 0.0))
-
-
-def tell_due(folder: Path | str, due: Due) -> None:
-    """Tell what has come to a source; whole or not at all, but no more durable than it is worth."""
-    write_json(Path(folder) / "due.json", asdict(due), durable=False)
 
 
 def due_in(folder: Path) -> Due | None:

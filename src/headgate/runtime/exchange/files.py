@@ -22,11 +22,11 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructType
 
-from headgate.runtime.epochs.limits import limit_of
 from headgate.runtime.keyed.packing import GROUP, PACK, packs
 from headgate.runtime.spark_internals.worker import settle
 from headgate.store.files import read_json, write_json
-from headgate.tasks.guard import CARRIED
+from headgate.tasks.row_errors import CARRIED
+from headgate.tasks.source_folder import limit_of
 
 __all__ = [
     "INGEST",

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from headgate.errors import os_reason
 from headgate.model.names import Signature
 from headgate.runtime.compile.plan import CompiledPlan
-from headgate.runtime.io.sinks import Delivery, Memory, deliver
+from headgate.runtime.io.sinks import Memory, StagedDelivery, deliver
 from headgate.store.files import read_json, write_json
 
 __all__ = ["SinkOutbox"]
@@ -34,7 +34,7 @@ class SinkOutbox:
         self.delivered: Counter[Signature] = Counter()
         """Rows that sinks have got from this engine."""
 
-    def __call__(self, snapshot: int, sink: Signature, delivery: Delivery) -> None:
+    def __call__(self, snapshot: int, sink: Signature, delivery: StagedDelivery) -> None:
         with self._lock:
             if not self._waiting(sink) and self._offer(snapshot, sink, delivery):
                 return
@@ -48,7 +48,7 @@ class SinkOutbox:
                 for item in self._waiting(sink):
                     kept = read_json(item / "delivery.json")
                     files = [(str(item / name), rows) for name, rows in kept["files"]]
-                    delivery = Delivery(kept["fragment"], kept["epoch"], kept["snapshot"], files)
+                    delivery = StagedDelivery(kept["fragment"], kept["epoch"], kept["snapshot"], files)
                     if not self._offer(kept["snapshot"], sink, delivery):
                         break
                     # Without its description a delivery is no longer one, whatever is left of it.
@@ -59,7 +59,7 @@ class SinkOutbox:
         folder = self._folder / sink
         return sorted(p for p in folder.iterdir() if (p / "delivery.json").exists()) if folder.is_dir() else []
 
-    def _offer(self, snapshot: int, sink: Signature, delivery: Delivery) -> bool:
+    def _offer(self, snapshot: int, sink: Signature, delivery: StagedDelivery) -> bool:
         task = self._plan(snapshot).tasks[sink]
         try:
             deliver(task, delivery, self._spark, self._memory)
@@ -71,7 +71,7 @@ class SinkOutbox:
         self.delivered[sink] += delivery.rows
         return True
 
-    def _keep(self, snapshot: int, sink: Signature, delivery: Delivery) -> None:
+    def _keep(self, snapshot: int, sink: Signature, delivery: StagedDelivery) -> None:
         item = self._folder / sink / f"{delivery.epoch:010d}-{delivery.origin}"
         item.mkdir(parents=True, exist_ok=True)
         names = []

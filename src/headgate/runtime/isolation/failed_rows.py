@@ -12,14 +12,15 @@ from pyspark.sql import functions as F
 
 from headgate.model.names import Signature
 from headgate.model.on_error import OnError
+from headgate.model.work import RowExpression
 from headgate.runtime.compile.plan import CompiledPlan, CompiledTask, Fragment
 from headgate.runtime.compile.schemas import ddl
 from headgate.runtime.epochs.context import FragmentContext
 from headgate.runtime.isolation.dead_letters import Reasons
 from headgate.runtime.isolation.quarantine import Quarantine
 from headgate.runtime.spark_internals.failures import JOB_FAILURES, reason_of
-from headgate.tasks.guard import LETTER_TYPE
-from headgate.tasks.rowwise import ROW_WISE, quoted
+from headgate.tasks.row_errors import LETTER_TYPE
+from headgate.tasks.sql_text import quoted
 
 __all__ = ["HOST_LETTERS", "FailedRows"]
 
@@ -68,7 +69,8 @@ class FailedRows:
     def _ask(self, plan: CompiledPlan, name: str, staged: Sequence[tuple[str, int]]) -> None:
         """Learn, beside the epochs, why a guarded task raises for a few of these rows."""
         task = plan.tasks[Signature(name)]
-        if type(task.options) not in ROW_WISE or not self.reasons.ask_now(name):
+        expression = task.work
+        if not isinstance(expression, RowExpression) or not self.reasons.ask_now(name):
             return
         with pa.OSFile(staged[0][0]) as file:
             records = pa.ipc.open_file(file).read_all().column("record").slice(0, ASKED).to_pylist()
@@ -79,16 +81,16 @@ class FailedRows:
             del rows
             for record in records:
                 parsed = F.from_json(F.lit(record), schema)
-                told = _raised(task, session.range(1).select(parsed.alias("row")).select("row.*"))
+                told = _raised(task, expression, session.range(1).select(parsed.alias("row")).select("row.*"))
                 if told is not None:
                     self.reasons.add(name, told)
 
         self._context.background.offer(session.range(0), work)
 
 
-def _raised(task: CompiledTask, row: DataFrame) -> str | None:
+def _raised(task: CompiledTask, work: RowExpression, row: DataFrame) -> str | None:
     """What a row-wise task raises for a row."""
-    does = ROW_WISE[type(task.options)](task.options, row.columns)
+    does = work.sql(task.options, row.columns)
     try:
         for feed in task.feeds:
             if feed.where is not None:

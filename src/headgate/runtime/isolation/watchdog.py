@@ -1,6 +1,6 @@
 """The watchdog: jobs that take longer than any of their tasks may are cancelled.
 
-Python functions mind their time themselves (:mod:`headgate.tasks.guard`). What runs inside Spark does not: an
+Python functions mind their time themselves (:mod:`headgate.tasks.row_errors`). What runs inside Spark does not: an
 expression with a catastrophic pattern, an array that explodes. There the driver ends the whole job, by its tag, and
 looks for the task that took so long.
 """

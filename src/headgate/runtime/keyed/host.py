@@ -25,15 +25,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import ArrayType, BinaryType, DoubleType, IntegerType, StringType, StructType
 
+from headgate.model.work import KeyedWork, KeyFunction, Result
 from headgate.runtime.exchange.files import ORDER, SNAPSHOT
 from headgate.runtime.keyed.packing import GROUP, PACK, key_codes, opened, packs
 from headgate.runtime.spark_internals.frames import arrow_schema
 from headgate.runtime.spark_internals.state_protocol import PipelinedMap
 from headgate.runtime.spark_internals.worker import settle
 from headgate.store.files import read_json
-from headgate.tasks.guard import told_of
-from headgate.tasks.keyed import BULK, KEYED, Bulk, Folding, Step, fold_of
-from headgate.tasks.user_defined import Fold
+from headgate.tasks.row_errors import error_text
 
 __all__ = [
     "ERRORS",
@@ -60,9 +59,6 @@ did raise; the latter two are null if there are none."""
 
 PACKED = StructType().add(SNAPSHOT, IntegerType()).add(PACK, BinaryType())
 """What a host puts out: packs of rows, each of one snapshot."""
-
-MANY = 32
-"""From so many rows of a key on, a task that can does them at once."""
 
 KEYS = 1_000
 """Keys whose state is fetched and put back together."""
@@ -104,8 +100,8 @@ def places_of(names: Sequence[str], wanted: Sequence[str]) -> tuple[int, ...]:
 
 def hosted_schema(columns: StructType) -> StructType:
     """The columns of a host's rows: those that come in, but for their place, and those that it adds."""
-    found = StructType([one for one in columns.fields if one.name != ORDER]).add(RESULTS, ArrayType(DoubleType()))
-    return found.add(TEXTS, ArrayType(StringType())).add(ERRORS, ArrayType(StringType()))
+    rows = StructType([one for one in columns.fields if one.name != ORDER]).add(RESULTS, ArrayType(DoubleType()))
+    return rows.add(TEXTS, ArrayType(StringType())).add(ERRORS, ArrayType(StringType()))
 
 
 def unpacked(rows: DataFrame, columns: StructType) -> DataFrame:
@@ -127,9 +123,7 @@ class Hosted:
 
     life: str
     alternate: str
-    step: Step
-    bulk: Bulk | None = None
-    fold: Folding | None = None
+    fold: KeyFunction
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +134,8 @@ class Hosting:
     columns: tuple[int, ...]
 
 
-def hosting(tasks: Sequence[tuple[str, str, Any]], names: Sequence[str]) -> Hosting:
-    """Tasks, each with the names of its life and its alternate and with its options, over columns of these names.
+def hosting(tasks: Sequence[tuple[str, str, KeyedWork, Any]], names: Sequence[str]) -> Hosting:
+    """Tasks, each with the names of its life and its alternate, its work and its options, over columns of these names.
 
     Only the columns that they ask for are made Python's.
     """
@@ -154,13 +148,8 @@ def hosting(tasks: Sequence[tuple[str, str, Any]], names: Sequence[str]) -> Host
             asked.append(at)
         return asked.index(at)
 
-    made = []
-    for life, alternate, options in tasks:
-        bulk = BULK.get(type(options))
-        step = KEYED[type(options)](options, index)
-        fold = fold_of(options, index) if isinstance(options, Fold) else None
-        made.append(Hosted(life, alternate, step, None if bulk is None else bulk(options, index), fold))
-    return Hosting(tuple(made), tuple(asked))
+    hosted = [Hosted(life, alternate, work.start(options, index)) for life, alternate, work, options in tasks]
+    return Hosting(tuple(hosted), tuple(asked))
 
 
 @lru_cache(maxsize=256)
@@ -169,13 +158,14 @@ def _hosting(plans: str, number: int, host_id: str, names: tuple[str, ...]) -> H
     from headgate.tasks.registry import default_registry
 
     registry = default_registry()
-    found = read_json(Path(plans) / f"{number}.json")
-    if found is None:
+    plan = read_json(Path(plans) / f"{number}.json")
+    if plan is None:
         raise RuntimeError(f"plan {number} is not in {plans}")
     tasks = []
-    for task in found.get(host_id, []):
-        options: Any = registry[task["type"]].config.model_validate(task["config"])
-        tasks.append((task["life"], task["alternate"], options))
+    for task in plan.get(host_id, []):
+        kind = registry[task["type"]]
+        assert isinstance(kind.work, KeyedWork)
+        tasks.append((task["life"], task["alternate"], kind.work, kind.config.model_validate(task["config"])))
     return hosting(tasks, names)
 
 
@@ -201,10 +191,10 @@ class _Host(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:
         del key, timerValues
         order, snapshot = self.names.index(ORDER), self.names.index(SNAPSHOT)
-        found = [opened(row[PACK], self.schema) for row in rows]
+        batches = [opened(row[PACK], self.schema) for row in rows]
         # Packs come in any order out of a shuffle, and what a task remembers depends on the order of rows.
-        found.sort(key=lambda batch: batch.column(order)[0].as_py())
-        for number, some in _by_snapshot(found, snapshot):
+        batches.sort(key=lambda batch: batch.column(order)[0].as_py())
+        for number, some in _by_snapshot(batches, snapshot):
             made = self._made(some, number)
             yield _Result({SNAPSHOT: number, PACK: made.serialize().to_pybytes()})
 
@@ -249,7 +239,7 @@ def _by_snapshot(batches: Sequence[pa.RecordBatch], at: int) -> Iterator[tuple[i
 
 @dataclass(slots=True)
 class Results:
-    """What hosted tasks told of rows, task by task."""
+    """The results of hosted tasks for rows, task by task."""
 
     tasks: int
     rows: int = 0
@@ -262,28 +252,28 @@ class Results:
         self.numbers = [[] for _ in range(self.tasks)]
         self.texts = [None] * self.tasks
 
-    def add(self, task: int, found: Sequence[float | str | None]) -> None:
-        """What a task told of the next rows; its own kind of result is a number or a text."""
-        if any(result.__class__ is str for result in found):
+    def add(self, task: int, results: Sequence[Result]) -> None:
+        """The results of a task for the next rows; each is a number or a text."""
+        if any(result.__class__ is str for result in results):
             before = len(self.numbers[task])
             texts = self.texts[task]
             if texts is None:
                 texts = self.texts[task] = []
             texts += [None] * (before - len(texts))
-            texts += [result if isinstance(result, str) else None for result in found]
-            found = [None if isinstance(result, str) else result for result in found]
-        self.numbers[task] += found  # type: ignore[arg-type]
+            texts += [result if isinstance(result, str) else None for result in results]
+            results = [None if isinstance(result, str) else result for result in results]
+        self.numbers[task] += results  # type: ignore[arg-type]
 
     def arrays(self) -> list[pa.Array]:
         """The columns of numbers, texts and errors: for each row a list with an item for each task."""
-        numbers = self._lists([pa.array(found, pa.float64()) for found in self.numbers], pa.float64(), always=True)
+        numbers = self._lists([pa.array(numbers, pa.float64()) for numbers in self.numbers], pa.float64(), always=True)
         texts: list[pa.Array] = []
-        for found in self.texts:
-            known = found or []
+        for of_task in self.texts:
+            known = of_task or []
             texts.append(pa.array([*known, *[None] * (self.rows - len(known))], pa.string()))
         raised = [np.full(self.rows, None, object) for _ in range(self.tasks)]
-        for (row, task), told in self.errors.items():
-            raised[task][row] = told
+        for (row, task), error in self.errors.items():
+            raised[task][row] = error
         errors = [pa.array(one, pa.string()) for one in raised] if self.errors else []
         return [numbers, self._lists(texts, pa.string()), self._lists(errors, pa.string())]
 
@@ -313,71 +303,79 @@ class Values:
         return list(zip(*(column.to_pylist() for column in self.columns), strict=True)) or [()] * self._rows
 
 
-@dataclass(frozen=True, slots=True)
-class _Errors:
-    """Where what a task raises for some rows is noted."""
+class _Span:
+    """The rows of a key, in a span of values; those that a task reports as failed are noted."""
 
-    errors: dict[tuple[int, int], str]
-    first: int
-    slot: int
+    __slots__ = ("_tuples", "_values", "begin", "end", "failed")
 
-    def behind(self, rows: int) -> _Errors:
-        return _Errors(self.errors, self.first + rows, self.slot)
+    def __init__(self, values: Values, begin: int, end: int) -> None:
+        self._values, self.begin, self.end = values, begin, end
+        self._tuples: list[tuple[Any, ...]] | None = None
+        self.failed: list[tuple[int, str]] = []
+
+    def __len__(self) -> int:
+        return self.end - self.begin
+
+    @property
+    def tuples(self) -> list[tuple[Any, ...]]:
+        if self._tuples is None:
+            self._tuples = self._values.rows[self.begin : self.end]
+        return self._tuples
+
+    @property
+    def columns(self) -> list[pa.Array]:
+        return [column.slice(self.begin, self.end - self.begin) for column in self._values.columns]
+
+    def fail(self, place: int, error: Exception) -> None:
+        self.failed.append((self.begin + place, error_text(error)))
+
+    def halves(self) -> tuple[_Span, _Span]:
+        middle = (self.begin + self.end) // 2
+        return _Span(self._values, self.begin, middle), _Span(self._values, middle, self.end)
 
 
-def _halved(
-    fold: Folding, kept: bytes, rows: Sequence[Sequence[Any]], errors: _Errors
-) -> tuple[bytes, list[float | str | None]]:
-    """What a task tells of rows, some of which it raises for: found by halving, since what it remembers may be large.
+def _halved(fold: KeyFunction, kept: bytes, rows: _Span) -> tuple[bytes, list[Result], list[tuple[int, str]]]:
+    """New state, results and failed rows of a task that raises for some rows.
 
-    Of a row that it raises for nothing is remembered.
+    Rows are halved until those are known that it raises for: what it remembers may be large. It remembers nothing of
+    them.
     """
     try:
-        state, found = fold(pickle.loads(kept), rows)
-        return pickle.dumps(state, 5), found
+        state, results = fold(pickle.loads(kept), rows)
+        return pickle.dumps(state, 5), list(results), rows.failed
     except Exception as error:
-        if len(rows) == 1:
-            errors.errors[errors.first, errors.slot] = told_of(error)
-            return kept, [None]
-    half = len(rows) // 2
-    kept, first = _halved(fold, kept, rows[:half], errors)
-    kept, second = _halved(fold, kept, rows[half:], errors.behind(half))
-    return kept, [*first, *second]
+        if rows.end - rows.begin == 1:
+            return kept, [None], [(rows.begin, error_text(error))]
+    results, failed = [], []
+    for half in rows.halves():
+        kept, of_half, failed_of_half = _halved(fold, kept, half)
+        results += of_half
+        failed += failed_of_half
+    return kept, results, failed
 
 
 def stepped(
     stored: bytes | None, values: Values, span: tuple[int, int], tasks: Sequence[Hosted], results: Results
 ) -> bytes:
-    """What is remembered of a key after its rows, which are in a span; what tasks tell of them is added."""
+    """What is remembered of a key after its rows, which are in a span; the results of tasks for them are added."""
     lives: dict[str, dict[str, Any]] = pickle.loads(stored) if stored is not None else {}
     # What tasks remembered that are gone is forgotten; an alternate that rests keeps what it knows.
     lives = {task.life: lives.get(task.life, {}) for task in tasks}
-    begin, end = span
+    rows = _Span(values, *span)
     for slot, task in enumerate(tasks):
         entries = lives[task.life]
-        state = entries.get(task.alternate)
-        found: list[float | str | None] = []
-        if task.fold is not None:
-            try:
-                state, found = task.fold(state, values.rows[begin:end])
-            except Exception:  # it may have changed what it was given
-                before = {} if stored is None else pickle.loads(stored).get(task.life, {})
-                kept, errors = pickle.dumps(before.get(task.alternate), 5), _Errors(results.errors, results.rows, slot)
-                kept, found = _halved(task.fold, kept, values.rows[begin:end], errors)
-                state = pickle.loads(kept)
-        elif task.bulk is not None and end - begin >= MANY:
-            try:
-                state, found = task.bulk(state, [column.slice(begin, end - begin) for column in values.columns])
-            except Exception:  # the row that it raises for is found one by one
-                found = []
-        if not found:
-            for at, row in enumerate(values.rows[begin:end]):
-                try:
-                    state, result = task.step(state, row)
-                except Exception as error:
-                    results.errors[results.rows + at, slot], result = told_of(error), None
-                found.append(result)
+        of_rows: Sequence[Result]
+        try:
+            state, of_rows = task.fold(entries.get(task.alternate), rows)
+        except Exception:  # it may have changed the state that it was given
+            before = {} if stored is None else pickle.loads(stored).get(task.life, {})
+            kept = pickle.dumps(before.get(task.alternate), 5)
+            kept, of_rows, failed = _halved(task.fold, kept, _Span(values, *span))
+            state, rows.failed = pickle.loads(kept), failed
         entries[task.alternate] = state
-        results.add(slot, found)
-    results.rows += end - begin
+        results.add(slot, of_rows)
+        if rows.failed:
+            results.errors.update({(results.rows + at - rows.begin, slot): error for at, error in rows.failed})
+            rows.failed = []
+    results.rows += rows.end - rows.begin
     return pickle.dumps(lives, 5)

@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,7 @@ from pyspark.sql import functions as F
 
 from headgate.model.names import Signature
 from headgate.model.task_type import State
+from headgate.model.work import KeyedWork, RowExpression
 from headgate.runtime.compile.fusion import Fusion
 from headgate.runtime.compile.plan import CompiledPlan, CompiledTask, Fragment, Kind
 from headgate.runtime.exchange.files import INGEST, SNAPSHOT
@@ -21,9 +23,9 @@ from headgate.runtime.isolation.sql_guard import GuardSettings
 from headgate.runtime.keyed.host import ERRORS, RESULTS, TEXTS, Results, Values, hosting, places_of, stepped
 from headgate.runtime.keyed.packing import key_codes
 from headgate.tasks.frames import run_frames
+from headgate.tasks.keyed_base import KeyedConfig
 from headgate.tasks.metering import metered
-from headgate.tasks.rowwise import ROW_WISE, quoted
-from headgate.tasks.stateful import KeyedConfig
+from headgate.tasks.sql_text import quoted
 
 __all__ = ["IsolatedTask", "isolated", "repeated"]
 
@@ -113,12 +115,12 @@ class _Stateless(IsolatedTask):
         return frames[0] if len(frames) == 1 else frames[0].select(F.lit(1)).union(frames[1].select(F.lit(1)))
 
     def made(self, entering: Frames) -> DataFrame:
-        row_wise = ROW_WISE.get(type(self.task.options))
-        if row_wise is None:
-            return run_frames(self.task.options, entering)
+        work = self.task.work
+        if not isinstance(work, RowExpression):
+            return run_frames(work, self.task.options, entering)
         (frame,) = entering.values()
         names = [name for name in frame.columns if name != INGEST]
-        does = row_wise(self.task.options, names)
+        does = work.sql(self.task.options, names)
         # The time of ingest goes by with the rows, as it does without the task: reading it is no part of its work.
         beside = [F.col(name) for name in frame.columns if name == INGEST]
         if does.condition is not None:
@@ -129,10 +131,10 @@ class _Stateless(IsolatedTask):
         return frame.select(*(F.expr(text).alias(name) for name, text in columns), *beside)
 
     def output(self, entering: Frames) -> DataFrame:
-        row_wise = ROW_WISE.get(type(self.task.options))
-        if row_wise is None:
-            return run_frames(self.task.options, entering)
-        made, does = self.made(entering), row_wise(self.task.options, next(iter(entering.values())).columns)
+        work = self.task.work
+        if not isinstance(work, RowExpression):
+            return run_frames(work, self.task.options, entering)
+        made, does = self.made(entering), work.sql(self.task.options, next(iter(entering.values())).columns)
         made = (made if does.condition is None else made.where("__passes")).drop("__passes", INGEST)
         return made if does.row is None else made.select("row.*")
 
@@ -153,8 +155,7 @@ class _Keyed(IsolatedTask):
 
     def __init__(self, task: CompiledTask, frame: DataFrame) -> None:
         super().__init__(task, {"in": frame})
-        assert isinstance(task.options, KeyedConfig)
-        self._options = task.options
+        self._options = cast(KeyedConfig, task.options)
 
     def without(self, entering: Frames) -> DataFrame:
         return self._hosting(entering["in"], copies=1)
@@ -166,14 +167,15 @@ class _Keyed(IsolatedTask):
         return entering["in"].withColumn("result", F.lit(0.0))
 
     def _hosting(self, frame: DataFrame, *, copies: int) -> DataFrame:
-        names, options = tuple(frame.columns), self._options
+        names, options, work = tuple(frame.columns), self._options, self.task.work
+        assert isinstance(work, KeyedWork)
         key = places_of(names, options.key)
 
         def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             # All rows at once, as those of an epoch that has much to do: what each key takes by itself is then little.
             if not (given := list(batches)):
                 return
-            does = hosting([(f"life {copy}", "way", options) for copy in range(copies)], names)
+            does = hosting([(f"life {copy}", "way", work, options) for copy in range(copies)], names)
             table = pa.Table.from_batches(given)
             codes, _ = key_codes([table.column(at).combine_chunks() for at in key])
             table = table.take(pa.array(np.argsort(codes, kind="stable")))

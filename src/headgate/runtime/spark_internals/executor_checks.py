@@ -17,12 +17,11 @@ from typing import Any
 from headgate import __version__
 from headgate.errors import InputError
 from headgate.model.names import Signature
-from headgate.model.task_type import TaskConfig
+from headgate.model.work import SourceWork
 from headgate.runtime.compile.plan import CompiledPlan
 from headgate.runtime.spark_internals.executors import Executors
 from headgate.runtime.spark_internals.failures import JOB_FAILURES, reason_of
 from headgate.runtime.spark_internals.protocol import ExecutorInfo
-from headgate.tasks.sources import ReadFiles, Replay
 
 __all__ = ["check_executors", "check_paths", "paths_read"]
 
@@ -71,14 +70,12 @@ def paths_read(plan: CompiledPlan, known: CompiledPlan, tasks: Iterable[Signatur
     paths = {}
     for signature in tasks:
         task = plan.tasks.get(signature)
-        path = _path_of(task.options) if task is not None else None
-        if task is not None and path is not None and signature not in known.tasks:
+        if task is None or not isinstance(task.work, SourceWork) or signature in known.tasks:
+            continue
+        path = task.work.path(task.options)
+        if path is not None:
             paths[task.name] = str(Path(path).absolute())
     return paths
-
-
-def _path_of(options: TaskConfig) -> str | None:
-    return options.path if isinstance(options, (ReadFiles, Replay)) else None
 
 
 def _first_ones(executors: Executors, patience_s: float) -> Sequence[ExecutorInfo]:

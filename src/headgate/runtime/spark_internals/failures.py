@@ -7,7 +7,7 @@ import re
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
-from headgate.tasks.guard import TaskRaised
+from headgate.tasks.row_errors import TaskRaised
 
 __all__ = ["JOB_FAILURES", "named_culprit", "reason_of", "workers_were_late"]
 
@@ -28,7 +28,7 @@ def workers_were_late(failure: str) -> bool:
 def named_culprit(failure: str) -> tuple[str, str] | None:
     """The task that a failure names, by its signature, and what it raised; ``None`` if it names none.
 
-    >>> named_culprit("... headgate.tasks.guard.TaskRaised: [task 0af3] ValueError: no\\n\\tat org.apache.spark")
+    >>> named_culprit("... headgate.tasks.row_errors.TaskRaised: [task 0af3] ValueError: no\\n\\tat org.apache.spark")
     ('0af3', 'ValueError: no')
     """
     match = re.search(r"\[task ([0-9a-f]+)\] ([^\n]*)", failure)

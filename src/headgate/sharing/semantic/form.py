@@ -23,12 +23,12 @@ from headgate.model.schema import Schema
 from headgate.model.stream import ByPredicate, Duplicate
 from headgate.model.task import Task
 from headgate.model.task_type import Inputs, TaskConfig
+from headgate.model.work import RowExpression, Work
 from headgate.sharing.change import RunningStream
 from headgate.sharing.semantic.term import NotNormal, Term, column, conjuncts, kind, normal, normal_tree, try_cast
 from headgate.tasks.registry import Registry
 from headgate.tasks.relational import Cast, Derive, Drop, Filter, RangeFilter, Rename, Select
-from headgate.tasks.rowwise import ROW_WISE
-from headgate.tasks.stateful import Window
+from headgate.tasks.windows import EventTimeWindow
 
 __all__ = ["Known", "NormalForm", "WindowForm", "understand"]
 
@@ -97,10 +97,10 @@ def understand(
         return Known(schemas)
     try:
         if isinstance(options, RELATIONAL):
-            form = _applied(above, options)
+            form = _applied(above, options, registry[task.type].work)
             names = [name.casefold() for name, _ in form.columns]
             return Known(schemas, form) if len(set(names)) == len(names) else Known(schemas)
-        if isinstance(options, Window):
+        if isinstance(options, EventTimeWindow):
             return Known(schemas, window=_window(above, options))
     except (NotNormal, ValueError):
         pass
@@ -150,10 +150,11 @@ def _input_form(stream: RunningStream, scope: str, known: Mapping[Signature, Kno
     return form
 
 
-def _applied(form: NormalForm, options: TaskConfig) -> NormalForm:
-    """What a relational task makes of a form; what it does is told by the same function that the runtime asks."""
+def _applied(form: NormalForm, options: TaskConfig, work: Work | None) -> NormalForm:
+    """What a relational task makes of a form, by the same expressions that the runtime uses."""
+    assert isinstance(work, RowExpression)
     names = [name for name, _ in form.columns]
-    does = ROW_WISE[type(options)](options, names)
+    does = work.sql(options, names)
     if does.condition is not None:
         form = _filtered(form, does.condition)
     if does.columns is None:
@@ -180,7 +181,7 @@ def _filtered(form: NormalForm, where: str) -> NormalForm:
 _AGGREGATES = {"Min": "min", "Max": "max", "Count": "count", "Avg": "avg", "Sum": "sum"}
 
 
-def _window(form: NormalForm, options: Window) -> WindowForm:
+def _window(form: NormalForm, options: EventTimeWindow) -> WindowForm:
     terms = form.terms
     keys = tuple((name, terms[name.casefold()]) for name in options.key)
     group = (

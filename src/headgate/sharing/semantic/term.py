@@ -20,7 +20,7 @@ from functools import lru_cache
 from typing import Any
 
 from headgate.model.expression import parsed_expression
-from headgate.tasks.rowwise import quoted
+from headgate.tasks.sql_text import quoted
 
 __all__ = [
     "NotNormal",

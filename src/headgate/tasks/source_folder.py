@@ -1,0 +1,61 @@
+"""What a source and the engine write for each other into the folder of the source's fragment.
+
+The engine writes limits, which a reader of ours reads before every micro-batch. The reader writes how many rows have
+arrived, how many of them a limit has delayed, and where a recording ends.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Due", "limit_of", "read_note", "write_due", "write_note"]
+
+
+def read_note(folder: Path | str, name: str) -> Any:
+    """A small JSON file; ``None`` if it is not there."""
+    try:
+        return json.loads((Path(folder) / name).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+
+
+def write_note(folder: Path | str, name: str, value: object) -> None:
+    """Write a small JSON file, whole or not at all; it is not forced to disk, since every start writes it again."""
+    path = Path(folder) / name
+    temporary = path.with_name(f".{name}.{os.getpid()}")
+    temporary.write_text(json.dumps(value), encoding="utf-8")
+    temporary.replace(path)
+
+
+def limit_of(folder: Path | str, otherwise: int) -> int:
+    """The limit of the fragment whose folder this is, or ``otherwise`` if it has none."""
+    limits = [read_note(folder, name) for name in ("limit.json", "admitted.json")]
+    return min((int(rows) for rows in limits if rows is not None), default=otherwise)
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """What a reader knows of its source at some moment; rows are counted from the very first."""
+
+    at: float
+    rows: int
+    """Rows that had arrived by then."""
+
+    rows_per_s: float
+    """How many more arrived a second from then on."""
+
+    held_back: int
+    """Rows that had arrived and that a limit kept it from taking."""
+
+    def by(self, now: float) -> int:
+        """Rows that have arrived by now."""
+        return self.rows + round(self.rows_per_s * max(now - self.at, 0.0))
+
+
+def write_due(folder: Path | str, due: Due) -> None:
+    """Write what has arrived at a source."""
+    write_note(folder, "due.json", asdict(due))

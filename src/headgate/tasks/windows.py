@@ -1,0 +1,174 @@
+"""Task types over event time: windows and joins of streams, by Spark's own stateful operators."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from headgate.errors import BadValue, InputError, shorten
+from headgate.model.schema import Column, Schema
+from headgate.model.span import seconds_of
+from headgate.model.task_type import IN, OUT, STEP, ColumnName, Expression, Inputs, State, TaskConfig, TaskType, joining
+from headgate.model.work import FrameWork
+from headgate.tasks.heavy import F
+from headgate.tasks.sql_text import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["TYPES", "EventTimeWindow", "Join"]
+
+
+def _checked_span(text: str) -> str:
+    if seconds_of(text) is None:
+        raise BadValue(f"{shorten(text)} is not a span of time", "such as 500ms, 10s, 5min, 1h, 1d")
+    return text
+
+
+Span = Annotated[str, AfterValidator(_checked_span)]
+"""A span of time: a number with ms, s, min, h or d."""
+
+_UNITS = {"ms": "milliseconds", "s": "seconds", "min": "minutes", "h": "hours", "d": "days"}
+
+
+def spark_span(span: str) -> str:
+    """A span of time in Spark's words.
+
+    >>> spark_span("5min"), spark_span("1.5 s")
+    ('5 minutes', '1500 milliseconds')
+    """
+    number, unit = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]+)", span.strip()).groups()  # type: ignore[union-attr]
+    if "." in number:
+        factor = {"ms": 1, "s": 1_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}[unit]
+        return f"{round(float(number) * factor)} milliseconds"
+    return f"{number} {_UNITS[unit]}"
+
+
+def _watermarked(rows: DataFrame, time: str, late_by: str) -> DataFrame:
+    from pyspark.sql.types import TimestampType
+
+    kinds = {field.name.casefold(): field.dataType for field in rows.schema.fields}
+    kind = kinds.get(time.casefold(), TimestampType())
+    if not isinstance(kind, TimestampType):
+        message = f"event time '{time}' is of type {kind.simpleString()}; cast it to timestamp before"
+        raise InputError("TASK_REFUSED", message)
+    return rows.withWatermark(time, spark_span(late_by))
+
+
+class EventTimeWindow(TaskConfig):
+    """Aggregate the rows of each window of event time, by key.
+
+    The window's bounds are added as ``window_start`` and ``window_end``. A window is passed on when the watermark has
+    passed it; rows that come later than ``late_by`` are left out.
+    """
+
+    example: ClassVar[Mapping[str, Any]] = {
+        "time": "t",
+        "size": "5min",
+        "key": ["sensor"],
+        "columns": {"mean": "avg(temperature)", "n": "count(*)"},
+    }
+
+    time: ColumnName = Field(description="The column of event time, a timestamp.")
+    kind: Literal["tumbling", "sliding", "session"] = Field(
+        "tumbling", description="Side by side, overlapping, or by gaps."
+    )
+    size: Span = Field(description="The window's length; for sessions the gap that ends one.")
+    slide: Span | None = Field(None, description="How far sliding windows start apart.")
+    key: tuple[ColumnName, ...] = Field((), description="Aggregate by these columns; over all rows if left out.")
+    columns: dict[ColumnName, Expression] = Field(
+        min_length=1, description="An aggregate expression for each new column."
+    )
+    late_by: Span = Field("0s", description="How long to wait for late rows.")
+
+    @model_validator(mode="after")
+    def _slide_fits(self) -> EventTimeWindow:
+        if (self.slide is not None) != (self.kind == "sliding"):
+            raise ValueError("slide and kind: sliding come together or not at all")
+        if self.time.casefold() in {name.casefold() for name in self.key}:
+            reason = f"'{self.time}' is the event time and cannot be a key as well"
+            raise ValueError(f"{reason}; add it as a column, such as last: max({self.time})")
+        return self
+
+    def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
+        inputs.check_columns("time", [self.time])
+        inputs.check_columns("key", self.key)
+        for expression in self.columns.values():
+            inputs.check_expression("columns", expression)
+        rows = inputs.rows()
+        bounds = (Column("window_start", "timestamp"), Column("window_end", "timestamp"))
+        keys = tuple(Column(name, known.type if rows and (known := rows.find(name)) else None) for name in self.key)
+        return {OUT: Schema((*bounds, *keys, *map(Column, self.columns)))}
+
+
+def _window(options: EventTimeWindow, frames: Mapping[str, DataFrame]) -> DataFrame:
+    (rows,) = frames.values()
+    rows = _watermarked(rows, options.time, options.late_by)
+    time = F.col(quoted(options.time))
+    if options.kind == "session":
+        window = F.session_window(time, spark_span(options.size))
+    else:
+        slide = spark_span(options.slide) if options.slide is not None else None
+        window = F.window(time, spark_span(options.size), slide)
+    grouped = rows.groupBy(window.alias("__window"), *(F.col(quoted(name)) for name in options.key))
+    made = grouped.agg(*(F.expr(text).alias(name) for name, text in options.columns.items()))
+    bounds = [F.col("__window.start").alias("window_start"), F.col("__window.end").alias("window_end")]
+    return made.select(*bounds, *(quoted(name) for name in (*options.key, *options.columns)))
+
+
+class Join(TaskConfig):
+    """Join two streams on equal keys, within a span of event time.
+
+    The first input listed is the left side, the second the right. Columns that both have get ``right_`` before the
+    right one's name, except the keys.
+    """
+
+    example: ClassVar[Mapping[str, Any]] = {"on": ["order"], "time": ["ordered_at", "paid_at"], "within": "10min"}
+
+    on: tuple[ColumnName, ...] = Field(min_length=1, description="The key columns, which both sides have.")
+    kind: Literal["inner", "left"] = Field(
+        "inner", description="Whether left rows without a partner are passed on too."
+    )
+    time: tuple[ColumnName, ColumnName] = Field(description="The event-time columns of the left and the right side.")
+    within: Span = Field(description="How far apart in event time partners may be.")
+    late_by: Span = Field("0s", description="How long to wait for late rows.")
+
+    def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
+        for side in (0, 1):
+            inputs.check_columns("on", self.on, IN, side)
+            inputs.check_columns("time", [self.time[side]], IN, side)
+        left, right = inputs.rows(IN, 0), inputs.rows(IN, 1)
+        if left is None or right is None:
+            return {OUT: None}
+        keys = {name.casefold() for name in self.on}
+        added = (c for c in right.columns if c.name.casefold() not in keys)
+        named = (Column(f"right_{c.name}" if left.find(c.name) else c.name, c.type) for c in added)
+        return {OUT: Schema((*left.columns, *named))}
+
+
+def _join(options: Join, frames: Mapping[str, DataFrame]) -> DataFrame:
+    left, right = frames.values()
+    left = _watermarked(left, options.time[0], options.late_by).alias("l")
+    right = _watermarked(right, options.time[1], options.late_by).alias("r")
+    within = f"interval {spark_span(options.within)}"
+    times = f"l.{quoted(options.time[0])}", f"r.{quoted(options.time[1])}"
+    tests = [f"l.{quoted(name)} = r.{quoted(name)}" for name in options.on]
+    tests += [f"{times[1]} >= {times[0]} - {within}", f"{times[1]} <= {times[0]} + {within}"]
+    joined = left.join(right, F.expr(" and ".join(tests)), "left" if options.kind == "left" else "inner")
+    keys = {name.casefold() for name in options.on}
+    taken = {name.casefold() for name in left.columns}
+    columns = [F.col(f"l.{quoted(name)}") for name in left.columns]
+    for name in right.columns:
+        if name.casefold() not in keys:
+            alias = f"right_{name}" if name.casefold() in taken else name
+            columns.append(F.col(f"r.{quoted(name)}").alias(alias))
+    return joined.select(*columns)
+
+
+TYPES = (
+    TaskType("window", EventTimeWindow, STEP, State.NATIVE, work=FrameWork(_window)),
+    TaskType("join", Join, joining(2), State.NATIVE, work=FrameWork(_join)),
+)

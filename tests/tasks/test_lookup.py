@@ -1,0 +1,66 @@
+"""Tasks that look up in files and databases: against plain Python."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from headgate.errors import InputError
+from headgate.tasks.lookup import Annotate, QueryTable, annotate, query_table
+
+
+def lists(columns: Any) -> list[list[Any]]:
+    return [column.to_pylist() for column in columns]
+
+
+def test_annotate_adds_what_the_table_has(tmp_path: Path) -> None:
+    path = tmp_path / "places.txt"
+    path.write_text("s1:harbour,4\ns2:hill\nno colon\ns1:again,5\ns3:gate,many\n")
+    options = Annotate(key="ID", path=str(path), columns="id string, place string, level bigint")
+    batch = pa.record_batch({"id": ["s2", "s1", "s9", None, "s3"]})
+    made = annotate(options)(batch)
+    assert lists(made.columns) == [
+        ["s2", "s1", "s9", None, "s3"],
+        ["hill", "harbour", None, None, "gate"],
+        [None, 4, None, None, None],
+    ]
+    dropping = annotate(options.model_copy(update={"unknown": "drop"}))(batch)
+    assert lists(dropping.columns)[0] == ["s2", "s1", "s3"]
+    assert dropping.origin is not None
+    assert dropping.origin.tolist() == [0, 1, 4]
+    path.write_text("s9:new,1\n")
+    os.utime(path, ns=(0, 5))
+    assert lists(annotate(options)(batch).columns)[1] == [None, None, "new", None, None]
+    with pytest.raises(InputError, match="no file at"):
+        annotate(options.model_copy(update={"path": "nowhere.txt"}))(batch)
+
+
+def test_query_table_finds_what_sqlite_finds(tmp_path: Path) -> None:
+    path = tmp_path / "trips.db"
+    connection = sqlite3.connect(path)
+    connection.execute("create table trips (id integer, fare real)")
+    connection.executemany("insert into trips values (?, ?)", [(n, n / 4) for n in range(100)])
+    connection.commit()
+    query = "select id, fare from trips where id >= :first and id < :last order by id"
+    options = QueryTable(url=f"sqlite:///{path}", query=query, columns="id bigint, fare double", keep=("first",))
+    ranges = [(3, 6), (200, 300), (97, 300)]
+    batch = pa.record_batch({"first": [a for a, _ in ranges], "last": [b for _, b in ranges]})
+    made = query_table(options)(batch)
+    wanted = [
+        (place, first, *row)
+        for place, (first, last) in enumerate(ranges)
+        for row in connection.execute(query.replace(":first", "?").replace(":last", "?"), (first, last))
+    ]
+    connection.close()
+    assert made.origin is not None
+    assert list(zip(made.origin.tolist(), *lists(made.columns), strict=True)) == wanted
+    assert len(wanted) == 6
+    wrong = query_table(options.model_copy(update={"query": "select id, fare from trips where id = :nothing"}))(batch)
+    assert [reason for _, reason in wrong.failed] == ["the query asks for :nothing, which is no column of the row"] * 3
+    broken = query_table(options.model_copy(update={"query": "select id from nowhere"}))(batch)
+    assert "no such table" in broken.failed[0][1]
