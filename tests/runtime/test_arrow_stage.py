@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql.types import DoubleType, LongType, StringType, StructType
 
-from headgate.runtime.compile.arrow_stage import tails_of
+from headgate.runtime.compile.arrow_stage import staged_tasks
 from headgate.runtime.compile.compiler import compile_plan
 from headgate.runtime.compile.plan import CompiledTask
 from headgate.runtime.engine.snapshot import Snapshot
@@ -32,8 +32,8 @@ def test_a_function_is_where_all_behind_it_can_be(tmp_path: Path, behind: list[d
     some = flow("some", {"id": "src", **files(tmp_path)}, FUNCTION, *behind)
     plan = compile_plan(Snapshot.of(default_registry(), some))
     (fragment,) = plan.fragments.values()
-    found = tails_of(plan, fragment, lambda _: True, frozenset(), schema_of)
+    found = staged_tasks(plan, fragment, lambda _: True, frozenset(), schema_of)
     functions = {task.signature for task in plan.tasks.values() if task.alternate.type == "python"}
     assert (found.tasks == functions) is expected
     guarded = frozenset(str(signature) for signature in functions)
-    assert not tails_of(plan, fragment, lambda _: True, guarded, schema_of).tasks
+    assert not staged_tasks(plan, fragment, lambda _: True, guarded, schema_of).tasks

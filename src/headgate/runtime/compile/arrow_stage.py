@@ -1,4 +1,4 @@
-"""The tail of a fragment: tasks that are done where outputs are staged, in the same Python worker and the same pass.
+"""The stage of a fragment: tasks that are done where outputs are staged, in the same Python worker and the same pass.
 
 Rows that a task makes in a Python worker would go back to Spark's process, only to be handed to the next worker, and in
 the end to the one that stages outputs; each such way costs as much as most tasks do. So where all that is behind a task
@@ -32,7 +32,17 @@ from headgate.tasks.keyed_base import KeyedConfig
 from headgate.tasks.keyed_results import has_result_form, result_form
 from headgate.tasks.row_errors import Guard, TimeBudget, letter_array
 
-__all__ = ["Descent", "End", "SchemaOf", "Step", "Tail", "Tails", "Times", "step_of", "tails_of"]
+__all__ = [
+    "ArrowStage",
+    "Operator",
+    "SchemaOf",
+    "StageOutput",
+    "StageRunner",
+    "StagedTasks",
+    "Times",
+    "operator_of",
+    "staged_tasks",
+]
 
 Times = np.ndarray[Any, np.dtype[np.int64]]
 SchemaOf = Callable[[CompiledTask], StructType]
@@ -42,7 +52,7 @@ PLAIN = ("string", "bigint", "int", "smallint", "tinyint", "boolean")
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class StageOutput:
     """Rows leave, as an output, with these columns."""
 
     output: int
@@ -51,7 +61,7 @@ class End:
 
 
 @dataclass(slots=True)
-class Step:
+class Operator:
     """A task, and who gets what it makes."""
 
     guard: Guard
@@ -61,53 +71,53 @@ class Step:
     """Under this number its rows in are told, and under the one below it its rows out."""
 
     letters: int | None
-    after: list[Step | End]
+    after: list[Operator | StageOutput]
 
 
 @dataclass(frozen=True, slots=True)
-class Tail:
+class ArrowStage:
     """Where the rows of an output go on; those of a keyed host come in packs, with its letters among them."""
 
-    first: list[Step | End]
+    first: list[Operator | StageOutput]
     packs: pa.Schema | None = None
     letters: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Tails:
-    """The tasks of a fragment that are done in its tail; with ``packs``, all behind its keyed host."""
+class StagedTasks:
+    """The tasks of a fragment that are done in its stage; with ``packs``, all behind its keyed host."""
 
     tasks: frozenset[Signature] = frozenset()
     packs: bool = False
 
 
-class Descent:
-    """Lets batches run down tails, in a worker; ``write(output, rows, times)`` takes what comes out."""
+class StageRunner:
+    """Lets batches run down stages, in a worker; ``write(output, rows, times)`` takes what comes out."""
 
     def __init__(self, write: Callable[[int, Any, Times], None]) -> None:
         self._write = write
         self._at_work: dict[int, tuple[BatchFunction, TimeBudget]] = {}
         self.counts: Counter[int] = Counter()
 
-    def enter(self, tail: Tail, rows: Any, times: Times, ingested: int) -> None:
+    def enter(self, stage: ArrowStage, rows: Any, times: Times, ingested: int) -> None:
         """Rows of an output: structs, or packs of a host's."""
-        if tail.packs is None:
-            for node in tail.first:
+        if stage.packs is None:
+            for node in stage.first:
                 self._down(node, pa.RecordBatch.from_struct_array(rows), times)
             return
         for pack in rows.field(0):
-            batch = opened(pack.as_buffer(), tail.packs)
+            batch = opened(pack.as_buffer(), stage.packs)
             times = batch.column("__ingest").fill_null(ingested).to_numpy(zero_copy_only=False)
             errors = batch.column(ERRORS)
-            if errors.null_count < len(errors) and tail.letters is not None:
+            if errors.null_count < len(errors) and stage.letters is not None:
                 failed = [(at, orjson.dumps(raised).decode()) for at, raised in enumerate(errors.to_pylist()) if raised]
                 own = batch.select([name for name in batch.schema.names if not name.startswith("__")])
-                self._write(tail.letters, letter_array(own, failed), times[[at for at, _ in failed]])
-            for node in tail.first:
+                self._write(stage.letters, letter_array(own, failed), times[[at for at, _ in failed]])
+            for node in stage.first:
                 self._down(node, batch, times)
 
-    def _down(self, node: Step | End, batch: pa.RecordBatch, times: Times) -> None:
-        if isinstance(node, End):
+    def _down(self, node: Operator | StageOutput, batch: pa.RecordBatch, times: Times) -> None:
+        if isinstance(node, StageOutput):
             if len(batch):
                 self._write(node.output, formed(batch.select(list(node.names)), node.form), times)
             return
@@ -143,8 +153,10 @@ def _arrow_form(task: CompiledTask) -> ArrowForm | None:
     return task.work.arrow if isinstance(task.work, RowExpression | FrameWork) else None
 
 
-def step_of(task: CompiledTask, guard: Guard, schema: StructType, counted: int, letters: int | None, slot: int) -> Step:
-    """A task as a step; ``slot`` is its place among the tasks of a keyed host, if it is one of them."""
+def operator_of(
+    task: CompiledTask, guard: Guard, schema: StructType, counted: int, letters: int | None, slot: int
+) -> Operator:
+    """A task as a operator; ``slot`` is its place among the tasks of a keyed host, if it is one of them."""
     options, columns = task.options, arrow_schema(schema)
     make: Callable[[], BatchFunction]
     if isinstance(task.work, KeyedWork):
@@ -156,21 +168,21 @@ def step_of(task: CompiledTask, guard: Guard, schema: StructType, counted: int, 
         form = _arrow_form(task)
         assert form is not None
         make = partial(form.start, options)
-    return Step(guard, make, columns, counted, letters, [])
+    return Operator(guard, make, columns, counted, letters, [])
 
 
-def tails_of(
+def staged_tasks(
     plan: CompiledPlan, fragment: Fragment, runs: Callable[[str], bool], guarded: frozenset[str], schema_of: SchemaOf
-) -> Tails:
-    """What of a fragment can be done in its tail and costs less there."""
+) -> StagedTasks:
+    """What of a fragment can be done in its stage and costs less there."""
     if fragment.kind is Kind.FEEDBACK:
-        return Tails()
+        return StagedTasks()
     readers = _readers(plan, fragment, runs)
     order = [plan.tasks[s] for s in fragment.tasks if s in plan.tasks and runs(s)]
     able: set[Signature] = set()
 
     def all_able(task: CompiledTask) -> bool:
-        """Whether all who read a task can do so in the tail."""
+        """Whether all who read a task can do so in the Arrow stage."""
         here = readers.get(task.signature, [])
         return all(
             where is None
@@ -195,7 +207,7 @@ def tails_of(
             isinstance(task.work, BatchWork) or any(feed.source in found | before for feed in task.feeds)
         ):
             found.add(task.signature)
-    return Tails(frozenset(found), packs)
+    return StagedTasks(frozenset(found), packs)
 
 
 def _readers(

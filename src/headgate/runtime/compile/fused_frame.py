@@ -6,7 +6,6 @@ projection. A task with a single reader becomes part of that reader, where nothi
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,20 +15,17 @@ from types import MappingProxyType
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from headgate.model.expression import spliced
 from headgate.model.work import RowWise
+from headgate.runtime.compile.row_sql import FusedTask, as_column, folded, formed, is_cheap, reached
 from headgate.runtime.epochs.staging import OUTPUTS
 from headgate.runtime.exchange.files import INGEST
 from headgate.runtime.isolation.sql_guard import guard_column
 from headgate.runtime.observing.counting import Count, JobCount, OutputCount, observed
 from headgate.tasks.sql_text import quoted
 
-__all__ = ["FusedFrame", "Output", "Place", "Work"]
+__all__ = ["FusedFrame", "FusedTask", "Output", "Place"]
 
 PASSES = "__passes"
-
-LONGEST = 20_000
-"""Characters of SQL up to which tasks in a row become one expression."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +35,6 @@ class Output:
     name: str
     form: str
     """parquet, json, csv or arrow."""
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """A row-wise task, or several in a row, as a column over another one."""
-
-    parent: str
-    tests: tuple[str, ...]
-    """A row passes if all of these hold; those that come after one that does not are not looked at."""
-
-    does: RowWise
-    guard: bool = False
-    """Whether what raises becomes null, and the row that made it so is kept beside it (:func:`guard_column`)."""
 
 
 Place = tuple[str, int]
@@ -66,7 +49,7 @@ class FusedFrame:
         self.carried = [INGEST] if INGEST in base.columns else []
         """Columns that go along with every row and that no task sees."""
 
-        self.works: dict[str, Work] = {}
+        self.works: dict[str, FusedTask] = {}
         self.outputs: list[tuple[int, Output, str]] = []
         self.counts: dict[Place, list[Count]] = {}
         """The places where rows are to be counted, and the counts of all who came by; Spark need not run them all."""
@@ -77,7 +60,7 @@ class FusedFrame:
     def add(self, parent: str, condition: str | None, does: RowWise, *, guard: bool = False) -> str:
         column = f"r{len(self.works) + 1}"
         tests = tuple(c for c in (condition, does.condition) if c is not None)
-        self.works[column] = Work(parent, tests, does, guard)
+        self.works[column] = FusedTask(parent, tests, does, guard)
         return column
 
     def tests(self, column: str) -> int:
@@ -101,7 +84,7 @@ class FusedFrame:
             last = self.place(column, self.tests(column))
             self.counts.setdefault(last, []).append(OutputCount(number))
             rows = self.rows(column, counted=last)
-            return _selected(rows, {f"o{number}": _formed(_struct(rows), output.form)}, self.carried, packed)
+            return _selected(rows, {f"o{number}": formed(_struct(rows), output.form)}, self.carried, packed)
         if seen is not None and ("r0", 0) in self.counts:
             self.counts["r0", 0].append(OutputCount(seen))
         return self._wide(packed)
@@ -139,8 +122,8 @@ class FusedFrame:
         than the rows do, so there are as few levels as can be.
         """
         ends = Counter(column for _, _, column in self.outputs)
-        works, folded = _folded(self.works, list(ends.elements()))
-        asked = self._asked(works, folded)
+        works, places = folded(self.works, list(ends.elements()))
+        asked = self._asked(works, places)
         read = {work.parent for work in works.values()}
         at_end = {column for column in works if ends[column] == 1 and column not in read}
         depths = {"r0": 0}
@@ -160,7 +143,7 @@ class FusedFrame:
             kept = [c for c in depths if depths[c] < depth < needed_until.get(c, 0)]
             texts: dict[str, str | Column] = {c: raw if c == "r0" and raw is not None else c for c in kept}
             texts |= {c: _made(works[c], raw, asked.tests(c)) for c in here}
-            texts |= {f"m{c}": _reached(works[c], raw) for c in here if asked.tests(c)}
+            texts |= {f"m{c}": reached(works[c], raw) for c in here if asked.tests(c)}
             frame, raw = _selected(frame, texts, self.carried), None
             frame = self._counted_together(frame, asked, here)
         texts = {}
@@ -168,23 +151,23 @@ class FusedFrame:
             if column == "r0" and raw is not None:
                 made: str = raw
             else:
-                made = _as_column(works[column], raw, asked.tests(column)) if column in at_end else column
-            texts[f"o{number}"] = _formed(made, output.form)
+                made = as_column(works[column], raw, asked.tests(column)) if column in at_end else column
+            texts[f"o{number}"] = formed(made, output.form)
         # No filter for rows that no output wants: Spark would push it down through every projection, and with it copies
         # of all that the outputs are made of. The stager drops nulls anyway.
-        tests = {f"m{c}": _reached(works[c], raw) for c in at_end if asked.tests(c)}
+        tests = {f"m{c}": reached(works[c], raw) for c in at_end if asked.tests(c)}
         frame = _selected(frame, texts, self.carried, packed, tests)
         frame = self._counted_together(frame, asked, ["r0", *at_end])
         return frame.drop(*tests) if tests else frame
 
-    def _asked(self, works: Mapping[str, Work], folded: Mapping[str, tuple[str, int]]) -> _Asked:
+    def _asked(self, works: Mapping[str, FusedTask], places: Mapping[str, tuple[str, int]]) -> _Asked:
         """The places to be counted that outputs do not tell."""
         outputs = {column: number for number, _, column in self.outputs}
         asked = _Asked({}, {column: 0 if work.guard else len(work.tests) for column, work in works.items()})
         for place, known in self.counts.items():
-            if known or (place[0] != "r0" and place[0] not in folded):
+            if known or (place[0] != "r0" and place[0] not in places):
                 continue  # the stager tells, or no output needs it: it is not computed
-            column, before = folded.get(place[0], ("r0", 0))
+            column, before = places.get(place[0], ("r0", 0))
             passed = before + place[1]
             if passed == asked.of_tests.get(column, 0) and column in outputs:
                 self.counts[place].append(OutputCount(outputs[column]))
@@ -243,7 +226,7 @@ class _Counted:
             self.frame = self.counted().where(_expression(test))
             self._reach(place)
             return
-        if _is_cheap(test):
+        if is_cheap(test):
             # Twice the test costs rows less than two more projections cost a micro-batch to plan.
             passed, observation = observed(self.frame, {"before": "count(1)", "after": f"count_if({test})"})
             passed = passed.where(_expression(test))
@@ -260,15 +243,6 @@ class _Counted:
 
     def _is_asked(self, place: Place) -> bool:
         return place in self._fused.counts and place != self._otherwise
-
-
-def _is_cheap(test: str) -> bool:
-    """Whether a test calls no function, so that all it does is to compare.
-
-    >>> _is_cheap("v > -1000 and text is not null"), _is_cheap("rand() < 0.5"), _is_cheap("s rlike '(a+)+b'")
-    (True, False, False)
-    """
-    return "(" not in test and not re.search(r"\b(like|ilike|rlike|regexp)\b", test, re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,85 +277,14 @@ def _selected(
     return frame.select(*([F.struct(*columns).alias(OUTPUTS)] if packed else columns), *others)
 
 
-def _folded(works: Mapping[str, Work], outputs: Sequence[str]) -> tuple[dict[str, Work], dict[str, tuple[str, int]]]:
-    """The works that outputs need; one that has a single reader becomes part of that reader, where that costs nothing.
-
-    Also tells, for each work, in which one it is found again, and after how many tests of that one its own begin.
-
-    Spark analyses every projection anew in each micro-batch: the fewer columns and levels, the shorter the batch.
-    """
-    readers: Counter[str] = Counter(outputs)
-    for column, work in reversed(list(works.items())):
-        if readers[column]:
-            readers[work.parent] += 1
-    made: dict[str, Work] = {}
-    into: dict[str, str] = {}
-    before_own: dict[str, int] = {}
-    for column, work in works.items():
-        if readers[column]:
-            before = made.get(work.parent)
-            joined = _joined(before, work) if before is not None and readers[work.parent] == 1 else None
-            if joined is not None:
-                del made[work.parent]
-                into[work.parent] = column
-            made[column] = joined or work
-            before_own[column] = len(made[column].tests) - len(work.tests)
-    found: dict[str, tuple[str, int]] = {}
-    for column in reversed(before_own):  # readers first
-        found[column] = (found[into[column]][0] if column in into else column, before_own[column])
-    return made, found
-
-
-@lru_cache(maxsize=100_000)
-def _joined(before: Work, after: Work) -> Work | None:
-    """Two works as one; ``None`` if something would be computed twice, or the text become too long."""
-    if before.does.row is not None or before.guard or after.guard:
-        return None
-    columns = before.does.columns
-    made = {name.casefold(): text for name, text in columns or ()}
-    read: Counter[str] = Counter()
-
-    def put_in(text: str) -> str:
-        def replaced(name: str) -> str:
-            plain = _unquoted(name).casefold()
-            read[plain] += 1
-            return made[plain] if columns is not None else name
-
-        return spliced(text, replaced)
-
-    tests = [put_in(test) for test in after.tests]
-    row = None if after.does.row is None else put_in(after.does.row)
-    new = columns if after.does.columns is None else tuple((name, put_in(text)) for name, text in after.does.columns)
-    texts = [*tests, row or "", *(text for _, text in new or ())]
-    if sum(map(len, texts)) > LONGEST or any(read[name] > 1 and not _is_name(text) for name, text in made.items()):
-        return None
-    if before.tests and after.tests and any(map(_VOLATILE.search, (*before.tests, *tests))):
-        return None  # rows that pass are counted by asking again, which must give the same answer
-    return Work(
-        before.parent, (*before.tests, *tests), RowWise(after.does.names, None, new if row is None else None, row)
-    )
-
-
-_VOLATILE = re.compile(r"(?i)\b(rand|randn|random|uuid|shuffle|randstr|uniform|monotonically_increasing_id)\s*\(")
-"""Functions that may give another answer each time."""
-
-
-def _is_name(text: str) -> bool:
-    return bool(re.fullmatch(r"`(?:[^`]|``)*`|[A-Za-z_]\w*", text))
-
-
-def _unquoted(name: str) -> str:
-    return name[1:-1].replace("``", "`") if name.startswith("`") else name
-
-
-def _made(work: Work, raw: str | None, counted: bool) -> str | Column:
+def _made(work: FusedTask, raw: str | None, counted: bool) -> str | Column:
     """A work as a column: an expression's text, or what guards it."""
-    return _as_column(work, raw, counted) if not work.guard else _guard_of(work, raw)
+    return as_column(work, raw, counted) if not work.guard else _guard_of(work, raw)
 
 
-def _guard_of(work: Work, raw: str | None) -> Column:
+def _guard_of(work: FusedTask, raw: str | None) -> Column:
     parent, whole = (work.parent, work.parent) if raw is None else ("r0", raw)
-    return guard_column(_as_column(replace(work, parent=parent, guard=False), raw, False), whole, parent)
+    return guard_column(as_column(replace(work, parent=parent, guard=False), raw, False), whole, parent)
 
 
 def _struct(frame: DataFrame) -> str:
@@ -390,53 +293,5 @@ def _struct(frame: DataFrame) -> str:
 
 
 @lru_cache(maxsize=100_000)
-def _as_column(work: Work, raw: str | None, counted: bool) -> str:
-    """A work as an expression over the column it reads; or, where ``raw`` is the whole row, over the row's columns.
-
-    With ``counted`` it shares the answer to its tests with :func:`_reached`, which Spark then evaluates once for both.
-    """
-    whole = work.parent if raw is None else raw
-
-    def placed(text: str) -> str:
-        return _within(text, work.parent) if raw is None else text
-
-    if work.does.row is not None:
-        value = placed(work.does.row)
-    elif work.does.columns is not None:
-        fields = (f"{_literal(name)}, {placed(expression)}" for name, expression in work.does.columns)
-        value = f"named_struct({', '.join(fields)})"
-    else:
-        value = whole
-    if counted:
-        return f"case when {_reached(work, raw)} = {len(work.tests)} then {value} end"
-    for test in reversed(work.tests):
-        value = f"case when ({placed(test)}) then {value} end"
-    return value if work.parent == "r0" else f"case when {work.parent} is not null then {value} end"
-
-
-@lru_cache(maxsize=100_000)
-def _reached(work: Work, raw: str | None) -> str:
-    """How many of a work's tests a row passes before the first that it does not; null where it is not the work's."""
-    value = str(len(work.tests))
-    for passed in range(len(work.tests) - 1, -1, -1):
-        test = work.tests[passed] if raw is not None else _within(work.tests[passed], work.parent)
-        value = f"case when ({test}) then {value} else {passed} end"
-    return f"({value})" if work.parent == "r0" else f"(case when {work.parent} is not null then {value} end)"
-
-
-@lru_cache(maxsize=100_000)
-def _within(expression: str, parent: str) -> str:
-    return spliced(expression, lambda name: f"{parent}.{name}")
-
-
-@lru_cache(maxsize=100_000)
 def _expression(text: str) -> Column:
     return F.expr(text)
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
-def _formed(row: str, form: str) -> str:
-    return {"json": f"to_json({row})", "csv": f"to_csv({row})"}.get(form, row)

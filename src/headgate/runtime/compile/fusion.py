@@ -23,9 +23,9 @@ from pyspark.sql.types import StructType
 from headgate.errors import InputError
 from headgate.model.names import Signature
 from headgate.model.on_error import OnError
-from headgate.model.task_type import Role
 from headgate.model.work import BatchWork, RowExpression, RowWise
-from headgate.runtime.compile.arrow_stage import End, SchemaOf, Step, Tail, Tails, step_of
+from headgate.runtime.compile.arrow_stage import ArrowStage, Operator, SchemaOf, StagedTasks, StageOutput, operator_of
+from headgate.runtime.compile.branching import branching, starts_frame
 from headgate.runtime.compile.fused_frame import FusedFrame, Output, Place
 from headgate.runtime.compile.plan import CompiledPlan, CompiledTask, Feed, Fragment
 from headgate.runtime.epochs.staging import SEEN, pack
@@ -41,9 +41,9 @@ from headgate.tasks.keyed_results import row_with_result
 from headgate.tasks.row_errors import LETTER, Guard, TaskRaised
 from headgate.tasks.sql_text import quoted
 
-__all__ = ["Fusion", "Output", "starts_frame", "union"]
+__all__ = ["Fusion", "Output", "union"]
 
-NO_TAILS = Tails()
+NOTHING_STAGED = StagedTasks()
 
 LETTERS = RowWise(
     ("record", "error"),
@@ -72,10 +72,10 @@ class Fusion:
         guards: GuardSettings,
         *,
         counting: bool = False,
-        tails: Tails = NO_TAILS,
+        stages: StagedTasks = NOTHING_STAGED,
         schema_of: SchemaOf | None = None,
     ) -> None:
-        """``tails`` are tasks whose work is left to the stager (:mod:`headgate.runtime.compile.arrow_stage`)."""
+        """``stages`` are tasks whose work is left to the stager (:mod:`headgate.runtime.compile.arrow_stage`)."""
         self.plan = plan
         self.fragment = fragment
         self.first_output = first_output
@@ -91,13 +91,13 @@ class Fusion:
         self._read: set[Signature] = set()
         """The tasks whose rows leave."""
 
-        self.tails: dict[int, Tail] = {}
+        self.stages: dict[int, ArrowStage] = {}
         """By output: where its rows go on when they are staged."""
 
-        self._in_tail = tails
+        self._staged = stages
         self._schema_of = schema_of
-        self._steps: dict[Signature, Step] = {}
-        self._branching, self._before_frames = _branching(plan, fragment, tails.tasks)
+        self._operators: dict[Signature, Operator] = {}
+        self._branching, self._before_frames = branching(plan, fragment, stages.tasks)
 
     def source(self, signature: str, frame: DataFrame) -> None:
         """The rows of a source or native task."""
@@ -128,39 +128,39 @@ class Fusion:
         column = root.frame.add("r0", f"{ERRORS} is not null", RowWise(("record", "error"), columns=errors))
         self._leave(root.frame, column, Output(self.fragment.id, "arrow"))
 
-    def hosted_in_tail(self, tasks: Sequence[CompiledTask], packs: DataFrame, columns: StructType) -> None:
+    def hosted_in_stage(self, tasks: Sequence[CompiledTask], packs: DataFrame, columns: StructType) -> None:
         """The packs of a keyed host, to be opened where outputs are staged; ``columns`` are those of its rows."""
         root = self._new(packs.select(PACK), [PACK])
-        number = self._leave(root.frame, "r0", Output(self.fragment.id, "tail"))
+        number = self._leave(root.frame, "r0", Output(self.fragment.id, "stage"))
         letters = self._reserve(Output(self.fragment.id, "arrow"))
-        steps: list[Step | End] = [self._step(task, slot) for slot, task in enumerate(tasks)]
-        self.tails[number] = Tail(steps, arrow_schema(columns), letters)
+        operators: list[Operator | StageOutput] = [self._operator(task, slot) for slot, task in enumerate(tasks)]
+        self.stages[number] = ArrowStage(operators, arrow_schema(columns), letters)
 
-    def _step(self, task: CompiledTask, slot: int = 0) -> Step:
-        """A task of the tail, to be joined to what reads it as that comes by."""
+    def _operator(self, task: CompiledTask, slot: int = 0) -> Operator:
+        """A task of the Arrow stage, to be joined to what reads it as that comes by."""
         assert self._schema_of is not None
         is_arrow = isinstance(task.work, BatchWork)
         letters = is_arrow and task.on_error is not OnError.FAIL
         budget_s = self.guards.budget_s if task.time_budget_s is None else task.time_budget_s
         guard = Guard(task.signature, letters, budget_s if is_arrow else None)
-        counted = -2 * (self.first_output * 1_000 + len(self._steps)) - 3
+        counted = -2 * (self.first_output * 1_000 + len(self._operators)) - 3
         number = self._reserve(Output(task.signature, "arrow")) if letters else None
-        step = step_of(task, guard, self._schema_of(task), counted, number, slot)
-        self._steps[task.signature] = step
-        return step
+        operator = operator_of(task, guard, self._schema_of(task), counted, number, slot)
+        self._operators[task.signature] = operator
+        return operator
 
-    def _run_in_tail(self, task: CompiledTask) -> None:
-        step = self._step(task)
+    def _run_in_stage(self, task: CompiledTask) -> None:
+        operator = self._operator(task)
         for feed in task.feeds:
-            if feed.source in self._steps:
-                self._steps[feed.source].after.append(step)
+            if feed.source in self._operators:
+                self._operators[feed.source].after.append(operator)
                 continue
             for rows in self._rows.get((feed.source, feed.source_port), ()):
                 column = (
                     rows.column if feed.where is None else rows.frame.add(rows.column, feed.where, RowWise(rows.names))
                 )
-                number = self._leave(rows.frame, column, Output(task.signature, "tail"))
-                self.tails[number] = Tail([step])
+                number = self._leave(rows.frame, column, Output(task.signature, "stage"))
+                self.stages[number] = ArrowStage([operator])
 
     def feedback(self, task: CompiledTask, frame: DataFrame) -> None:
         """Rows that come back to a task: it treats them as it treats others."""
@@ -171,9 +171,9 @@ class Fusion:
 
     def run(self, task: CompiledTask) -> None:
         """A stateless task over those of its feeds that this fragment has."""
-        if task.signature in self._in_tail.tasks:
+        if task.signature in self._staged.tasks:
             try:
-                self._run_in_tail(task)
+                self._run_in_stage(task)
             except InputError as error:
                 raise TaskRaised(task.signature, error.message) from None
             return
@@ -200,9 +200,11 @@ class Fusion:
         """Let the rows of some streams leave as one output; ``names`` gives the order of columns where it matters."""
         for feed in feeds:
             self._read.add(feed.source)
-            if feed.source in self._steps:
-                step = self._steps[feed.source]
-                step.after.append(End(self._reserve(output), output.form, tuple(names or step.schema.names)))
+            if feed.source in self._operators:
+                operator = self._operators[feed.source]
+                operator.after.append(
+                    StageOutput(self._reserve(output), output.form, tuple(names or operator.schema.names))
+                )
                 continue
             for rows in self._rows.get((feed.source, feed.source_port), ()):
                 column = rows.column
@@ -332,10 +334,10 @@ class Fusion:
             rows = next((known[count] for count in frame.counts[place] if count in known), 0)
             # What leads nowhere is not run, though its rows may have been counted where they come from.
             found[task, side] += rows if task in runs else 0
-        for task, step in self._steps.items():
+        for task, operator in self._operators.items():
             if self.counting and task in runs:
-                found[task, "in"] += staged.get(step.counted, 0)
-                found[task, "out"] += staged.get(step.counted - 1, 0)
+                found[task, "in"] += staged.get(operator.counted, 0)
+                found[task, "out"] += staged.get(operator.counted - 1, 0)
         return found
 
     def _leading_out(self) -> set[Signature]:
@@ -374,32 +376,6 @@ def _counted_at(rows: _Rows) -> tuple[FusedFrame, Place] | None:
 def _visible(frame: DataFrame) -> list[str]:
     """The columns that tasks see."""
     return [name for name in frame.columns if not name.startswith("__")]
-
-
-def starts_frame(task: CompiledTask) -> bool:
-    """Whether a task cannot be a column of what feeds it."""
-    row_wise = isinstance(task.work, RowExpression) or task.role is Role.SINK
-    return not row_wise or (task.role is not Role.SINK and len(task.feeds) > 1) or task.partitions is not None
-
-
-def _branching(
-    plan: CompiledPlan, fragment: Fragment, in_tail: frozenset[Signature]
-) -> tuple[set[tuple[str, str]], set[str]]:
-    """The streams that pay to be stored: several read them, and not all as columns of one frame.
-
-    And the tasks behind which a frame begins, whether or not others read them.
-    """
-    readers: dict[tuple[str, str], list[bool]] = {}
-    for signature in fragment.tasks:
-        task = plan.tasks[signature]
-        for feed in task.feeds:
-            starts = starts_frame(task) and signature not in in_tail
-            readers.setdefault((feed.source, feed.source_port), []).append(starts)
-    for topic in fragment.writes:
-        for feed in topic.feeds:
-            readers.setdefault((feed.source, feed.source_port), []).append(False)
-    branching = {stream for stream, starting in readers.items() if len(starting) > 1 and any(starting)}
-    return branching, {source for (source, _), starting in readers.items() if any(starting)}
 
 
 def _with_result(task: CompiledTask, slot: int, names: Sequence[str]) -> RowWise:

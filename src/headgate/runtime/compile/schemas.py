@@ -5,6 +5,7 @@ This is also how a task that Spark will not accept is found before anything chan
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import cast
 

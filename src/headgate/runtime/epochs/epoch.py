@@ -23,7 +23,7 @@ from pyspark.sql.types import StructType
 from headgate.model.names import Signature
 from headgate.model.on_error import OnError
 from headgate.model.task_type import Role
-from headgate.runtime.compile.arrow_stage import tails_of
+from headgate.runtime.compile.arrow_stage import staged_tasks
 from headgate.runtime.compile.fusion import Fusion, Output, union
 from headgate.runtime.compile.plan import CompiledPlan, Feed, Fragment, Kind
 from headgate.runtime.epochs.context import FragmentContext
@@ -266,10 +266,10 @@ class Epochs:
             left_out = behind(resting, feeds)
             runs = partial(_is_not_in, left_out)
             schema_of = partial(self._context.schemas.of, plan)
-            tails = tails_of(plan, fragment, runs, frozenset(self.guards.tasks), schema_of)
-            fusion = Fusion(plan, fragment, len(targets), guards, counting=counting, tails=tails, schema_of=schema_of)
+            stages = staged_tasks(plan, fragment, runs, frozenset(self.guards.tasks), schema_of)
+            fusion = Fusion(plan, fragment, len(targets), guards, counting=counting, stages=stages, schema_of=schema_of)
             ran |= {*feeds, *fragment.roots} - left_out
-            found = self._fuse(fusion, here, runs, packs=tails.packs)
+            found = self._fuse(fusion, here, runs, packs=stages.packs)
             targets += [(kind, name, plan) for kind, name in found]
             fusions.append(fusion)
             part = fusion.result(packed=len(plans) == 1)
@@ -281,9 +281,9 @@ class Epochs:
                 return EpochResult({"epoch": epoch, "done": True, "targets": []})
             forms = [output.form for fusion in fusions for output in fusion.outputs]
             with self._watchdog.watching(limit_s):
-                tails_by_output = {number: tail for fusion in fusions for number, tail in fusion.tails.items()}
+                stages_by_output = {number: stage for fusion in fusions for number, stage in fusion.stages.items()}
                 whole = parts[0] if len(plans) == 1 else pack(union(parts))
-                staged, counted = stage(whole, forms, staging, ingested_us, tails_by_output)
+                staged, counted = stage(whole, forms, staging, ingested_us, stages_by_output)
         finally:
             for fusion in fusions:
                 for stored in fusion.stored:
@@ -355,7 +355,7 @@ class Epochs:
         if fragment.kind is Kind.KEYED:
             hosted = [plan.tasks[signature] for signature in fragment.roots]
             if packs:
-                fusion.hosted_in_tail(hosted, rows, hosted_schema(self._topic_columns(plan)))
+                fusion.hosted_in_stage(hosted, rows, hosted_schema(self._topic_columns(plan)))
             else:
                 fusion.hosted(hosted, self._unpacked(rows, plan))
             targets += [(HOST_LETTERS, fragment.id)] * len(fusion.outputs)

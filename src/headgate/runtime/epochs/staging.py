@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from headgate.runtime.compile.arrow_stage import Descent, Tail, Times
+from headgate.runtime.compile.arrow_stage import ArrowStage, StageRunner, Times
 from headgate.runtime.exchange.files import INGEST
 from headgate.runtime.spark_internals.frames import set_schema
 from headgate.runtime.spark_internals.worker import settle
@@ -28,7 +28,7 @@ OUTPUTS = "outputs"
 SEEN = -1
 """The number under which the stager tells how many rows it has seen in all, of whatever output or none.
 
-Rows of tasks in tails are told under numbers below it."""
+Rows of tasks in stages are told under numbers below it."""
 
 STAGED = (
     StructType()
@@ -60,17 +60,17 @@ class StagedFile:
 
 
 def stage(
-    frame: DataFrame, forms: Sequence[str], folder: Path, ingested: int, tails: Mapping[int, Tail] | None = None
+    frame: DataFrame, forms: Sequence[str], folder: Path, ingested: int, stages: Mapping[int, ArrowStage] | None = None
 ) -> tuple[list[StagedFile], Counter[int]]:
     """Run the epoch's job: write each output's rows into files of ``folder`` and return them, in order.
 
-    And what was counted: under :data:`SEEN` all rows, those that no output wants among them, and those of ``tails``,
+    And what was counted: under :data:`SEEN` all rows, those that no output wants among them, and those of ``stages``,
     into which the rows of some outputs go instead.
 
     The frame's only column, :data:`OUTPUTS`, has a field for each output: ``o0``, ``o1`` and so on; and, where it is
     known row by row, one for when the events were taken in. ``ingested`` is the time for the others.
     """
-    target, wanted, further = str(folder), list(forms), dict(tails or {})
+    target, wanted, further = str(folder), list(forms), dict(stages or {})
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return _write(batches, wanted, target, ingested, further)
@@ -92,7 +92,11 @@ def pack(frame: DataFrame) -> DataFrame:
 
 
 def _write(
-    batches: Iterator[pa.RecordBatch], forms: Sequence[str], folder: str, ingested: int, tails: Mapping[int, Tail]
+    batches: Iterator[pa.RecordBatch],
+    forms: Sequence[str],
+    folder: str,
+    ingested: int,
+    stages: Mapping[int, ArrowStage],
 ) -> Iterator[pa.RecordBatch]:
     from pyspark import TaskContext
 
@@ -107,7 +111,7 @@ def _write(
             writers[number] = _Writer(path, forms[number])
         writers[number].write(rows, times)
 
-    descent = Descent(write)
+    runner = StageRunner(write)
     seen = 0
     for batch in batches:
         seen += len(batch)
@@ -119,15 +123,15 @@ def _write(
             if rows.null_count:
                 here = times[rows.is_valid().to_numpy(zero_copy_only=False)]
                 rows = rows.drop_null()
-            if len(rows) and number in tails:
-                descent.counts[number] += len(rows)
-                descent.enter(tails[number], rows, here, ingested)
+            if len(rows) and number in stages:
+                runner.counts[number] += len(rows)
+                runner.enter(stages[number], rows, here, ingested)
             elif len(rows):
                 write(number, rows, here)
     made = [(n, partition, writer.path, writer.close(), writer.ingested()) for n, writer in writers.items()]
     settle()
     if seen:
-        made += [(number, partition, "", count, b"") for number, count in {SEEN: seen, **descent.counts}.items()]
+        made += [(number, partition, "", count, b"") for number, count in {SEEN: seen, **runner.counts}.items()]
         columns = [pa.array(column) for column in zip(*made, strict=True)]
         types = [pa.int32(), pa.int32(), pa.string(), pa.int64(), pa.binary()]
         arrays = [column.cast(kind) for column, kind in zip(columns, types, strict=True)]
