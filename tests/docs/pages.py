@@ -159,7 +159,6 @@ def _install(example: Example) -> None:
     points = project["entry-points"][ENTRY_POINT_GROUP]
     lines = [f"[{ENTRY_POINT_GROUP}]", *(f"{name} = {value}" for name, value in points.items())]
     (folder / "entry_points.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    sys.path.insert(0, str(Path.cwd()))
     importlib.invalidate_caches()
     default_registry.cache_clear()
 
@@ -167,15 +166,15 @@ def _install(example: Example) -> None:
 @contextlib.contextmanager
 def _what_pages_install() -> Iterator[None]:
     path, modules = list(sys.path), set(sys.modules)
+    sys.path.insert(0, str(Path.cwd()))  # as for a program in this folder
     try:
         yield
     finally:
-        if sys.path != path:
-            for name in set(sys.modules) - modules:
-                if (Path.cwd() / f"{name}.py").exists():
-                    del sys.modules[name]
-            sys.path[:] = path
-            default_registry.cache_clear()
+        for name in set(sys.modules) - modules:
+            if (Path.cwd() / f"{name}.py").exists():
+                del sys.modules[name]
+        sys.path[:] = path
+        default_registry.cache_clear()
 
 
 _EVALUATORS = {

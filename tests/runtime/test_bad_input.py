@@ -152,8 +152,8 @@ def refused_then_mended(
     engine.housekeep()
     held = status(engine, "held")
     assert held.state == "degraded"
-    assert f"sink 'held.t1' refuses rows ({reason}" in held.reason
-    assert held.reason.endswith("they are kept")
+    assert f"cannot write to sink 'held.t1' ({reason}" in held.reason
+    assert held.reason.endswith("its rows are queued and retried")
     assert (status(engine, "free").state, len(engine.memory.rows("free"))) == ("running", 4 + more)
     mend()
     engine.housekeep()

@@ -123,7 +123,10 @@ def test_a_sink_that_refuses_shows_in_table_and_status(run: Run, tmp_path: Path)
     good, bad = write_flow(tmp_path, "good"), write_flow(tmp_path, "bad", source="in2")
     done = run(good, bad, "--until-idle")
     assert done.exit_code == 1
-    assert "bad is degraded: sink 'bad.write' refuses rows (file exists); they are kept" in done.stderr
+    assert (
+        "bad is degraded: cannot write to sink 'bad.write' (file exists); its rows are queued and retried"
+        in done.stderr
+    )
     assert re.search(r"^good +running +3 rows", done.stdout, re.MULTILINE)
     (tmp_path / "out_bad").unlink()
     assert run("--for", "2s").exit_code == 0

@@ -143,7 +143,10 @@ def test_a_call_that_fails_is_made_again_in_order(engine: Engine, tmp_path: Path
         engine.wait_until_idle()
         states = {status.name: (status.state, status.reason) for status in engine.status()[0]}
         assert states["m"] == ("running", "")
-        assert states["c"] == ("degraded", "sink 'c.t1' refuses rows (nobody answers); they are kept")
+        assert states["c"] == (
+            "degraded",
+            "cannot write to sink 'c.t1' (nobody answers); its rows are queued and retried",
+        )
         assert len(engine.memory.rows("m")) == 8
     finally:
         functions.REFUSE.clear()

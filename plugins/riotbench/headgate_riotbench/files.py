@@ -49,7 +49,7 @@ class Upload(TaskConfig):
     name: ColumnName = Field(description="The column of the file's name, without folders.")
     ending: str = Field("", max_length=32, pattern=r"^[A-Za-z0-9._-]*$", description="Added to the name.")
     content: ColumnName = Field(description="The column of the content, a text or bytes.")
-    into: ColumnName = Field("path", description="The name of the column that tells where the file is.")
+    into: ColumnName = Field("path", description="The name of the column of the path of the file.")
 
     def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
         inputs.check_columns("name", [self.name])
@@ -243,7 +243,7 @@ def _archive(entries: list[tuple[int, str, Any]]) -> bytes:
 
 
 def _numbered(names: list[str]) -> Iterator[str]:
-    """Names of entries, no two alike."""
+    """Names of entries, each once."""
     taken: set[str] = set()
     for name in names:
         entry, number = name, 1
@@ -269,7 +269,7 @@ class Plot(TaskConfig):
     @model_validator(mode="after")
     def _not_too_many(self) -> Plot:
         if len(self.lines) > 20:
-            raise ValueError(f"{len(self.lines)} lines in one chart: more than 20 cannot be told apart")
+            raise ValueError(f"{len(self.lines)} lines in one chart: at most 20 can be distinguished")
         return self
 
     def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:

@@ -73,7 +73,7 @@ def _classify_tree(options: ClassifyTree, names: Sequence[str]) -> RowWise:
 
 
 class ErrorEstimate(TaskConfig):
-    """Tell how far a prediction is off, in units of the mean: (observed - predicted) / mean.
+    """Say how far a prediction is off, in units of the mean: (observed - predicted) / mean.
 
     Null where one of the three is, and where the mean is 0.
     """
@@ -93,7 +93,7 @@ class ErrorEstimate(TaskConfig):
 
 
 def _error_estimate(options: ErrorEstimate, names: Sequence[str]) -> RowWise:
-    """Tell how far off a prediction is.
+    """The error of a prediction.
 
     >>> _error_estimate(ErrorEstimate(observed="o", predicted="p", mean="m"), ["o", "p", "m"]).columns[-1]
     ('error', '(cast(`o` as double) - cast(`p` as double)) / nullif(cast(`m` as double), 0)')

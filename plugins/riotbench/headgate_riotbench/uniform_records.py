@@ -148,7 +148,7 @@ def frame_of(
         if pairs.keys() != entry.keys() or key is None or not entry.keys() <= {"n", "u", key}:
             return None
         begin, end = (span.start() + place for place in pairs[key])
-        # What has no quotation marks is a number, and only Python tells quickly whether it is one that JSON allows.
+        # What has no quotation marks is a number, and only Python checks quickly whether JSON allows it.
         if whole[begin] != '"' or (at != -1 and not _is_simple(wanted[at][1])):
             return None
         values.append((begin + 1, end - 1, at))

@@ -130,7 +130,7 @@ def _shares(keys: int, skew: float) -> Numbers:
 
 @lru_cache(maxsize=8)
 def _habits(seed: int, keys: int) -> Numbers:
-    """What tells one sender from another: six numbers each."""
+    """What distinguishes senders: six numbers each."""
     return np.random.default_rng([seed, 77]).normal(size=(6, keys))
 
 
@@ -195,14 +195,14 @@ def _taxi(block: _Block) -> dict[str, Any]:
 def _fitness(block: _Block) -> dict[str, Any]:
     activity = (block.times_s // 60 + block.keys).astype(int) % 4
     swing = np.array([0.1, 1.0, 2.5, 4.0])[activity]
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for place, field in enumerate(FIELDS["fitness"][1:]):
         rest = -9.3 if field.name in ("acc_chest_x", "acc_ankle_y", "acc_arm_y") else 0.3 * math.sin(place)
         size = {"acc": 0.8, "gyr": 0.15, "mag": 0.2, "ecg": 0.2}.get(field.name[:3], 0.0)
         beat = np.sin(2 * math.pi * 1.5 * block.times_s + place + block.habits[0])
-        found[field.name] = (rest + size * (swing * beat + 0.2 * block.noise[place]), 5)
-    found["label"] = (activity.astype(float), 0)
-    return found
+        values[field.name] = (rest + size * (swing * beat + 0.2 * block.noise[place]), 5)
+    values["label"] = (activity.astype(float), 0)
+    return values
 
 
 _MAKERS: dict[str, Callable[[_Block], dict[str, Any]]] = {"city": _city, "taxi": _taxi, "fitness": _fitness}
@@ -210,12 +210,12 @@ _MAKERS: dict[str, Callable[[_Block], dict[str, Any]]] = {"city": _city, "taxi":
 
 def _texts(block: _Block, options: Generate) -> dict[str, list[str]]:
     ids = _ids(options.data, options.seed, options.keys)
-    found = {FIELDS[options.data][0].name: [ids[key] for key in block.keys]}
+    texts = {FIELDS[options.data][0].name: [ids[key] for key in block.keys]}
     if options.data == "taxi":
         drivers = _ids("taxi", options.seed + 1, options.keys)
-        found["hack_license"] = [drivers[key] for key in block.keys]
-        found["payment_type"] = ["CRD" if card else "CSH" for card in block.luck[0] < 0.55]
-    return found
+        texts["hack_license"] = [drivers[key] for key in block.keys]
+        texts["payment_type"] = ["CRD" if card else "CSH" for card in block.luck[0] < 0.55]
+    return texts
 
 
 @lru_cache(maxsize=4)
@@ -294,14 +294,14 @@ def records(options: Generate, numbers: Iterable[int]) -> list[bytes]:
 def values_of(options: Generate, count: int, noisy: bool = True) -> dict[str, Numbers]:
     """The numbers behind the first records, before any is missing or far off, and ``key``: the number of the sender.
 
-    Without noise, they are what a perfect sensor would tell of a world that follows its trends.
+    Without noise, they are what a perfect sensor would measure in a world that follows its trends.
     """
     parts: list[dict[str, Numbers]] = []
     for block in range(-(-count // BLOCK)):
         drawn = _Block(options, block)
         drawn.noise = drawn.noise if noisy else np.zeros_like(drawn.noise)
-        found = {name: np.round(values, digits) for name, (values, digits) in _MAKERS[options.data](drawn).items()}
-        parts.append({"key": drawn.keys.astype(float), **found})
+        rounded = {name: np.round(values, digits) for name, (values, digits) in _MAKERS[options.data](drawn).items()}
+        parts.append({"key": drawn.keys.astype(float), **rounded})
     return {name: np.concatenate([part[name] for part in parts])[:count] for name in parts[0]}
 
 

@@ -63,7 +63,7 @@ def _moving_average(options: MovingAverage, index: Index) -> Step:
 
 
 class Running(KeyedColumn):
-    """Tell of the values of each key so far how many there are, their sum, mean, least or greatest.
+    """Count, sum or average the values of each key so far, or keep the least or greatest.
 
     It remembers four numbers for each key. A row whose value is null passes with what there was before it.
     """
@@ -76,7 +76,7 @@ class Running(KeyedColumn):
 
     column: ColumnName = Field(description="The column of the values.")
     columns: dict[ColumnName, Literal["count", "sum", "mean", "min", "max"]] = Field(
-        min_length=1, description="What each new column tells; but for a count, null until there is a value."
+        min_length=1, description="What each new column holds; but for a count, null until there is a value."
     )
 
     def added(self) -> Mapping[str, str]:

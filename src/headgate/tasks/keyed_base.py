@@ -27,7 +27,7 @@ Step = Callable[[Any, Row], Stepped]
 
 
 class KeyedConfig(TaskConfig):
-    """A task that remembers something for each key, and tells something of it for a row: nothing, or a result.
+    """A task that remembers something for each key, and has a result for a row, or none.
 
     The result becomes columns of the row. Of one column it is the column's value, of several an object that has them.
     """

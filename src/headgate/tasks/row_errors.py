@@ -1,7 +1,7 @@
-"""The guard around a Python function: it names the task in what it raises, finds rows it cannot stand, minds time.
+"""The guard around a Python function: names the task in what it raises, collects failed rows, limits its time.
 
-It runs in Spark's workers. A row that makes the function raise leaves as a *letter* beside the rows that the function
-makes: the record as JSON, and the error. Nothing fails, so nothing has to be searched for or run again.
+It runs in Spark's workers. A row that makes the function raise becomes a *letter* beside the rows that the function
+makes: the record as JSON, and the error. The job does not fail, so nothing has to be searched for or run again.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ AGAIN_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """Whose function it is, whether rows that it cannot stand become letters, and how long it may take in all."""
+    """The task of a function, whether rows that raise are sent to the dead-letter output, and its time budget."""
 
     task: str
     letters: bool = False
@@ -60,14 +60,14 @@ class Guard:
 class TaskRaised(Exception):
     """What a task's function raised, and the task, as the runtime finds it in what Spark raises."""
 
-    def __init__(self, task: str, told: str) -> None:
-        super().__init__(f"[task {task}] {told}")
+    def __init__(self, task: str, message: str) -> None:
+        super().__init__(f"[task {task}] {message}")
 
 
 def over_budget(guard: Guard) -> TaskRaised:
     """What is raised for a task that has had its time."""
-    told = f"TimeoutError: over its time budget of {guard.budget_s:g} s for a micro-batch"
-    return TaskRaised(guard.task, told)
+    message = f"TimeoutError: over its time budget of {guard.budget_s:g} s for a micro-batch"
+    return TaskRaised(guard.task, message)
 
 
 class TimeIsUp(BaseException):
@@ -142,15 +142,15 @@ def with_letters(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([*batch.columns, none], schema=pa.schema([*fields, (LETTER, LETTER_TYPE)]))
 
 
-def letter_array(batch: pa.RecordBatch, bad: Sequence[tuple[int, str]]) -> pa.Array:
+def letter_array(batch: pa.RecordBatch, failed: Sequence[tuple[int, str]]) -> pa.Array:
     """Letters for the rows at some places of a batch, in order."""
-    ordered = sorted(bad, key=lambda found: found[0])
-    return pa.array([{"record": _record(batch.slice(at, 1)), "error": told} for at, told in ordered], LETTER_TYPE)
+    ordered = sorted(failed, key=lambda row: row[0])
+    return pa.array([{"record": _record(batch.slice(at, 1)), "error": reason} for at, reason in ordered], LETTER_TYPE)
 
 
-def letters_of(batch: pa.RecordBatch, bad: Sequence[tuple[int, str]], schema: pa.Schema) -> pa.RecordBatch:
-    """Letters for the rows at some places of a batch, with what is to be told of each."""
-    letters = letter_array(batch, bad)
+def letters_of(batch: pa.RecordBatch, failed: Sequence[tuple[int, str]], schema: pa.Schema) -> pa.RecordBatch:
+    """Letters for the rows at some places of a batch, with the reason of each."""
+    letters = letter_array(batch, failed)
     none = [pa.nulls(len(letters), field.type) for field in schema]
     fields = [field.with_nullable(True) for field in schema]
     arrays = [*none, letters]

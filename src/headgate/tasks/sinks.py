@@ -1,4 +1,4 @@
-"""Task types that hand rows over.
+"""Task types that write rows.
 
 A delivery may come again after a failure. Files, tables and memory then take it once.
 """
@@ -34,7 +34,7 @@ InputColumns = Sequence[Sequence[str]]
 
 
 class SinkConfig(TaskConfig):
-    """A task that hands rows over has no outputs."""
+    """Options of a sink, which has no outputs."""
 
     def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
         del inputs

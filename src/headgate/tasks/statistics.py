@@ -206,7 +206,7 @@ def _mixed(seed: int, number: int) -> int:
 
 
 class SlidingRegression(KeyedColumn):
-    """Fit a line to the last values of each key, and tell the next ones that it predicts.
+    """Fit a line to the last values of each key, and predict the next ones.
 
     Rows pass from the moment on when there are enough values to fit.
     """

@@ -248,7 +248,7 @@ class Opaque(TaskConfig):
     example: ClassVar[Mapping[str, Any]] = {"label": "congestion estimation"}
 
     label: str = Field("", max_length=512, description="What the step stands for; steps of equal label are equal.")
-    options: JsonObject = Field(default_factory=dict, description="Anything else that tells two steps apart.")
+    options: JsonObject = Field(default_factory=dict, description="Anything else that distinguishes two steps.")
 
     def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
         del inputs

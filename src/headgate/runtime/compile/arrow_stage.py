@@ -68,7 +68,7 @@ class Operator:
     make: Callable[[], BatchFunction]
     schema: pa.Schema
     counted: int
-    """Under this number its rows in are told, and under the one below it its rows out."""
+    """Under this number its rows in are counted, and under the one below it its rows out."""
 
     letters: int | None
     after: list[Operator | StageOutput]
@@ -200,31 +200,31 @@ def staged_tasks(
         isinstance(root.work, KeyedWork) and has_result_form(cast(KeyedConfig, root.options)) and all_able(root)
         for root in roots
     )
-    found: set[Signature] = set()
+    staged: set[Signature] = set()
     before = {root.signature for root in roots} if packs else set()
     for task in order:
         if task.signature in able and (
-            isinstance(task.work, BatchWork) or any(feed.source in found | before for feed in task.feeds)
+            isinstance(task.work, BatchWork) or any(feed.source in staged | before for feed in task.feeds)
         ):
-            found.add(task.signature)
-    return StagedTasks(frozenset(found), packs)
+            staged.add(task.signature)
+    return StagedTasks(frozenset(staged), packs)
 
 
 def _readers(
     plan: CompiledPlan, fragment: Fragment, runs: Callable[[str], bool]
 ) -> dict[Signature, list[tuple[CompiledTask | None, str | None]]]:
     """Who reads each task's rows in a fragment, and under which condition; ``None`` is a topic."""
-    found: dict[Signature, list[tuple[CompiledTask | None, str | None]]] = {}
+    readers: dict[Signature, list[tuple[CompiledTask | None, str | None]]] = {}
     for signature in fragment.tasks:
         task = plan.tasks.get(signature)
         if task is not None and runs(signature):
             for feed in task.feeds:
-                found.setdefault(feed.source, []).append((task, "fed back" if feed.feedback else feed.where))
+                readers.setdefault(feed.source, []).append((task, "fed back" if feed.feedback else feed.where))
     for topic in fragment.writes:
         if runs(topic.id):
             for feed in topic.feeds:
-                found.setdefault(feed.source, []).append((None, feed.where))
-    return found
+                readers.setdefault(feed.source, []).append((None, feed.where))
+    return readers
 
 
 def _is_sink(task: CompiledTask) -> bool:

@@ -161,12 +161,12 @@ class FusedFrame:
         return frame.drop(*tests) if tests else frame
 
     def _asked(self, works: Mapping[str, FusedTask], places: Mapping[str, tuple[str, int]]) -> _Asked:
-        """The places to be counted that outputs do not tell."""
+        """The places to be counted that the counts of outputs do not show."""
         outputs = {column: number for number, _, column in self.outputs}
         asked = _Asked({}, {column: 0 if work.guard else len(work.tests) for column, work in works.items()})
         for place, known in self.counts.items():
             if known or (place[0] != "r0" and place[0] not in places):
-                continue  # the stager tells, or no output needs it: it is not computed
+                continue  # the stager counts it, or no output needs it
             column, before = places.get(place[0], ("r0", 0))
             passed = before + place[1]
             if passed == asked.of_tests.get(column, 0) and column in outputs:

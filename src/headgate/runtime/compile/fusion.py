@@ -183,10 +183,10 @@ class Fusion:
 
     def inputs(self, task: CompiledTask) -> dict[str, DataFrame]:
         """The rows that enter a task, by port."""
-        found = self._entering(task)
-        if not found:
+        entering = self._entering(task)
+        if not entering:
             raise LookupError(f"no rows of fragment {self.fragment.id} reach task {task.name}")
-        return {port: self._gathered(streams, None).frame.rows("r0") for port, streams in found.items()}
+        return {port: self._gathered(streams, None).frame.rows("r0") for port, streams in entering.items()}
 
     def _entering(self, task: CompiledTask) -> dict[str, list[tuple[_Rows, str | None]]]:
         entering: dict[str, list[tuple[_Rows, str | None]]] = {}
@@ -245,19 +245,19 @@ class Fusion:
         work = task.work
         is_guarded = task.on_error is not OnError.FAIL and task.signature in self.guards.up
         only = next(iter(entering.values()))
-        alone = isinstance(work, RowExpression) and len(only) == 1 and task.partitions is None
+        is_single = isinstance(work, RowExpression) and len(only) == 1 and task.partitions is None
         if is_guarded:  # what raises may also be a predicate on a stream into it, whose rows are not the task's
             entering = {port: [self._let_in(task, *feed) for feed in feeds] for port, feeds in entering.items()}
             only = next(iter(entering.values()))
         if isinstance(work, RowExpression):
-            rows, where = only[0] if alone else (self._gathered(only, task.partitions), None)
+            rows, where = only[0] if is_single else (self._gathered(only, task.partitions), None)
             does = work.sql(task.options, rows.names)
             if is_guarded:
                 self._count(task.signature, "in", rows.frame, rows.column)
-                found = self._guarded(task, rows, where, does)
+                result = self._guarded(task, rows, where, does)
             else:
-                found = _Rows(rows.frame, rows.frame.add(rows.column, where, does), does.names)
-                self._count(task.signature, "in", found.frame, found.column, 0 if where is None else 1)
+                result = _Rows(rows.frame, rows.frame.add(rows.column, where, does), does.names)
+                self._count(task.signature, "in", result.frame, result.column, 0 if where is None else 1)
         else:
             frames = {}
             for name, streams in entering.items():
@@ -267,13 +267,13 @@ class Fusion:
             budget_s = self.guards.budget_s if task.time_budget_s is None else task.time_budget_s
             letters = isinstance(work, BatchWork) and task.on_error is not OnError.FAIL
             made = run_frames(work, task.options, frames, Guard(task.signature, letters, budget_s))
-            found = self._without_letters(task, made) if letters else self._new(made, _visible(made))
-        self._count(task.signature, "out", found.frame, found.column)
+            result = self._without_letters(task, made) if letters else self._new(made, _visible(made))
+        self._count(task.signature, "out", result.frame, result.column)
         for port in task.ports.outputs:
-            here = found
+            here = result
             if (task.signature, port.name) in self._branching:
-                here = self._new(found.frame.rows(found.column), found.names, store=True)
-                here.frame.origin = _counted_at(found)
+                here = self._new(result.frame.rows(result.column), result.names, store=True)
+                here.frame.origin = _counted_at(result)
             self._rows.setdefault((task.signature, port.name), []).append(here)
 
     def _let_in(self, task: CompiledTask, rows: _Rows, where: str | None) -> tuple[_Rows, str | None]:
@@ -328,28 +328,28 @@ class Fusion:
     def counted(self, staged: Mapping[int, int]) -> RowCounts:
         """The rows into tasks and out of them, once the job has run and has staged so many rows of each output."""
         known = values((count for frame in self._frames for some in frame.counts.values() for count in some), staged)
-        found: RowCounts = Counter()
+        counts: RowCounts = Counter()
         runs = self._leading_out()
         for task, side, frame, place in self._places:
             rows = next((known[count] for count in frame.counts[place] if count in known), 0)
             # What leads nowhere is not run, though its rows may have been counted where they come from.
-            found[task, side] += rows if task in runs else 0
+            counts[task, side] += rows if task in runs else 0
         for task, operator in self._operators.items():
             if self.counting and task in runs:
-                found[task, "in"] += staged.get(operator.counted, 0)
-                found[task, "out"] += staged.get(operator.counted - 1, 0)
-        return found
+                counts[task, "in"] += staged.get(operator.counted, 0)
+                counts[task, "out"] += staged.get(operator.counted - 1, 0)
+        return counts
 
     def _leading_out(self) -> set[Signature]:
         """The tasks whose rows leave, or reach one whose rows do; and what the fragment begins with."""
-        found: set[Signature] = set()
+        leading: set[Signature] = set()
         waiting = [*self._read, *self.fragment.roots]
         while waiting:
             task = waiting.pop()
-            if task not in found and task in self.plan.tasks:
-                found.add(task)
+            if task not in leading and task in self.plan.tasks:
+                leading.add(task)
                 waiting += [feed.source for feed in self.plan.tasks[task].feeds]
-        return found
+        return leading
 
     def _new(self, base: DataFrame, names: Sequence[str], store: bool = False) -> _Rows:
         if store:

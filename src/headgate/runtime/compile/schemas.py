@@ -1,6 +1,6 @@
-"""The columns of every stream as Spark sees them, found by trying each new task on no rows.
+"""The columns of every stream as Spark sees them: each new task is tried on no rows.
 
-This is also how a task that Spark will not accept is found before anything changes, and named.
+A task that Spark does not accept is so refused, by name, before anything changes.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ class Schemas:
                 sides[name] = frame if name not in sides else sides[name].unionByName(frame)
             except PySparkException as error:
                 reason = " ".join(str(error).split())[:300]
-                told = f"task '{task.name}': the streams into it do not fit: {reason}"
-                raise InputError("SCHEMA_DOES_NOT_FIT", told) from None
+                message = f"task '{task.name}': the streams into it do not fit: {reason}"
+                raise InputError("SCHEMA_DOES_NOT_FIT", message) from None
         return sides
 
 

@@ -115,8 +115,8 @@ class FileExchange:
             write_json(self.folder(topic) / "position.json", {"number": number, "before": before})
 
     def snapshot_of(self, topic: str, number: int) -> int | None:
-        found = read_json(_described(self.folder(topic), number))
-        return None if found is None else int(found["snapshot"])
+        described = read_json(_described(self.folder(topic), number))
+        return None if described is None else int(described["snapshot"])
 
     def oldest_snapshot(self, topic: str) -> int | None:
         kept = read_json(self.folder(topic) / "first.json") or {"number": 0}
@@ -133,7 +133,7 @@ class FileExchange:
         folder = self.folder(topic)
         numbers = range(self.position(topic) + 1, until + 1)
         described = [read_json(_described(folder, number)) for number in numbers]
-        return [(found["rows"], found["ingested_us"]) for found in described if found is not None]
+        return [(each["rows"], each["ingested_us"]) for each in described if each is not None]
 
     def forget(self, topic: str) -> None:
         folder = self.folder(topic)
@@ -178,22 +178,22 @@ def _retain(folder: Path) -> None:
 
 
 def _head(folder: Path) -> int:
-    found = read_json(folder / "head.json")
-    return BEGIN if found is None else int(found["number"])
+    head = read_json(folder / "head.json")
+    return BEGIN if head is None else int(head["number"])
 
 
 def _stamp(path: Path) -> tuple[int, int]:
     """What changes whenever a small file is written anew."""
     try:
-        found = path.stat()
+        file = path.stat()
     except FileNotFoundError:
         return 0, 0
-    return found.st_ino, found.st_mtime_ns
+    return file.st_ino, file.st_mtime_ns
 
 
 def _position(folder: Path) -> int:
-    found = read_json(folder / "position.json")
-    return BEGIN if found is None else int(found["number"])
+    position = read_json(folder / "position.json")
+    return BEGIN if position is None else int(position["number"])
 
 
 def _described(folder: Path, number: int) -> Path:
@@ -239,11 +239,11 @@ class Patience:
             time.sleep(self.POLL_S)
 
     def _rows_wait(self) -> bool:
-        found = [_stamp(folder / name) for folder in self.topics for name in ("head.json", "position.json")]
-        if found == self._quiet:
+        stamps = [_stamp(folder / name) for folder in self.topics for name in ("head.json", "position.json")]
+        if stamps == self._quiet:
             return False
         waiting = any(_head(folder) > max(_position(folder), start) for folder, start in self.topics.items())
-        self._quiet = None if waiting else found
+        self._quiet = None if waiting else stamps
         return waiting
 
 
@@ -297,11 +297,11 @@ class ExchangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         assert isinstance(partition, _Batches)
-        found = topic_batches(partition.path, self.columns, partition.snapshot, partition.first)
-        return found if self.packing is None else _in_packs(found, **self.packing)
+        batches = topic_batches(partition.path, self.columns, partition.snapshot, partition.first)
+        return batches if self.packing is None else _in_packs(batches, **self.packing)
 
     def commit(self, end: dict[str, int]) -> None:
-        """Nothing to do: the fragment tells the exchange itself, as soon as its epoch is committed."""
+        """Nothing to do: the fragment notifies the exchange itself, as soon as its epoch is committed."""
 
 
 def topic_columns(rows: StructType) -> StructType:

@@ -64,8 +64,9 @@ class SinkOutbox:
         try:
             deliver(task, delivery, self._spark, self._memory)
         except Exception as error:
-            told = os_reason(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
-            self.refusals[sink] = f"sink '{task.name}' refuses rows ({told.splitlines()[0][:200]}); they are kept"
+            reason = os_reason(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
+            message = f"cannot write to sink '{task.name}' ({reason.splitlines()[0][:200]})"
+            self.refusals[sink] = f"{message}; its rows are queued and retried"
             return False
         self.refusals.pop(sink, None)
         self.delivered[sink] += delivery.rows

@@ -63,17 +63,17 @@ def key_codes(columns: Sequence[pa.Array]) -> tuple[Places, list[str]]:
     codes = np.zeros(len(columns[0]), np.int64)
     for one in encoded:
         codes = codes * max(len(one.dictionary), 1) + one.indices.to_numpy(zero_copy_only=False)
-    found, codes = np.unique(codes, return_inverse=True)
+    distinct, codes = np.unique(codes, return_inverse=True)
     values: list[list[Any]] = []
     for one in reversed(encoded):
         known = one.dictionary.to_pylist()
-        found, at = np.divmod(found, max(len(known), 1))
+        distinct, at = np.divmod(distinct, max(len(known), 1))
         values.insert(0, [known[place] for place in at])
     return _numbered(codes.reshape(-1), [key_text(key) for key in zip(*values, strict=True)])
 
 
 def _numbered(codes: Places, texts: list[str]) -> tuple[Places, list[str]]:
-    """Codes and texts with each text once: Arrow tells the two zeros apart."""
+    """Codes and texts with each text once: to Arrow the two zeros differ."""
     numbers: dict[str, int] = {}
     places = np.array([numbers.setdefault(text, len(numbers)) for text in texts], np.int64)
     return places[codes], list(numbers)
