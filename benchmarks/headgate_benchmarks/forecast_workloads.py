@@ -92,7 +92,7 @@ def _azure(folder: Path) -> list[Workload]:
     if not path.exists():
         raise FileNotFoundError(2, "", str(path))
     columns = read_csv_columns(path)
-    # Two weeks are enough to tell forecasters apart.
+    # Two weeks are enough to compare forecasters.
     return [
         Workload(f"azure_{metric}", np.array([each.values[:2_016] for each in traces_of(columns, path.name, metric)]))
         for metric in ("cache", "app")

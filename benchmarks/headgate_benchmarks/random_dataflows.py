@@ -22,7 +22,7 @@ def random_dataflow(
 ) -> Dataflow:
     """Layers of ``width`` tasks, each reading one or two of the layer before.
 
-    An alternate is dearer the better it is. Alternates of a task put out the same number of messages, as in the papers'
+    A better alternate costs more. Alternates of a task put out the same number of messages, as in the papers'
     dataflows, but for a share ``sparser`` of the tasks (one in eight, as in Linear Road), whose last alternate puts out
     half to all of it. Break-even costs are what the dataflow costs with the best alternates, and half of that.
     """

@@ -61,14 +61,14 @@ def test_the_times_have_the_papers_figures() -> None:
 def test_sharing_saves_tasks_and_pruning_saves_workers(name: str, riot: Collection) -> None:
     trace = TRACES[name](riot, random.Random(3))
     runs = {strategy: simulate(trace, strategy, random.Random(1)) for strategy in StrategyName}
-    alone = runs[StrategyName.NONE]
-    assert all(sample.active_tasks == sample.submitted_tasks for sample in alone.samples)
+    separate = runs[StrategyName.NONE]
+    assert all(sample.active_tasks == sample.submitted_tasks for sample in separate.samples)
     for strategy in (StrategyName.INCREMENTAL, StrategyName.REPLACE, StrategyName.REPLACE_PRUNE, StrategyName.HOT):
-        for shared, unshared in zip(runs[strategy].samples, alone.samples, strict=True):
+        for shared, unshared in zip(runs[strategy].samples, separate.samples, strict=True):
             assert shared.active_tasks <= unshared.active_tasks
     pruned, hot = runs[StrategyName.REPLACE_PRUNE], runs[StrategyName.HOT]
     assert [s.workers for s in pruned.samples] == [s.workers for s in hot.samples]
-    assert pruned.cost < alone.cost
+    assert pruned.cost < separate.cost
     assert hot.mean_operation_s < pruned.mean_operation_s
     for strategy in (StrategyName.NONE, StrategyName.REPLACE_PRUNE, StrategyName.HOT):
         assert (runs[strategy].samples[-1].workers, runs[strategy].samples[-1].cost) == (0, Fraction())
@@ -86,6 +86,6 @@ def test_real_dags_where_they_are_at_hand() -> None:
     folder = shared_data()
     if folder is None:
         pytest.skip("no folder of shared data")
-    facts = {found.name: found.facts() for found in real_collections(folder)}
+    facts = {each.name: each.facts() for each in real_collections(folder)}
     if "wings" in facts:
         assert (facts["wings"]["tasks"], facts["wings"]["merged"]) == (903, 669)

@@ -65,12 +65,12 @@ class Summed:
 
     def samples(self, allocation: tuple[int, ...]) -> list[BatchSample]:
         """The batches as what costs are fitted from."""
-        found = []
+        samples = []
         for place, batches in enumerate((self.source, self.feedback)):
             if count := batches.batches:
                 outside, inside = batches.outside_jobs_s / count, batches.in_jobs_s / count
-                found.append(BatchSample(allocation, count, batches.rows / count, outside, inside, place))
-        return found
+                samples.append(BatchSample(allocation, count, batches.rows / count, outside, inside, place))
+        return samples
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,8 +39,8 @@ class Distribution:
 
     def __post_init__(self) -> None:
         if not (isfinite(self.mean) and self.mean > 0 and isfinite(self.scv) and self.scv >= 0):
-            told = f"a distribution with mean {self.mean:g} and scv {self.scv:g}"
-            raise BadValue(told, "a finite mean above 0 and a finite scv of at least 0")
+            given = f"a distribution with mean {self.mean:g} and scv {self.scv:g}"
+            raise BadValue(given, "a finite mean above 0 and a finite scv of at least 0")
 
     @classmethod
     def constant(cls, value: float) -> Distribution:

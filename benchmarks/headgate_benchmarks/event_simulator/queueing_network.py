@@ -144,8 +144,8 @@ def simulate(
         sojourns,
     )
     if done < tuples:
-        told = f"more than {most_in_system:,} tuples were waiting after {now:g} s: these processors cannot keep up"
-        raise Infeasible("OVERLOADED", told, {"in_system": most_in_system})
+        reason = f"more than {most_in_system:,} tuples were waiting after {now:g} s: these processors cannot keep up"
+        raise Infeasible("OVERLOADED", reason, {"in_system": most_in_system})
     seen = np.maximum(visits, 1)
     return Simulated(network.names, sums, spans, visits, waits / seen, sojourns / seen, int(served_visits), float(now))
 

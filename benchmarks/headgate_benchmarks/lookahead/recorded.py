@@ -38,7 +38,7 @@ def recorded(seed: int, progress: Callable[[str], None]) -> list[Workload]:
     if folder is None:
         progress("no folder of shared data: recorded workloads are left out")
         return []
-    found = []
+    worlds = []
     for name, make, tweets, pool, about in (
         ("tweets_planetlab", _stages, _days(3), _planetlab, "tweets by the minute from day 3, PlanetLab"),
         ("tweets_azure", _road, _days(10), _azure("cache"), "tweets by the minute from day 10, Azure's caches"),
@@ -46,14 +46,14 @@ def recorded(seed: int, progress: Callable[[str], None]) -> list[Workload]:
         ("tweets_azure_stages", _stages, _seconds, _azure("app"), "tweets by the second, Azure's applications"),
     ):
         try:
-            found.append(make(name, tweets(folder), pool(folder), seed, about))
+            worlds.append(make(name, tweets(folder), pool(folder), seed, about))
         except FileNotFoundError as error:
             progress(f"{error.filename} is not there: left out")
-    return found
+    return worlds
 
 
 def _days(first: int) -> Callable[[Path], Floats]:
-    """Three days and eighteen hours of the series by the minute, which tells where it has holes."""
+    """Three days and eighteen hours of the series by the minute, which marks its holes."""
 
     def read(folder: Path) -> Floats:
         with gzip.open(folder / "arrival_rates" / "twitter_stream_per_minute.csv.gz", "rt") as file:
@@ -77,8 +77,8 @@ def _steps(minutes: Floats) -> Floats:
     known = np.flatnonzero(~np.isnan(minutes))
     whole = np.interp(np.arange(known[-1] + 1), known, minutes[known])
     step = round(STEP_S / 60)
-    found: Floats = whole[: len(whole) // step * step].reshape(-1, step).mean(axis=1)
-    return found
+    steps: Floats = whole[: len(whole) // step * step].reshape(-1, step).mean(axis=1)
+    return steps
 
 
 def _stages(name: str, tweets: Floats, pool: TracePool, seed: int, about: str) -> Workload:

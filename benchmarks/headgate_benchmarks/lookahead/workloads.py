@@ -53,8 +53,8 @@ class Workload:
 
     def truth(self) -> Floats:
         """Messages per second from outside, sources × steps: what only hindsight knows."""
-        found: Floats = self.setting.external(self.setting.shape())[0].T
-        return found
+        rates: Floats = self.setting.external(self.setting.shape())[0].T
+        return rates
 
 
 def _setting(flow: Dataflow, rates: dict[str, ArrivalRate], pool: TracePool, seed: int) -> Setting:
@@ -93,9 +93,9 @@ def realistic(seed: int) -> list[Workload]:
     bursts = np.array([_bursts(rng, three_days, 50.0), np.full(len(three_days), 0.5)])
     growth = np.array([_growth(rng, eight_days, 30.0, each) for each in (0.03, 0.05, 0.08)])
     return [
-        with_past("day", ten_stages(), stages, day, pool, seed, "a day's course with noise of 8 %"),
+        with_past("day", ten_stages(), stages, day, pool, seed, "a daily cycle with noise of 8 %"),
         on_linear_road("rush", rush, pool, seed, "two rush hours that begin and end in a step"),
-        on_linear_road("bursts", bursts, pool, seed, "a day's course with bursts of 2 to 3 times"),
+        on_linear_road("bursts", bursts, pool, seed, "a daily cycle with bursts of 2 to 3 times"),
         with_past("growth", ten_stages(), stages, growth, pool, seed, "growing by 3 to 8 % a day, quieter at weekends"),
     ]
 
@@ -126,12 +126,12 @@ def _noisy(rng: np.random.Generator, means: Floats, spread: float) -> Floats:
 
 
 def _day_cycle(rng: np.random.Generator, at: npt.NDArray[np.int64], mean: float, shift: float = 0.0) -> Floats:
-    """Low at four in the morning, high in the afternoon and again, less, in the evening; no two days quite alike."""
+    """Low at four in the morning, high in the afternoon and again, less, in the evening; no two days are equal."""
     hours = (at / DAY + shift) % 1.0 * 2 * np.pi
-    course = 1 - 0.55 * np.cos(hours - 1.05) - 0.15 * np.cos(2 * hours - 1.0)
+    cycle = 1 - 0.55 * np.cos(hours - 1.05) - 0.15 * np.cos(2 * hours - 1.0)
     days = np.repeat(rng.normal(1.0, 0.05, at[-1] // DAY + 2), DAY)[: len(at)]
     smooth = np.convolve(days, np.ones(36) / 36, mode="same") / np.convolve(np.ones(len(at)), np.ones(36) / 36, "same")
-    return _noisy(rng, mean * course * smooth, 0.08)
+    return _noisy(rng, mean * cycle * smooth, 0.08)
 
 
 def _rush_hours(rng: np.random.Generator, at: npt.NDArray[np.int64], mean: float) -> Floats:
@@ -146,7 +146,7 @@ def _rush_hours(rng: np.random.Generator, at: npt.NDArray[np.int64], mean: float
 
 
 def _bursts(rng: np.random.Generator, at: npt.NDArray[np.int64], mean: float) -> Floats:
-    """A flat day's course on which bursts come every three hours or so and last half an hour or so."""
+    """A flat daily cycle on which bursts come every three hours or so and last half an hour or so."""
     rates = mean * (1 - 0.3 * np.cos(at / DAY * 2 * np.pi - 0.8))
     begin = 0
     while True:
@@ -160,7 +160,7 @@ def _bursts(rng: np.random.Generator, at: npt.NDArray[np.int64], mean: float) ->
 
 
 def _growth(rng: np.random.Generator, at: npt.NDArray[np.int64], mean: float, daily: float) -> Floats:
-    """A day's course that grows from day to day, with a weekend of two thirds of it; it ends on a Monday."""
+    """A daily cycle that grows from day to day, with a weekend of two thirds of it; it ends on a Monday."""
     days = at / DAY
     week = np.where(np.isin(at // DAY % 7, (5, 6)), 0.67, 1.0)
     return _day_cycle(rng, at, mean) * (1 + daily * days) * week

@@ -158,40 +158,40 @@ def _person(events: Events, number: int, at_ms: int, luck: list[float]) -> str:
     city, state = CITIES[int(luck[2] * len(CITIES))]
     card = " ".join(f"{int(part * 10_000):04d}" for part in luck[3:7])
     email = f"{first}@{last}.example".lower()
-    told = (
+    fields = (
         f'"id":{FIRST_ID + _last_person(number)},"name":"{first} {last}","email":"{email}",'
         f'"card":"{card}","city":"{city}","state":"{state}"'
     )
-    return _event("person", at_ms, told, events, 200, luck[7])
+    return _event("person", at_ms, fields, events, 200, luck[7])
 
 
 def _auction(events: Events, number: int, at_ms: int, luck: list[float]) -> str:
     seller = _hot(_last_person(number)) if _is_hot(luck[0], HOT_SELLERS) else _person_near(number, luck[1])
     initial = _price(luck[2])
     expires_ms = at_ms + 1 + int(luck[3] * (events.longest_ms - 1))
-    told = (
+    fields = (
         f'"id":{FIRST_ID + _last_auction(number)},"item":"{ITEMS[int(luck[4] * len(ITEMS))]}","initial":{initial},'
         f'"reserve":{initial + _price(luck[5])},"expires":"{_time(expires_ms)}","seller":{FIRST_ID + seller},'
         f'"category":{FIRST_CATEGORY + int(luck[6] * CATEGORIES)}'
     )
-    return _event("auction", at_ms, told, events, 500, luck[7])
+    return _event("auction", at_ms, fields, events, 500, luck[7])
 
 
 def _bid(events: Events, number: int, at_ms: int, luck: list[float]) -> str:
     auction = _hot(_last_auction(number)) if _is_hot(luck[0], HOT_AUCTIONS) else _auction_near(number, luck[1])
     bidder = _hot(_last_person(number)) + 1 if _is_hot(luck[2], HOT_BIDDERS) else _person_near(number, luck[3])
-    told = (
+    fields = (
         f'"auction":{FIRST_ID + auction},"bidder":{FIRST_ID + bidder},"price":{_price(luck[4])},'
         f'"channel":"{CHANNELS[int(luck[5] * len(CHANNELS))]}"'
     )
-    return _event("bid", at_ms, told, events, 100, luck[7])
+    return _event("bid", at_ms, fields, events, 100, luck[7])
 
 
-def _event(kind: str, at_ms: int, told: str, events: Events, size: int, luck: float) -> str:
+def _event(kind: str, at_ms: int, fields: str, events: Events, size: int, luck: float) -> str:
     """A whole event, filled to about the size that is usual for its kind."""
-    lacking = max(size - len(told), 0) if events.padded else 0
-    extra = FILLER[: int(lacking * (0.8 + 0.4 * luck))]
-    return f'{{"event":"{kind}","at":"{_time(at_ms)}",{told},"extra":"{extra}"}}'
+    missing = max(size - len(fields), 0) if events.padded else 0
+    extra = FILLER[: int(missing * (0.8 + 0.4 * luck))]
+    return f'{{"event":"{kind}","at":"{_time(at_ms)}",{fields},"extra":"{extra}"}}'
 
 
 def _time(moment_ms: int) -> str:

@@ -1,7 +1,7 @@
 """Runs Nexmark's queries in Flink SQL; for a Python that has PyFlink, and needs nothing else.
 
 Each line of standard input is a list, in JSON, of a query, a folder of events and a folder for its answers; a line of
-standard output tells when they are there, or why they cannot be. The queries are the published ones, over the same flat
+standard output says when they are done, or why they failed. The queries are the published ones, over the same flat
 events. Answers are files of JSON lines; those that are put right again and again are a log of changes.
 """
 
@@ -99,7 +99,7 @@ EVENTS = """
     ) with ('connector' = 'filesystem', 'path' = '{path}', 'format' = 'json',
         'json.timestamp-format.standard' = 'ISO-8601')"""
 # Two readers take files in any order, the marks of the end too: with a day's patience no event is late, and windows are
-# told of at the end.
+# reported at the end.
 
 
 def _environment(events: str) -> Any:
@@ -121,13 +121,13 @@ def _run(environment: Any, query: str, number: int, place: str) -> None:
         "path": Path(place).absolute().as_uri(),
         "format": "debezium-json" if query in CORRECTED else "json",
     }
-    told = ", ".join(f"'{name}' = '{value}'" for name, value in options.items())
-    environment.execute_sql(f"create table out{number} ({ANSWERS[query]}) with ({told})")
+    settings = ", ".join(f"'{name}' = '{value}'" for name, value in options.items())
+    environment.execute_sql(f"create table out{number} ({ANSWERS[query]}) with ({settings})")
     environment.execute_sql(f"insert into out{number} {QUERIES[query]}").wait()
 
 
 def _reason(error: Exception) -> str:
-    """What Flink says is the matter: the innermost of the causes that it tells, without where in its code."""
+    """The reason that Flink gives: the innermost cause, without its place in the code."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip() and not line.strip().startswith("at ")]
     causes = [line.removeprefix("Caused by: ") for line in lines if "Exception: " in line]
     return " ".join((causes or lines or [type(error).__name__])[-1].split())[:500]

@@ -71,7 +71,7 @@ def _q2() -> list[Task]:
     return [
         BIDS,
         _task("some", "filter", ["bids"], where=f"auction % {SOME_AUCTIONS} = 0"),
-        _task("told", "select", ["some"], columns=["auction", "price"]),
+        _task("answer", "select", ["some"], columns=["auction", "price"]),
     ]
 
 
@@ -84,7 +84,7 @@ def _q3() -> list[Task]:
         _of_kind("person", "id", "name", "city", "state", "at"),
         _task("local", "filter", ["persons"], where=f"state in ({states})"),
         _task("met", "join", ["offers", "local"], on=["id"], time=["at", "at"], within=FOR_EVER),
-        _task("told", "select", ["met"], columns=["name", "city", "state", "auction"]),
+        _task("answer", "select", ["met"], columns=["name", "city", "state", "auction"]),
     ]
 
 
@@ -122,7 +122,7 @@ def _q4() -> list[Task]:
             column="final",
             columns={"auctions": "count", "average": "mean"},
         ),
-        _task("told", "select", ["mean"], columns=["category", "auctions", "average"]),
+        _task("answer", "select", ["mean"], columns=["category", "auctions", "average"]),
     ]
 
 
@@ -143,7 +143,7 @@ def _q5() -> list[Task]:
             key=["auction"],
             columns={"bids": "count(*)"},
         ),
-        # All of a window is told in one micro-batch, so a query over a micro-batch sees the whole window.
+        # All of a window comes in one micro-batch, so a query over a micro-batch sees the whole window.
         _task(
             "hottest",
             "sql",
@@ -166,7 +166,7 @@ def _q6() -> list[Task]:
             columns="seller bigint, auction bigint, final bigint",
         ),
         _task("mean", "moving_average", ["in_order"], key=["seller"], column="final", size=LAST, into="average"),
-        _task("told", "select", ["mean"], columns=["seller", "auction", "average"]),
+        _task("answer", "select", ["mean"], columns=["seller", "auction", "average"]),
     ]
 
 
@@ -177,7 +177,7 @@ def _q7() -> list[Task]:
         _task("highest", "window", ["prices"], time="at", size="10s", columns={"price": "max(price)"}),
         _task("who", "join", ["bids", "highest"], on=["price"], time=["at", "window_end"], within="10s"),
         _task("of_window", "filter", ["who"], where="at >= window_start and at < window_end"),
-        _task("told", "select", ["of_window"], columns=["auction", "bidder", "price", "at", "extra"]),
+        _task("answer", "select", ["of_window"], columns=["auction", "bidder", "price", "at", "extra"]),
     ]
 
 
@@ -194,7 +194,7 @@ def _q8() -> list[Task]:
         _task("sellers", "window", ["auctions"], time="at", size="10s", key=["seller"], columns={"n": "count(*)"}),
         _renamed("new", "sellers", seller="id"),
         _task("met", "join", ["joined", "new"], on=["id", "window_start"], time=["at", "window_end"], within="10s"),
-        _task("told", "select", ["met"], columns=["id", "name", "window_start"]),
+        _task("answer", "select", ["met"], columns=["id", "name", "window_start"]),
     ]
 
 

@@ -1,4 +1,4 @@
-"""Collections of dataflows like those that SHARE was evaluated on, and real ones where they are at hand.
+"""Collections of dataflows like those that SHARE was evaluated on, and real ones where they are available.
 
 The paper's collections are not published as it used them. The generators here make collections of the same numbers:
 dataflows, tasks in all, sizes, sources, distinct kinds of tasks, and how many tasks are left when all are merged. Of
@@ -41,7 +41,7 @@ class Collection:
         return sum(len(dataflow.tasks) for dataflow in self.dataflows)
 
     def facts(self) -> dict[str, int]:
-        """What the paper's Table 2 tells of a collection, and its size when merged."""
+        """The columns of the paper's Table 2, and its size when merged."""
         kinds = {task.config.text for dataflow in self.dataflows for task in dataflow.tasks}
         sources = {task.config.text for dataflow in self.dataflows for task in _sources(dataflow)}
         return {
@@ -66,7 +66,7 @@ def riotbench_like(seed: int) -> Collection:
 def opmw_like(seed: int) -> Collection:
     """65 dataflows of up to 34 tasks, 828 in all, of 291 kinds with 82 sources; 467 tasks when merged (SHARE, Table 2).
 
-    They come in families, as the workflows of OPMW do: the members of one begin alike and end on their own.
+    They come in families, as the workflows of OPMW do: members of one begin with the same tasks and end with their own.
     """
     return _nearest("opmw-like", 40, {"kinds": 291, "sources": 82, "merged": 467}, seed, _draft_opmw)
 
@@ -74,8 +74,8 @@ def opmw_like(seed: int) -> Collection:
 def _nearest(
     name: str, initial: int, wanted: Mapping[str, int], seed: int, draft: Callable[[random.Random], list[Dataflow]]
 ) -> Collection:
-    def distance(found: Collection) -> int:
-        facts = found.facts()
+    def distance(collection: Collection) -> int:
+        facts = collection.facts()
         return sum(abs(facts[key] - number) for key, number in wanted.items())
 
     drafts = (Collection(name, tuple(draft(random.Random(f"{seed} {n}"))), initial) for n in range(DRAFTS))
@@ -197,17 +197,17 @@ def _sources(dataflow: Dataflow) -> list[Task]:
 
 def real_collections(folder: Path) -> list[Collection]:
     """The DAGs of Wings (OPMW) and RIoTBench in a folder of shared data; those that are there."""
-    found = []
+    collections = []
     wings, riot = folder / "workflow_dags" / "opmw_wings.jsonl", folder / "riotbench" / "dags.json"
     if wings.is_file():
         lines = wings.read_text(encoding="utf-8").splitlines()
         flows = [_wings(json.loads(line), number) for number, line in enumerate(lines)]
-        found.append(Collection("wings", tuple(flows), 2 * len(flows) // 3))
+        collections.append(Collection("wings", tuple(flows), 2 * len(flows) // 3))
     if riot.is_file():
         listed = json.loads(riot.read_text(encoding="utf-8"))
         flows = [_riotbench(dag, data, n) for n, (dag, data) in enumerate(_data_sets(listed))]
-        found.append(Collection("riotbench", tuple(flows), 2 * len(flows) // 3))
-    return found
+        collections.append(Collection("riotbench", tuple(flows), 2 * len(flows) // 3))
+    return collections
 
 
 def _wings(dag: Mapping[str, Any], number: int) -> Dataflow:

@@ -47,17 +47,17 @@ Draw = Callable[[random.Random], float]
 
 @dataclass(frozen=True, slots=True)
 class OperationTimes:
-    """How long it takes, in seconds, to launch a unit, to stop one, and to tell running tasks something."""
+    """How long it takes, in seconds, to launch a unit, to stop one, and to send running tasks a message."""
 
     launch_s: Draw
     stop_s: Draw
     control_s: float = 0.2
 
     def sample(self, steps: GroupSteps, draw: random.Random) -> float:
-        """The time of an operation: units are stopped and launched one after the other, then tasks are told."""
+        """The time of an operation: units are stopped and launched one after the other, then tasks get messages."""
         total = sum(self.stop_s(draw) for _ in steps.stopped) + sum(self.launch_s(draw) for _ in steps.launched)
-        told = steps.paused or steps.resumed or steps.joined or steps.left
-        return total + (self.control_s if told else 0.0)
+        messages = steps.paused or steps.resumed or steps.joined or steps.left
+        return total + (self.control_s if messages else 0.0)
 
 
 def storm() -> OperationTimes:
@@ -193,7 +193,7 @@ def simulate(
         interval = Interval(START + timedelta(seconds=STEP_S * number), STEP_S, machines(deployment, running, prices))
         samples.append(
             Sample(
-                submitted_tasks=sum(len(found.signatures) for found in running.submitted.as_dict().values()),
+                submitted_tasks=sum(len(each.signatures) for each in running.submitted.as_dict().values()),
                 active_tasks=deployment.active,
                 workers=deployment.workers(prices.tasks_per_worker),
                 operation_s=times.sample(steps, draw),

@@ -45,7 +45,7 @@ def flow(source, out, tables):
     drawn = op.map("draw", both, lambda titled: (titled[0], charts.drawn(titled[1], titled[0])))
     packs = op.collect("pack", op.key_on("all", drawn, lambda _: "all"), timeout=PATIENCE, max_size=ARCHIVED)
     paths = op.map("store", op.key_rm("packs", packs), lambda pack: charts.stored(pack, f"{out}/charts"))
-    op.output("out", paths, Texts(f"{out}/told"))
+    op.output("out", paths, Texts(f"{out}/results"))
     return made
 
 

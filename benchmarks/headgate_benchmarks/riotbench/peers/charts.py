@@ -30,7 +30,7 @@ def drawn(lines, title):
 
 
 def stored(charts, folder):
-    """Put charts, title and picture each, into an archive that is named after the first, and tell where it is."""
+    """Put charts, title and picture each, into an archive that is named after the first, and return its path."""
     path = Path(folder) / f"{charts[0][0]}.zip"
     path.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -1,7 +1,7 @@
 """ETL in Flink SQL, started from PyFlink: all of it runs in Flink's process, none of it in Python.
 
-The json format reads entries as an array of rows, and fields are found in it by name. Flink has no function that fills
-gaps: the mean of the last five values that are there is one OVER window for each field, over the rows in which it is
+The json format reads entries as an array of rows, in which fields are looked up by name. Flink has no function that
+fills gaps: the mean of the last five values that are there is one OVER window for each field, over the rows in which it is
 there; LAST_VALUE, which passes over nulls, carries it to the rows in which it is not.
 """
 
@@ -21,14 +21,14 @@ MOST_ENTRIES = 8
 
 def field(name, key):
     """The value of the entry of a name: RIoTBench's senders write few entries, in an order that may change."""
-    found = " ".join(f"WHEN e[{at}].n = '{name}' THEN e[{at}].{key}" for at in range(1, MOST_ENTRIES + 1))
-    return f"CASE {found} END"
+    cases = " ".join(f"WHEN e[{at}].n = '{name}' THEN e[{at}].{key}" for at in range(1, MOST_ENTRIES + 1))
+    return f"CASE {cases} END"
 
 
 def looked_up(tables, place):
     table = senml.attributes(tables)
-    found = " ".join(f"WHEN '{key}' THEN '{values[place]}'" for key, values in table.items())
-    return f"CASE source {found} END"
+    cases = " ".join(f"WHEN '{key}' THEN '{values[place]}'" for key, values in table.items())
+    return f"CASE source {cases} END"
 
 
 def queries(source, out, tables):

@@ -10,6 +10,6 @@ since = time.time()
 
 
 def done(**versions: str) -> None:
-    """Say that all rows are out, with the versions of what ran them, and wait to be let go."""
+    """Say that all rows are out, with the versions of what ran them, and wait for the end of standard input."""
     print(json.dumps({"done": True, "seconds": time.time() - since, "versions": versions}), flush=True)
     sys.stdin.read()

@@ -86,7 +86,7 @@ def main(source, out, tables):
         rows = rows.withColumn(name, F.when(is_known & F.col(name).between(low, high), F.col(name)))
     made = PARSED.removeprefix("seq bigint, ")
     rows = rows.groupBy("source").applyInPandasWithState(filled, made, STATE, "append", GroupStateTimeout.NoTimeout)
-    places = [(key, *found) for key, found in senml.attributes(tables).items()]
+    places = [(key, *values) for key, values in senml.attributes(tables).items()]
     table = spark.createDataFrame(places, "source string, place string, kind string")
     rows = rows.join(F.broadcast(table), "source", "left")
     nothing, silent = F.lit(None).cast("double"), F.lit(None).cast("string")

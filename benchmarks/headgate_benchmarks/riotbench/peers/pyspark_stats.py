@@ -27,15 +27,15 @@ VALUES = "id bigint, series string, source string, field string, value double"
 def values(batches):
     """Two rows for each observed field of each record."""
     for batch in batches:
-        found = []
+        values = []
         for line in batch.column(0).cast(pa.binary()).to_pylist():
             number, _, text = line.partition(b",")
             record = senml.read(text)
             if record is not None:
                 sender = record["source"]
                 for name in senml.OBSERVED:
-                    found += [(int(number), series, sender, name, record[name]) for series in (sender, "")]
-        columns = list(zip(*found, strict=True)) or [()] * 5
+                    values += [(int(number), series, sender, name, record[name]) for series in (sender, "")]
+        columns = list(zip(*values, strict=True)) or [()] * 5
         kinds = [pa.int64(), pa.string(), pa.string(), pa.string(), pa.float64()]
         arrays = [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
         yield pa.RecordBatch.from_arrays(arrays, ["id", "series", "source", "field", "value"])
@@ -46,12 +46,12 @@ def charted(key, chunks, state):
     make, add, named = (Series, of_series, key) if series else (Distinct, of_senders, (field,))
     rows = pd.concat(list(chunks)).sort_values("id")
     kept = make(pickle.loads(state.get[0]) if state.exists else None)
-    found = []
+    charts = []
     for number, row in zip(rows["id"].tolist(), rows.to_dict("records"), strict=True):
         for kind, lines in add(kept, row):
-            found.append(("-".join([kind, *named, str(number)]), json.dumps(lines)))
+            charts.append(("-".join([kind, *named, str(number)]), json.dumps(lines)))
     state.update((pickle.dumps(kept.state()),))
-    yield pd.DataFrame(found, columns=["title", "lines"])
+    yield pd.DataFrame(charts, columns=["title", "lines"])
 
 
 def archives(folder):
@@ -90,8 +90,8 @@ def main(source, out, tables):
     never = GroupStateTimeout.NoTimeout
     keyed = rows.groupBy("series", "field")
     drawn = keyed.applyInPandasWithState(charted, "title string, lines string", "kept binary", "append", never)
-    told_of = drawn.mapInArrow(archives(f"{out}/charts"), "path string")
-    writer = told_of.writeStream.format("text").option("path", f"{out}/told")
+    paths = drawn.mapInArrow(archives(f"{out}/charts"), "path string")
+    writer = paths.writeStream.format("text").option("path", f"{out}/results")
     query = writer.option("checkpointLocation", f"{out}/checkpoint").trigger(availableNow=True).start()
     query.awaitTermination()
     peer_output.done(pyspark=pyspark.__version__)

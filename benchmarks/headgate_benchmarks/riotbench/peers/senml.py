@@ -33,21 +33,21 @@ def read(text):
         return None
     try:
         record = orjson.loads(text)
-        found = dict.fromkeys(UNITS)
-        found["bt"] = bt = record["bt"]
-        found["source"] = None
+        row = dict.fromkeys(UNITS)
+        row["bt"] = bt = record["bt"]
+        row["source"] = None
         for entry in record["e"]:
             name = entry["n"]
             unit = UNITS.get(name)
             if unit is not None:
                 if entry["u"] != unit:
                     return None
-                found[name] = float(entry["v"])
+                row[name] = float(entry["v"])
             elif name == "source":
-                found["source"] = entry["sv"]
+                row["source"] = entry["sv"]
     except (ValueError, KeyError, TypeError):
         return None
-    return found if found["source"] and 0 <= bt < LATEST_MS else None
+    return row if row["source"] and 0 <= bt < LATEST_MS else None
 
 
 def in_range(name, value):
