@@ -31,20 +31,8 @@ __all__ = ["BENCHMARKS", "report", "smoke_all"]
 BENCHMARKS: Mapping[str, Benchmark[Any]] = {
     each.name: each
     for each in (
-        APPS,
-        DRS,
-        FORECAST,
-        LINEAR_ROAD,
-        LOOKAHEAD,
-        MODEL,
-        NEXMARK,
-        OBSERVE,
-        PLAN,
-        QUEUEING,
-        RUNTIME,
-        SCALE,
-        SHARING,
-        SIMULATE,
+        *(APPS, DRS, FORECAST, LINEAR_ROAD, LOOKAHEAD, MODEL, NEXMARK, OBSERVE, PLAN, QUEUEING, RUNTIME, SCALE),
+        *(SHARING, SIMULATE),
     )
 }
 

@@ -33,6 +33,9 @@ class Sizes:
     rounds: int = 20
     season: int = 96
     origins: int = 200
+    most: tuple[int, int] = (1_000_000, 1_000_000)
+    """Series of a workload, and steps after its warm-up."""
+
     recorded: bool = True
 
 
@@ -79,10 +82,11 @@ def _trials(workload: Workload, progress: Progress, sizes: Sizes) -> Iterator[Ro
     from headgate.forecasting.online import Settings, start
 
     ahead, season = workload.horizon, workload.season
+    values = workload.values[: sizes.most[0], : workload.warm_up + sizes.most[1]]
     for name in methods_for(season):
         progress(f"{workload.name}: {name}")
-        forecaster = start(recipe_of(name, season), len(workload.values), Settings(horizon=ahead))
-        scores = backtest(forecaster, workload.values, ahead, season, workload.warm_up, sizes.origins)
+        forecaster = start(recipe_of(name, season), len(values), Settings(horizon=ahead))
+        scores = backtest(forecaster, values, ahead, season, workload.warm_up, sizes.origins)
         yield {"workload": workload.name, "forecaster": name, **scores.as_dict()}
 
 
@@ -112,7 +116,7 @@ FORECAST = Benchmark(
     "Forecasters on rates and machines: errors, coverage of intervals, speed.",
     {"speed": _speed, "accuracy": _accuracy},
     Sizes(),
-    Sizes(20, 3, 12, 10, recorded=False),
+    Sizes(20, 3, 12, 10, (3, 40), recorded=False),
     "us_per_series_ensemble us_per_series_naive wave_ensemble_* vm_ec2_*_mase *_pinball *_coverage_90 workloads "
     "ensemble_beats_naive",
 )

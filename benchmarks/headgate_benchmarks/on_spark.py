@@ -14,7 +14,7 @@ from typing import Any
 
 from headgate_benchmarks.checkout import make_importable
 
-__all__ = ["READINGS", "drop", "keeping_house", "meanwhile", "on_spark", "one_spark", "readings"]
+__all__ = ["QUICK_JVM", "READINGS", "drop", "keeping_house", "meanwhile", "on_spark", "one_spark", "readings"]
 
 READINGS = "id bigint, sensor string, t double, h double, p double, zone string"
 """The columns of :func:`readings`."""

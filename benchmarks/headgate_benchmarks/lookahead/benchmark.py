@@ -51,7 +51,7 @@ LOOKAHEAD = Benchmark(
     "The gain from looking ahead, by the length and quality of the forecast.",
     PARTS,
     Sizes(),
-    Sizes(1, 1, 4, (10, 20), (0.0, 0.20), recorded=False, bound_s=2.0, machines=8, decisions=2),
+    Sizes(1, 1, 4, (10, 20), (0.0, 0.20), ("bursts",), recorded=False, bound_s=2.0, machines=8, decisions=2),
     "horizon_lookahead_profit_*min horizon_caf_omega horizon_wpp_chi_*min horizon_gain_over_caf "
     "finding_all_meet_throughput finding_lookahead_beats_reactive finding_plain_profit_rises_to_30_min "
     "finding_profit_rises_to_60_min finding_up_to_20_percent finding_lookahead_most_stable finding_wpp_worst "

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from headgate_benchmarks.lookahead.trials import BLIND, MEASURES, Sizes, shortened, sideways, trial
+from headgate_benchmarks.lookahead.trials import BLIND, MEASURES, Sizes, realistic_worlds, sideways, trial
 from headgate_benchmarks.study import Conclusion, Measured, Progress, Row, Study, means
 
 if TYPE_CHECKING:
@@ -23,11 +23,10 @@ GENERATED = ("day", "rush", "bursts", "growth")
 def forecast(seed: int, progress: Progress, sizes: Sizes) -> Measured:
     """Look-ahead's profit with each forecaster against CAF's."""
     from headgate_benchmarks.lookahead.recorded import recorded
-    from headgate_benchmarks.lookahead.workloads import realistic
 
     worlds: list[Workload] = []
     for turn in range(sizes.forecast_seeds):
-        worlds += shortened(realistic(seed + turn), sizes.steps)
+        worlds += realistic_worlds(seed + turn, sizes)
         worlds += recorded(seed + turn, progress if turn == 0 else lambda _: None) if sizes.recorded else []
     return Study("forecast", partial(_trials, progress), _conclude).run(worlds, progress)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headgate.model.table import Table
-from headgate_benchmarks.lookahead.trials import Sizes, shortened
+from headgate_benchmarks.lookahead.trials import Sizes, realistic_worlds
 from headgate_benchmarks.study import Conclusion, Measured, Progress, Row, Study, columns
 
 if TYPE_CHECKING:
@@ -32,10 +32,9 @@ SEASON_S = 86_400.0
 def hindsight(seed: int, progress: Progress, sizes: Sizes) -> Measured:
     """Bounds and regrets on the realistic worlds and the recorded ones, and the time of a decision."""
     from headgate_benchmarks.lookahead.recorded import recorded
-    from headgate_benchmarks.lookahead.workloads import realistic
 
     study: Study[Workload] = Study("hindsight", lambda world: _trials(world, progress, sizes), _conclude)
-    measured = study.run(shortened(realistic(seed), sizes.steps), progress)
+    measured = study.run(realistic_worlds(seed, sizes), progress)
     worlds = recorded(seed, progress) if sizes.recorded else []
     if worlds:
         more = study.run(worlds, progress, "recorded_")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from headgate.adaptation.look_ahead import LookAheadSettings
     from headgate_benchmarks.lookahead.workloads import Workload
 
-__all__ = ["BLIND", "MEASURES", "REACTIVE", "Sizes", "on_worlds", "shortened", "sideways", "trial"]
+__all__ = ["BLIND", "MEASURES", "REACTIVE", "Sizes", "on_worlds", "realistic_worlds", "shortened", "sideways", "trial"]
 
 BLIND = ("caf", "waaf")
 """Reactive models that use no forecast."""
@@ -31,6 +31,7 @@ class Sizes:
     steps: int = 144
     horizons_min: tuple[int, ...] = (10, 20, 30, 40, 50, 60)
     errors: tuple[float, ...] = (0.0, 0.05, 0.10, 0.15, 0.20)
+    realistic: tuple[str, ...] = ("day", "rush", "bursts", "growth")
     recorded: bool = True
     bound_s: float = 300.0
     machines: int = 200
@@ -63,6 +64,13 @@ def shortened(worlds: Iterable[Workload], steps: int) -> list[Workload]:
         replace(world, setting=replace(world.setting, intervals=min(steps, world.setting.intervals)))
         for world in worlds
     ]
+
+
+def realistic_worlds(seed: int, sizes: Sizes) -> list[Workload]:
+    """The realistic worlds that the sizes name."""
+    from headgate_benchmarks.lookahead.workloads import realistic
+
+    return shortened((world for world in realistic(seed) if world.name in sizes.realistic), sizes.steps)
 
 
 def on_worlds(study: Study[Workload], seed: int, progress: Progress, sizes: Sizes) -> Measured:

@@ -25,6 +25,7 @@ from headgate_benchmarks.benchmark import Benchmark
 from headgate_benchmarks.beyond_start_up import Cost
 from headgate_benchmarks.checkout import example
 from headgate_benchmarks.figures import dress, picture
+from headgate_benchmarks.on_spark import QUICK_JVM
 from headgate_benchmarks.peer_packages import PINNED, installed_peers, peer_python
 from headgate_benchmarks.riotbench.data import charts_of, put_records, rows_of, same_charts, same_rows
 from headgate_benchmarks.riotbench.running import HERE, Ran, ran
@@ -58,6 +59,8 @@ class Sizes:
     )
     per_file: Mapping[str, int] = field(default_factory=lambda: {"etl": 500_000, "etl_fields": 20_000, "stats": 1_000})
     installs: bool = True
+    java: str = ""
+    """Options of the systems' JVMs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +119,11 @@ class AppRuns:
         log = out.with_suffix(".log")
         if system == "headgate":
             name = {"etl": "etl_wide", "etl_fields": "etl"}.get(app, app)
-            return ran(Path(sys.executable), ["-c", START, name, source, out], log)
+            return ran(Path(sys.executable), ["-c", START, name, source, out], log, self.sizes.java)
         python = Path(sys.executable) if system == "pyspark" else self.peers
         assert python is not None
-        return ran(python, [HERE / f"{system}_{app}.py", source, out, example("riotbench/tables")], log)
+        program = [HERE / f"{system}_{app}.py", source, out, example("riotbench/tables")]
+        return ran(python, program, log, self.sizes.java)
 
     def output(self, app: str, system: str, count: int) -> Any:
         """The rows or charts of a run."""
@@ -238,7 +242,7 @@ APPS = Benchmark(
     "RIoTBench's applications beside PySpark by hand, Flink SQL and bytewax.",
     {"spark": _spark, "etl": _etl},
     Sizes(),
-    Sizes({app: (0, count) for app, count in _SMALL.items()}, _SMALL, installs=False),
+    Sizes({app: (0, count) for app, count in _SMALL.items()}, _SMALL, installs=False, java=QUICK_JVM),
     "etl_cpu_s_per_million_headgate etl_cpu_s_per_million_pyspark etl_events_per_s_headgate etl_cpu_vs_pyspark "
     "etl_same_rows_pyspark stats_cpu_s_per_million_headgate stats_cpu_s_per_million_pyspark stats_cpu_vs_pyspark "
     "stats_same_rows_pyspark etl_fields_cpu_s_per_million_headgate etl_fields_events_per_s_headgate cpu_vs_pyspark "

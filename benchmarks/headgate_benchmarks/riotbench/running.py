@@ -31,11 +31,12 @@ class Ran:
     versions: Mapping[str, str]
 
 
-def ran(python: Path, program: Sequence[str | Path], log: Path) -> Ran:
-    """Run a program until it says that it is done; it ends when its standard input does."""
+def ran(python: Path, program: Sequence[str | Path], log: Path, java_options: str = "") -> Ran:
+    """Run a program until it says that it is done; ``java_options`` are those of its JVMs."""
     inherited = os.environ.get("PYTHONPATH", "") if python == Path(sys.executable) else ""
     paths = os.pathsep.join(filter(None, [str(HERE), inherited]))
     environment = {**os.environ, "PYTHONPATH": paths, "PYSPARK_PYTHON": str(python)}
+    environment |= {"JAVA_TOOL_OPTIONS": java_options} if java_options else {}
     java = Path(sys.prefix) / "java-home"
     if java.exists():
         environment.setdefault("JAVA_HOME", java.read_text(encoding="utf-8").strip())

@@ -1,8 +1,8 @@
 """ETL in Flink SQL, started from PyFlink: all of it runs in Flink's process, none of it in Python.
 
 The json format reads entries as an array of rows, in which fields are looked up by name. Flink has no function that
-fills gaps: the mean of the last five values that are there is one OVER window for each field, over the rows in which it is
-there; LAST_VALUE, which passes over nulls, carries it to the rows in which it is not.
+fills gaps: the mean of the last five values that are there is one OVER window for each field, over the rows in which
+it is there; LAST_VALUE, which passes over nulls, carries it to the rows in which it is not.
 """
 
 import sys
