@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from headgate.errors import InputError
@@ -35,7 +36,7 @@ class FakeEngine:
     """Answers what the use cases ask of an engine; its state directory holds nothing of it but requests."""
 
     def __init__(self, state: Path) -> None:
-        self.state = state
+        self.state = SimpleNamespace(path=state)
         self.shared = SharedSet(default_registry())
         self.dataflows: Sequence[Dataflow] = ()
         self.snapshot = 0
@@ -118,5 +119,5 @@ class FakeEngine:
         return flows, [fragment] if flows else []
 
     def about(self) -> dict[str, Any]:
-        facts = {"state": str(self.state), "process": 1, "folder": "/", "strategy": "hot"}
+        facts = {"state": str(self.state.path), "process": 1, "folder": "/", "strategy": "hot"}
         return {**facts, "snapshot": self.snapshot}

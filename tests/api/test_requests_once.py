@@ -110,7 +110,7 @@ CHANGES: dict[str, Change] = {
 def test_killed_while_the_change_becomes_durable(engine: FakeEngine, tmp_path: Path, moment: str, name: str) -> None:
     """What a process that was not killed would have answered is what the same id is answered after the restart."""
     unharmed = FakeEngine(tmp_path / "unharmed")
-    unharmed.state.mkdir()
+    unharmed.state.path.mkdir()
     for each in (engine, unharmed):
         sent(InProcess(each), "0", document("a"))
 

@@ -22,8 +22,8 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
+from headgate.cli.background import stop_signals
 from headgate.cli.main import app
-from headgate.cli.run import _stop_signals
 from headgate.cli.span import seconds
 from headgate.errors import InputError
 from headgate.runtime.engine import engine as engine_module
@@ -73,7 +73,7 @@ def test_until_idle_then_again_and_again(run: Run, tmp_path: Path) -> None:
     flow = write_flow(tmp_path, "all")
     first = run(flow, "--until-idle")
     assert first.exit_code == 0, first.output
-    assert re.search(r"^all +running +10 rows out +3 tasks, 0 shared$", first.stdout, re.MULTILINE)
+    assert re.search(r"^all +\S+ +running +10 +3 +0$", first.stdout, re.MULTILINE)
     assert "starting Spark ..." in first.stderr
     assert (tmp_path / ".headgate" / "version").exists()
 
@@ -123,11 +123,8 @@ def test_a_sink_that_refuses_shows_in_table_and_status(run: Run, tmp_path: Path)
     good, bad = write_flow(tmp_path, "good"), write_flow(tmp_path, "bad", source="in2")
     done = run(good, bad, "--until-idle")
     assert done.exit_code == 1
-    assert (
-        "bad is degraded: cannot write to sink 'bad.write' (file exists); its rows are queued and retried"
-        in done.stderr
-    )
-    assert re.search(r"^good +running +3 rows", done.stdout, re.MULTILINE)
+    assert "bad is degraded: cannot write to sink 'bad.write' (file exists)" in done.stderr
+    assert re.search(r"^good +\S+ +running +3 ", done.stdout, re.MULTILINE)
     (tmp_path / "out_bad").unlink()
     assert run("--for", "2s").exit_code == 0
     assert multiset(json_rows(tmp_path / "out_bad")) == multiset(numbered(0, 3))
@@ -170,7 +167,7 @@ def test_the_first_signal_stops_and_the_second_leaves_at_once(monkeypatch: pytes
     left: list[int] = []
     monkeypatch.setattr(os, "_exit", left.append)
     before = signal.getsignal(signal.SIGINT)
-    with _stop_signals() as stop:
+    with stop_signals() as stop:
         signal.raise_signal(signal.SIGINT)
         assert stop.is_set()
         assert not left
@@ -238,7 +235,7 @@ def test_in_a_terminal_of_its_own_with_nothing_but_the_table_on_it(tmp_path: Pat
     shown = b"".join(seen).decode()
     os.close(ours)
     assert "starting Spark" in shown
-    for word in ("dataflow", "rows out", "batch ms", "keyed"):
+    for word in ("dataflow", "rows out", "batch (s)", "keyed"):
         assert word in shown
     for noise in ("WARN", "log4j", "incubator", "Streaming TransformWithState", "Traceback", "ERROR"):
         assert noise not in shown, noise

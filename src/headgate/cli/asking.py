@@ -12,10 +12,9 @@ import typer
 if TYPE_CHECKING:
     from headgate.api.client import EngineClient
 
-__all__ = ["AsJson", "State", "ask", "counted"]
+__all__ = ["State", "ask"]
 
 State = Annotated[Path, typer.Option("--state", metavar="DIR", help="The state directory of the engine.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
 
 
 def ask(state: Path, request: Callable[[EngineClient], dict[str, Any]], waiting: str) -> dict[str, Any]:
@@ -29,12 +28,3 @@ def ask(state: Path, request: Callable[[EngineClient], dict[str, Any]], waiting:
 
         with Console(stderr=True).status(f"{waiting} ..."):
             return request(client)
-
-
-def counted(count: int, noun: str) -> str:
-    """A number with its noun.
-
-    >>> counted(1, "task"), counted(2, "task")
-    ('1 task', '2 tasks')
-    """
-    return f"{count} {noun}{'' if count == 1 else 's'}"

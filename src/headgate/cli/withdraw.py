@@ -1,4 +1,4 @@
-"""``headgate withdraw``: fewer dataflows for a running engine."""
+"""``headgate withdraw``: remove dataflows from a running engine."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from typing import Annotated
 
 import typer
 
-from headgate.cli.asking import AsJson, State, ask
-from headgate.cli.output import print_json
-from headgate.cli.submit import told_withdrawn
+from headgate.cli.asking import State, ask
+from headgate.cli.output import AsJson, print_json, print_tables
+from headgate.service.engine_tables import withdrawal_tables
 
 __all__ = ["withdraw"]
 
 
 def withdraw(
-    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Dataflows that run.")],
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Running dataflows.")],
     state: State = Path(".headgate"),
     as_json: AsJson = False,
 ) -> None:
-    """Withdraw dataflows from a running engine, all of them or none; tasks that others share go on.
+    """Withdraw dataflows from a running engine, all of them or none; tasks that others share keep running.
 
-    Exit status 2 when one is not there, or no engine is running: nothing has changed then.
+    Exit status 2 when a dataflow is not running or no engine is: nothing has changed then.
 
     Example: [bold]headgate withdraw hot --state here[/bold]
     """
-    told = ask(state, lambda client: client.withdraw(names), "withdrawing")
+    answer = ask(state, lambda client: client.withdraw(names), "withdrawing")
     if as_json:
-        print_json(told)
+        print_json(answer)
     else:
-        typer.echo(told_withdrawn(told))
+        print_tables(withdrawal_tables(answer))

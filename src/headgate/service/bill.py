@@ -30,12 +30,12 @@ def bill(state: Path) -> Bill:
     What a dataflow would have paid alone is the price of a machine of its own for as long as it ran.
     """
     if not state.is_dir():
-        told = f"{state} is no state directory; name the one that the engine runs on with --state"
-        raise InputError("NO_STATE", told)
+        message = f"{state} is not a state directory; name the one of your engine with --state"
+        raise InputError("NO_STATE", message)
     record = read_usage(state / "usage")
     if not record.intervals:
-        told = f"{state} has no usage of a second or more yet; a bill is drawn up in whole seconds"
-        raise InputError("NOTHING_TO_BILL", told)
+        message = f"{state} has no usage of a second or more yet; bills count whole seconds"
+        raise InputError("NOTHING_TO_BILL", message)
     prices = Prices(record.price_per_h, tasks_per_worker=WHOLE_MACHINE, currency=record.currency)
     return draw_up(record.intervals, record.customers, prices, UNIT)
 

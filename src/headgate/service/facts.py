@@ -33,7 +33,7 @@ def submission_facts(submission: Submission) -> dict[str, Any]:
             if shared.id in exact
         ],
         "wider": [
-            {"task": found.task, "wider": found.wider, "residual": list(found.residual)} for found in submission.wider
+            {"task": match.task, "wider": match.wider, "residual": list(match.residual)} for match in submission.wider
         ],
         "added": list(change.own_ids),
         **_both_ways(change),

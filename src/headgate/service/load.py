@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from headgate.documents import read
-from headgate.errors import Notice
+from headgate.errors import Fault, InvalidDataflow, Notice
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import Signature, TaskId
 from headgate.sharing.deduplicate import SignedDataflow, deduplicate
 from headgate.tasks.registry import Registry
 
-__all__ = ["Loaded", "load"]
+__all__ = ["Loaded", "load", "load_all"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,3 +44,16 @@ def load(path: Path | str, registry: Registry) -> Loaded:
     places = checked.places(signed.stands_for)
     duplicates = tuple(replace(notice, place=places[notice.task or ""]) for notice in signed.notices)
     return Loaded(signed, checked.dataflow, (*checked.notices, *duplicates))
+
+
+def load_all(paths: Iterable[Path], registry: Registry) -> list[Loaded]:
+    """Read files; raises :class:`~headgate.errors.InvalidDataflow` with the faults of all of them."""
+    loaded, faults = list[Loaded](), list[Fault]()
+    for path in paths:
+        try:
+            loaded.append(load(path, registry))
+        except InvalidDataflow as error:
+            faults += error.faults
+    if faults:
+        raise InvalidDataflow(faults)
+    return loaded

@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+from pydantic import TypeAdapter
+
+from headgate.errors import InputError
 from headgate.model.cluster.observation import Observation
+from headgate.model.table import Table, TableColumn
 from headgate.store.observations import history_of
 
-__all__ = ["latest"]
+__all__ = ["as_documents", "export", "intervals_table", "latest", "observations_since"]
+
+INTERVAL = (
+    TableColumn("ended", "ended"),
+    TableColumn("seconds", "seconds", form=".1f"),
+    TableColumn("rows_in_per_s", "rows in", "rows/s", ",.0f"),
+    TableColumn("rows_out_per_s", "rows out", "rows/s", ",.0f"),
+    TableColumn("behind", "rows waiting", form=",d"),
+    TableColumn("p95_s", "p95", "s", ".2f"),
+)
 
 
 def latest(state: Path, since: float = 0.0, most: int = 1) -> list[Observation]:
@@ -18,3 +34,40 @@ def latest(state: Path, since: float = 0.0, most: int = 1) -> list[Observation]:
         last = history.last()
         return [last] if last is not None and last.ended > since else []
     return list(deque(history.read(since), maxlen=most))
+
+
+def observations_since(state: Path, since: float) -> Iterator[Observation]:
+    """All observations that ended after a moment, oldest first."""
+    return history_of(state).read(since)
+
+
+def as_documents(observations: Iterable[Observation]) -> Iterator[Any]:
+    """Observations as plain values for JSON."""
+    form = TypeAdapter(Observation)
+    return (form.dump_python(observation, mode="json") for observation in observations)
+
+
+def export(observations: Iterable[Observation], folder: Path) -> dict[str, int]:
+    """Write parquet tables into a new directory; answers how many rows each has."""
+    from headgate.runtime.observing.export import export_observations
+
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError("FILE_EXISTS", f"{folder} is not an empty directory; choose another one")
+    return export_observations(observations, folder)
+
+
+def intervals_table(observations: Iterable[Observation]) -> Table:
+    """A row for each interval: rows in and out, rows that wait, and the slowest sink."""
+    return Table("Observations", INTERVAL, tuple(map(_interval, observations)))
+
+
+def _interval(seen: Observation) -> dict[str, Any]:
+    rows_in = sum(fragment.rows_in for fragment in seen.fragments if fragment.kind == "source")
+    return {
+        "ended": datetime.fromtimestamp(seen.ended, UTC).strftime("%Y-%m-%d %H:%M:%SZ"),
+        "seconds": seen.seconds,
+        "rows_in_per_s": rows_in / seen.seconds,
+        "rows_out_per_s": sum(sink.rows for sink in seen.sinks) / seen.seconds,
+        "behind": sum(fragment.rows_behind for fragment in seen.fragments),
+        "p95_s": max((sink.sojourn.p95_s for sink in seen.sinks if sink.sojourn is not None), default=None),
+    }

@@ -16,9 +16,9 @@ def status(engine: RunningEngine, name: str | None = None) -> dict[str, Any]:
     Raises :class:`~headgate.errors.InputError` for a dataflow that is not there.
     """
     dataflows, fragments = engine.status()
-    told = {**engine.about(), "fragments": [asdict(fragment) for fragment in fragments]}
+    answer = {**engine.about(), "fragments": [asdict(fragment) for fragment in fragments]}
     if name is None:
-        return {**told, "dataflows": [asdict(flow) for flow in dataflows]}
+        return {**answer, "dataflows": [asdict(flow) for flow in dataflows]}
     running = engine.shared.running
     submitted = running.find(name)
     tasks = []
@@ -27,4 +27,4 @@ def status(engine: RunningEngine, name: str | None = None) -> dict[str, Any]:
         others = sorted(user for user in running.users(signature) if user != name)
         tasks.append({"task": task.id, "type": task.type, "signature": signature, "shared_with": others})
     mine = [asdict(flow) for flow in dataflows if flow.name == name]
-    return {**told, "dataflows": mine, "tasks": tasks}
+    return {**answer, "dataflows": mine, "tasks": tasks}

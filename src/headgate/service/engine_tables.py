@@ -1,0 +1,117 @@
+"""Answers of a running engine as tables, for people and for CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from headgate.model.status import DataflowStatus, FragmentStatus
+from headgate.model.table import Table, TableColumn
+
+__all__ = ["listing_table", "run_tables", "status_tables", "submission_tables", "withdrawal_tables"]
+
+Answer = Mapping[str, Any]
+
+DATAFLOW = (
+    TableColumn("name", "dataflow"),
+    TableColumn("owner", "owner"),
+    TableColumn("state", "state"),
+    TableColumn("rows_out", "rows out", form=",d"),
+    TableColumn("tasks", "tasks"),
+    TableColumn("shared", "shared"),
+)
+FRAGMENT = (
+    TableColumn("name", "fragment"),
+    TableColumn("kind", "kind"),
+    TableColumn("epoch", "epoch"),
+    TableColumn("rate_per_s", "rate", "rows/s", ",.0f"),
+    TableColumn("batch_s", "batch", "s", ".2f"),
+    TableColumn("behind", "rows waiting", form=",d"),
+)
+SHARING = (TableColumn("task", "task"), TableColumn("type", "type"), TableColumn("shared_with", "shared with"))
+CHANGE = (TableColumn("task", "task"), TableColumn("change", "change"), TableColumn("detail", "detail"))
+LEFT = (TableColumn("task", "keeps running"), TableColumn("for", "for"))
+
+
+def listing_table(answer: Answer) -> Table:
+    """The dataflows, in the order of submission."""
+    return _dataflows(answer["dataflows"], f"Strategy {answer['strategy']}.")
+
+
+def status_tables(answer: Answer) -> tuple[Table, ...]:
+    """Dataflows and fragments; of a single dataflow its tasks in place of the fragments."""
+    engine = f"Process {answer['process']}, snapshot {answer['snapshot']}, strategy {answer['strategy']}."
+    flows = _dataflows(answer["dataflows"])
+    if "tasks" not in answer:
+        return flows, Table(
+            "Fragments", FRAGMENT, tuple(answer["fragments"]), (*_failures(answer["fragments"]), engine)
+        )
+    tasks = tuple({**task, "shared_with": task["shared_with"] or None} for task in answer["tasks"])
+    return flows, Table("Tasks", SHARING, tasks, (engine,))
+
+
+def run_tables(dataflows: Sequence[DataflowStatus], fragments: Sequence[FragmentStatus]) -> tuple[Table, ...]:
+    """What a run shows of itself."""
+    rows = [asdict(fragment) for fragment in fragments]
+    return _dataflows([asdict(flow) for flow in dataflows]), Table("Fragments", FRAGMENT, tuple(rows), _failures(rows))
+
+
+def submission_tables(answer: Answer, written: Mapping[str, Sequence[str]]) -> tuple[Table, ...]:
+    """What becomes of each task of the submitted dataflows; ``written`` has the tasks as their authors wrote them."""
+    tables = [_submitted(facts, written[facts["dataflow"]]) for facts in answer["submitted"]]
+    return (*tables[:-1], _with_note(tables[-1], _fragments(answer))) if tables else ()
+
+
+def withdrawal_tables(answer: Answer) -> tuple[Table, ...]:
+    """What keeps running of the withdrawn dataflows, and for whom."""
+    tables = [
+        Table(
+            f"{facts['dataflow']}: {_counted(facts['removed'], 'task')} removed, {len(facts['left'])} kept for others",
+            LEFT,
+            tuple(facts["left"]),
+        )
+        for facts in answer["withdrawn"]
+    ]
+    return (*tables[:-1], _with_note(tables[-1], _fragments(answer)))
+
+
+def _dataflows(rows: Sequence[Answer], *notes: str) -> Table:
+    reasons = [f"{row['name']} is {row['state']}: {row['reason']}" for row in rows if row["reason"]]
+    return Table("Dataflows", DATAFLOW, tuple(rows), (*reasons, *notes))
+
+
+def _failures(rows: Iterable[Answer]) -> tuple[str, ...]:
+    return tuple(f"{row['name']} has failed: {row['failure']}" for row in rows if row["failure"])
+
+
+def _submitted(facts: Answer, tasks: Sequence[str]) -> Table:
+    reused = {one["task"]: one["for"] for one in facts["reused"]}
+    wider = {one["task"]: one["residual"] for one in facts["wider"]}
+    residual = {task for names in wider.values() for task in names}
+    new = [task for task in facts["added"] if task not in residual]
+
+    def row(task: str) -> dict[str, str | None]:
+        if task in reused:
+            return {"task": task, "change": "shared", "detail": f"with {reused[task]}"}
+        if task in wider:
+            by = f"by {', then '.join(wider[task])}" if wider[task] else "as it is"
+            return {"task": task, "change": "from a wider stream", "detail": by}
+        return {"task": task, "change": "new" if task in new else "not needed", "detail": None}
+
+    counts = f"{len(reused)} shared" + (f", {len(wider)} from wider streams" if wider else "") + f", {len(new)} new"
+    return Table(f"{facts['dataflow']}: {_counted(tasks, 'task')}, {counts}", CHANGE, tuple(map(row, tasks)))
+
+
+def _fragments(answer: Answer) -> str:
+    fragments = answer["fragments"]
+    counts = ", ".join(f"{len(fragments[how])} {how}" for how in ("touched", "started", "restarted"))
+    return f"Snapshot {answer['snapshot']}; fragments: {counts}."
+
+
+def _with_note(table: Table, note: str) -> Table:
+    return Table(table.title, table.columns, table.rows, (*table.notes, note))
+
+
+def _counted(things: Sequence[object], noun: str) -> str:
+    return f"{len(things)} {noun}{'' if len(things) == 1 else 's'}"

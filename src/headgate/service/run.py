@@ -1,0 +1,178 @@
+"""Run an engine in this process: start it, submit what it was given, follow it, stop it."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headgate.errors import InputError, missing_package
+from headgate.model.status import DataflowStatus, FragmentStatus
+from headgate.model.strategy import StrategyName
+from headgate.service.load import Loaded
+from headgate.service.submission import split_submission
+from headgate.service.task_types import Registry
+
+if TYPE_CHECKING:
+    from headgate.machines.local import LocalProvider
+    from headgate.runtime.engine.engine import Engine
+
+__all__ = ["EngineSettings", "RunLimits", "RunResult", "follow", "make_importable", "start", "stop", "submit_given"]
+
+PACKAGES = ("pyspark", "pyarrow", "pandas", "numpy", "sqlalchemy")
+LOOK_EVERY_S, HOUSEKEEP_EVERY_S = 0.25, 1.0
+
+Show = Callable[[Sequence[DataflowStatus], Sequence[FragmentStatus]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """How to start an engine, and on which Spark."""
+
+    state: Path
+    registry: Registry
+    master: str | None = None
+    cluster: Path | None = None
+    """The folder of a local cluster, in place of a master."""
+
+    spark: Mapping[str, str] = field(default_factory=dict)
+    trigger_s: float = 0.5
+    time_budget_s: float = 60.0
+    strategy: StrategyName | None = None
+    semantic: bool = True
+    price_per_h: Decimal = Decimal("0.10")
+
+    def provider(self) -> LocalProvider | None:
+        """The local cluster to run on; raises :class:`InputError` if it is not up."""
+        if self.cluster is None:
+            return None
+        if self.master is not None:
+            raise InputError("TWO_MASTERS", "--master and --cluster both say where to run; leave one out")
+        from headgate.machines.local import LocalProvider
+
+        provider = LocalProvider(self.cluster)
+        if not provider.is_up():
+            message = f"no cluster is up in {self.cluster}; start one with 'headgate cluster up --dir {self.cluster}'"
+            raise InputError("NO_CLUSTER", message)
+        return provider
+
+
+@dataclass(frozen=True, slots=True)
+class RunLimits:
+    """When a run ends by itself."""
+
+    for_s: float | None = None
+    until_idle: bool = False
+    serve: bool = False
+    """Keep running although there is nothing to run."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """How a run went."""
+
+    state: Path
+    log: Path
+    dataflows: Sequence[DataflowStatus]
+    fragments: Sequence[FragmentStatus]
+
+    @property
+    def failed(self) -> bool:
+        return any(flow.state == "degraded" for flow in self.dataflows) or any(f.failure for f in self.fragments)
+
+    def as_dict(self, elapsed_s: float) -> dict[str, Any]:
+        """The result for ``--json``."""
+        return {
+            "seconds": round(elapsed_s, 3),
+            "failed": self.failed,
+            "state": str(self.state),
+            "log": str(self.log),
+            "dataflows": [asdict(flow) for flow in self.dataflows],
+            "fragments": [asdict(fragment) for fragment in self.fragments],
+        }
+
+
+def make_importable(files: Sequence[Path]) -> None:
+    """Let dataflows use functions of modules here or beside them, in this process and in Spark's workers."""
+    folders = list(dict.fromkeys(str(folder.absolute()) for folder in (Path(), *(file.parent for file in files))))
+    sys.path[:0] = folders
+    inherited = [os.environ["PYTHONPATH"]] if os.environ.get("PYTHONPATH") else []
+    os.environ["PYTHONPATH"] = os.pathsep.join([*folders, *inherited])
+
+
+def start(settings: EngineSettings, provider: LocalProvider | None) -> Engine:
+    """Start an engine, which continues what its state directory holds."""
+    try:
+        from headgate.runtime.engine.engine import Engine
+
+        return Engine(
+            settings.state,
+            master=provider.master if provider else settings.master or "local[*]",
+            settings=settings.spark,
+            provider=provider,
+            trigger_s=settings.trigger_s,
+            time_budget_s=settings.time_budget_s,
+            registry=settings.registry,
+            strategy=settings.strategy,
+            semantic=settings.semantic,
+            price_per_h=settings.price_per_h,
+        )
+    except ModuleNotFoundError as error:
+        if error.name not in PACKAGES:
+            raise
+        raise missing_package("NO_SPARK", "running", error, "spark") from None
+
+
+def submit_given(engine: Engine, loaded: Sequence[Loaded], replace: bool, serve: bool) -> None:
+    """Submit the dataflows that a run was given, as far as they do not run yet."""
+    todo = split_submission(engine.shared.running, [one.signed for one in loaded], replace)
+    if not loaded and not engine.dataflows and not serve:
+        message = f"nothing to run: {engine.state.path} has no dataflows; give a file, or wait for some with --serve"
+        raise InputError("NOTHING_TO_RUN", message)
+    if todo.new or todo.replacing:
+        engine.submit(*todo.new, *todo.replacing, replace=replace)
+
+
+def follow(engine: Engine, limits: RunLimits, stopping: threading.Event, show: Show) -> str | None:
+    """Look after an engine until it is time to stop; answers why it stopped by itself, if it did so early."""
+    until = None if limits.for_s is None else time.monotonic() + limits.for_s
+    idle = threading.Event()
+    if limits.until_idle:
+        threading.Thread(target=_wait_until_idle, args=(engine, idle), daemon=True).start()
+    housekept = 0.0
+    while not stopping.is_set() and not idle.is_set() and (until is None or time.monotonic() < until):
+        if time.monotonic() - housekept >= HOUSEKEEP_EVERY_S:
+            engine.housekeep()
+            housekept = time.monotonic()
+        dataflows, fragments = engine.status()
+        show(dataflows, fragments)
+        if not limits.serve and fragments and all(fragment.failure for fragment in fragments) and not engine.mendable():
+            return "Every fragment has failed. Nothing is left to run."
+        left_s = LOOK_EVERY_S if until is None else max(0.0, until - time.monotonic())
+        stopping.wait(min(LOOK_EVERY_S, left_s))
+    return None
+
+
+def _wait_until_idle(engine: Engine, idle: threading.Event) -> None:
+    try:
+        engine.wait_until_idle(despite_failures=True)
+    finally:
+        # Also when the engine was stopped meanwhile: then nobody waits for this any more.
+        idle.set()
+
+
+def stop(engine: Engine, show: Show) -> RunResult:
+    """Stop an engine after the epochs under way; answers its last state, with the rows that came out until the end."""
+    before, fragments = engine.status()
+    show(before, fragments)
+    engine.stop()
+    after = {flow.name: flow.rows_out for flow in engine.status()[0]}
+    flows = [dataclasses.replace(flow, rows_out=after[flow.name]) for flow in before]
+    return RunResult(engine.state.path, engine.log, flows, fragments)

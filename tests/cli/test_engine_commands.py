@@ -1,0 +1,142 @@
+"""The commands that talk to an engine, over a real socket to an engine without Spark."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from headgate.api.application import application
+from headgate.api.client import EngineClient
+from headgate.api.server import serving
+from headgate.cli.main import app
+from headgate.errors import HeadgateError
+from headgate.runtime.engine import engine as engine_module
+from headgate.service.serve import ServedEngine
+from headgate.tasks.registry import default_registry
+from tests.api.fake import FakeEngine
+from tests.api.samples import document
+
+
+@pytest.fixture
+def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeEngine]:
+    monkeypatch.chdir(tmp_path)
+    state = tmp_path / ".headgate"
+    state.mkdir()
+    made = FakeEngine(state)
+    with serving(state, application(ServedEngine(made, default_registry()))):
+        yield made
+
+
+def run(*arguments: str) -> str:
+    done = CliRunner().invoke(app, list(arguments), catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def write(name: str, where: str = "value > 1", **more: Any) -> str:
+    Path(f"{name}.json").write_text(json.dumps(document(name, where, **more)), encoding="utf-8")
+    return f"{name}.json"
+
+
+def test_submit_shows_what_becomes_of_each_task(engine: FakeEngine) -> None:
+    printed = run("submit", write("wide"))
+    assert printed.startswith("wide: 3 tasks, 0 shared, 3 new\n")
+    assert printed.endswith("Snapshot 1; fragments: 1 touched, 0 started, 0 restarted.\n")
+    lines = [line.split() for line in run("submit", write("narrow", "value > 5")).splitlines()]
+    assert lines[0] == ["narrow:", "3", "tasks,", "1", "shared,", "1", "from", "wider", "streams,", "1", "new"]
+    assert lines[3] == ["r", "shared", "with", "wide"]
+    assert lines[4][:5] == ["f", "from", "a", "wider", "stream"]
+    assert lines[5] == ["w", "new", "-"]
+    assert run("submit", "wide.json") == "wide: already running, unchanged\n"
+
+
+def test_list_status_withdraw_as_text_csv_and_json(engine: FakeEngine) -> None:
+    run("submit", write("wide"), write("narrow", "value > 5", owner="ben"))
+    with EngineClient(engine.state.path) as client:
+        assert json.loads(run("list", "--json")) == client.dataflows(), "what the API answers"
+        assert json.loads(run("status", "--json")) == client.status()
+        assert json.loads(run("status", "narrow", "--json")) == client.status("narrow")
+    assert [line.split(",")[:2] for line in run("list", "--csv").splitlines()[1:]] == [
+        ["wide", "nobody"],
+        ["narrow", "ben"],
+    ]
+    assert "Strategy hot." in run("list")
+    printed = run("status")
+    assert "wide.r" in printed, "fragments have the name of their root task"
+    assert "source-1" not in printed
+    tasks = [line.split() for line in run("status", "narrow").splitlines()]
+    assert ["r", "rate", "wide"] in tasks
+    assert ["w", "write_memory", "-"] in tasks, "shared with nobody"
+    gone = run("withdraw", "wide")
+    assert gone.startswith("wide: 1 task removed, 2 kept for others\n")
+    assert "narrow" in gone
+    assert [flow.name for flow in engine.dataflows] == ["narrow"]
+
+
+def test_refusals_are_the_engines(engine: FakeEngine) -> None:
+    run("submit", write("wide"))
+    for arguments, condition in [
+        (["submit", write("wide", "value > 3")], "DATAFLOW_CHANGED"),
+        (["withdraw", "wdie"], "UNKNOWN_DATAFLOW"),
+        (["status", "wdie"], "UNKNOWN_DATAFLOW"),
+        (["submit", write("bad", "valve > 3")], "INVALID_DATAFLOW"),
+        (["list", "--state", "none"], "NO_ENGINE"),
+    ]:
+        with pytest.raises(HeadgateError) as caught:
+            run(*arguments)
+        assert caught.value.condition == condition
+    run("submit", "--replace", "wide.json")
+    assert engine.snapshot == 2
+
+
+class FakeRunEngine(FakeEngine):
+    """The same, as ``headgate run`` starts and stops it."""
+
+    def __init__(self, state: Path, **settings: Any) -> None:
+        state.mkdir(exist_ok=True)
+        super().__init__(state)
+        self.settings, self.log, self.stopped = settings, state / "spark.log", False
+
+    def housekeep(self) -> None:
+        """Nothing to do."""
+
+    def mendable(self) -> bool:
+        return False
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+def test_run_serves_the_api_until_its_time_is_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it runs, another command submits a dataflow; the summary has it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setenv("PYTHONPATH", os.environ.get("PYTHONPATH", ""))
+    monkeypatch.setattr(engine_module, "Engine", FakeRunEngine)
+
+    def submit_one() -> None:
+        while True:
+            with suppress(HeadgateError), EngineClient(".headgate") as client:
+                client.submit([document("late")])
+                return
+            time.sleep(0.02)
+
+    other = threading.Thread(target=submit_one)
+    other.start()
+    done = json.loads(run("run", write("early"), "--serve", "--for", "1s", "--json", "--trigger", "250ms"))
+    other.join(10)
+    assert [(flow["name"], flow["state"]) for flow in done["dataflows"]] == [("early", "running"), ("late", "running")]
+    assert not done["failed"]
+    printed = run("run", write("early"), "--for", "100ms")
+    assert printed.splitlines()[0] == "Dataflows"
+    assert not (tmp_path / ".headgate" / "control.sock").exists()
