@@ -34,8 +34,8 @@ from headgate.tasks.row_errors import Guard, TimeBudget, letter_array
 
 __all__ = [
     "ArrowStage",
-    "Operator",
     "SchemaOf",
+    "StageOperator",
     "StageOutput",
     "StageRunner",
     "StagedTasks",
@@ -61,7 +61,7 @@ class StageOutput:
 
 
 @dataclass(slots=True)
-class Operator:
+class StageOperator:
     """A task, and who gets what it makes."""
 
     guard: Guard
@@ -71,14 +71,14 @@ class Operator:
     """Under this number its rows in are counted, and under the one below it its rows out."""
 
     letters: int | None
-    after: list[Operator | StageOutput]
+    after: list[StageOperator | StageOutput]
 
 
 @dataclass(frozen=True, slots=True)
 class ArrowStage:
     """Where the rows of an output go on; those of a keyed host come in packs, with its letters among them."""
 
-    first: list[Operator | StageOutput]
+    first: list[StageOperator | StageOutput]
     packs: pa.Schema | None = None
     letters: int | None = None
 
@@ -116,7 +116,7 @@ class StageRunner:
             for node in stage.first:
                 self._down(node, batch, times)
 
-    def _down(self, node: Operator | StageOutput, batch: pa.RecordBatch, times: Times) -> None:
+    def _down(self, node: StageOperator | StageOutput, batch: pa.RecordBatch, times: Times) -> None:
         if isinstance(node, StageOutput):
             if len(batch):
                 self._write(node.output, formed(batch.select(list(node.names)), node.form), times)
@@ -155,7 +155,7 @@ def _arrow_form(task: CompiledTask) -> ArrowForm | None:
 
 def operator_of(
     task: CompiledTask, guard: Guard, schema: StructType, counted: int, letters: int | None, slot: int
-) -> Operator:
+) -> StageOperator:
     """A task as a operator; ``slot`` is its place among the tasks of a keyed host, if it is one of them."""
     options, columns = task.options, arrow_schema(schema)
     make: Callable[[], BatchFunction]
@@ -168,7 +168,7 @@ def operator_of(
         form = _arrow_form(task)
         assert form is not None
         make = partial(form.start, options)
-    return Operator(guard, make, columns, counted, letters, [])
+    return StageOperator(guard, make, columns, counted, letters, [])
 
 
 def staged_tasks(

@@ -24,7 +24,14 @@ from headgate.errors import InputError
 from headgate.model.names import Signature
 from headgate.model.on_error import OnError
 from headgate.model.work import BatchWork, RowExpression, RowWise
-from headgate.runtime.compile.arrow_stage import ArrowStage, Operator, SchemaOf, StagedTasks, StageOutput, operator_of
+from headgate.runtime.compile.arrow_stage import (
+    ArrowStage,
+    SchemaOf,
+    StagedTasks,
+    StageOperator,
+    StageOutput,
+    operator_of,
+)
 from headgate.runtime.compile.branching import branching, starts_frame
 from headgate.runtime.compile.fused_frame import FusedFrame, Output, Place
 from headgate.runtime.compile.plan import CompiledPlan, CompiledTask, Feed, Fragment
@@ -96,7 +103,7 @@ class Fusion:
 
         self._staged = stages
         self._schema_of = schema_of
-        self._operators: dict[Signature, Operator] = {}
+        self._operators: dict[Signature, StageOperator] = {}
         self._branching, self._before_frames = branching(plan, fragment, stages.tasks)
 
     def source(self, signature: str, frame: DataFrame) -> None:
@@ -133,10 +140,10 @@ class Fusion:
         root = self._new(packs.select(PACK), [PACK])
         number = self._leave(root.frame, "r0", Output(self.fragment.id, "stage"))
         letters = self._reserve(Output(self.fragment.id, "arrow"))
-        operators: list[Operator | StageOutput] = [self._operator(task, slot) for slot, task in enumerate(tasks)]
+        operators: list[StageOperator | StageOutput] = [self._operator(task, slot) for slot, task in enumerate(tasks)]
         self.stages[number] = ArrowStage(operators, arrow_schema(columns), letters)
 
-    def _operator(self, task: CompiledTask, slot: int = 0) -> Operator:
+    def _operator(self, task: CompiledTask, slot: int = 0) -> StageOperator:
         """A task of the Arrow stage, to be joined to what reads it as that comes by."""
         assert self._schema_of is not None
         is_arrow = isinstance(task.work, BatchWork)
