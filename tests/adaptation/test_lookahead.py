@@ -18,7 +18,6 @@ from headgate.adaptation.core_moves import throughput
 from headgate.adaptation.foresight import Foresight, Machines
 from headgate.adaptation.look_ahead import LookAheadSettings
 from headgate.adaptation.outlook import Outlook, Predictor, PresentOnly
-from headgate.adaptation.placing import Placing
 from headgate.adaptation.policies.averages import Averaged, RecentMean
 from headgate.adaptation.policies.increments import IncrementPrices
 from headgate.adaptation.policies.lookahead import LookAhead, crossover, plan
@@ -40,6 +39,7 @@ from headgate.simulation.reshaped import Reshaped
 from headgate.simulation.setting import Setting
 from headgate.simulation.simulator import simulate
 from headgate_benchmarks.dynamic import linear_road, varying_setting
+from tests.adaptation.placing import Placing
 
 Floats = npt.NDArray[np.float64]
 ROAD = linear_road(50.0)

@@ -10,7 +10,6 @@ import pytest
 
 from headgate.adaptation.cluster_view import ClusterView
 from headgate.adaptation.core_moves import add_cores, drain_due, fit_power, remove_cores
-from headgate.adaptation.placing import Placing
 from headgate.adaptation.policies.baselines import CpuThresholds, Ds2, UtilisationTarget
 from headgate.adaptation.policies.exact import Optimal
 from headgate.adaptation.policies.reactive import Core, Reactive
@@ -23,6 +22,7 @@ from headgate.simulation.reshaped import Reshaped
 from headgate.simulation.setting import Setting
 from headgate.simulation.simulator import Simulator, simulate
 from headgate_benchmarks.dynamic import linear_road, varying_setting
+from tests.adaptation.placing import Placing
 
 ROAD = linear_road(50.0)
 RATES: dict[str, ArrivalRate] = {"reports": RandomWalk(50.0), "weather": Constant(0.5)}

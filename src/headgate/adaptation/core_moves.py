@@ -15,20 +15,12 @@ __all__ = ["add_cores", "drain_due", "fit_power", "least_weight", "propagate", "
 
 
 @compiled
-def propagate(
-    cost: Any,
-    out: Any,
-    first: Any,
-    target: Any,
-    share: Any,
-    external: Any,
-    waiting: Any,
-    is_output: Any,
-    power: Any,
-    offered: Any,
-    could: Any,
-) -> float:
-    """Relative throughput for a given power; writes the input of each task into ``offered``."""
+def propagate(flow: Any, power: Any, offered: Any, could: Any) -> float:
+    """Relative throughput for a given power; writes the input of each task into ``offered``.
+
+    ``flow`` is cost, selectivity, first stream, target, share, external and waiting rates, and which tasks are outputs.
+    """
+    cost, out, first, target, share, external, waiting, is_output = flow
     tasks = len(cost)
     outputs = 0
     total = 0.0
@@ -49,29 +41,15 @@ def propagate(
 
 
 @compiled
-def _add_cores(
-    aim: float,
-    placed: Any,
-    free: Any,
-    speed: Any,
-    used: int,
-    power: Any,
-    cost: Any,
-    out: Any,
-    first: Any,
-    target: Any,
-    share: Any,
-    external: Any,
-    waiting: Any,
-    is_output: Any,
-) -> int:
+def _add_cores(aim: float, placed: Any, free: Any, speed: Any, used: int, power: Any, flow: Any) -> int:
     """Add cores to bottlenecks until throughput reaches ``aim``; rows from ``used`` on are new machines."""
+    cost = flow[0]
     tasks = len(cost)
     offered = np.zeros(tasks)
     could = np.zeros(tasks)
     begin = 0
     while True:
-        omega = propagate(cost, out, first, target, share, external, waiting, is_output, power, offered, could)
+        omega = propagate(flow, power, offered, could)
         if omega >= aim:
             return used
         lowest = 1.0 - 1e-9
@@ -114,25 +92,10 @@ def least_weight(placed: Any, free: Any, cores: Any, left: Any, worth: Any, task
 
 
 @compiled
-def _remove_cores(
-    aim: float,
-    placed: Any,
-    free: Any,
-    cores: Any,
-    left: Any,
-    worth: Any,
-    speed: Any,
-    power: Any,
-    cost: Any,
-    out: Any,
-    first: Any,
-    target: Any,
-    share: Any,
-    external: Any,
-    waiting: Any,
-    is_output: Any,
-) -> None:
+def _remove_cores(aim: float, placed: Any, free: Any, machines: Any, speed: Any, power: Any, flow: Any) -> None:
     """Remove cores from the task with most spare capacity while throughput stays at ``aim``."""
+    cost = flow[0]
+    cores, left, worth = machines
     rows, tasks = placed.shape
     offered = np.zeros(tasks)
     could = np.zeros(tasks)
@@ -141,7 +104,7 @@ def _remove_cores(
     for v in range(rows):
         for p in range(tasks):
             count[p] += placed[v, p]
-    omega = propagate(cost, out, first, target, share, external, waiting, is_output, power, offered, could)
+    omega = propagate(flow, power, offered, could)
     if omega < aim:
         return
     while True:
@@ -159,11 +122,11 @@ def _remove_cores(
             return
         v = least_weight(placed, free, cores, left, worth, chosen, rows)
         power[chosen] -= speed[v]
-        omega = propagate(cost, out, first, target, share, external, waiting, is_output, power, offered, could)
+        omega = propagate(flow, power, offered, could)
         if omega < aim:
             power[chosen] += speed[v]
             done[chosen] = True
-            propagate(cost, out, first, target, share, external, waiting, is_output, power, offered, could)
+            propagate(flow, power, offered, could)
             continue
         placed[v, chosen] -= 1
         free[v] += 1
@@ -254,8 +217,7 @@ def _with_room(now: ClusterView, missing: float, vm_class: VmClass | None) -> in
 
 def throughput(now: ClusterView) -> float:
     """Current relative throughput, with starting machines counted as ready."""
-    arguments = (*_flow(now), now.power, np.zeros(now.shape.tasks), np.zeros(now.shape.tasks))
-    return float(propagate(*arguments))
+    return float(propagate(_flow(now), now.power, np.zeros(now.shape.tasks), np.zeros(now.shape.tasks)))
 
 
 def add_cores(now: ClusterView, aim: float, vm_class: VmClass | None = None) -> None:
@@ -265,14 +227,15 @@ def add_cores(now: ClusterView, aim: float, vm_class: VmClass | None = None) -> 
     """
     used = _with_room(now, float(np.maximum(now.achievable() * now.cost - now.power, 0.0).sum()), vm_class)
     free = now.cores - now.placed.sum(axis=1)
-    _add_cores(aim, now.placed, free, now.speed, used, now.power, *_flow(now))
+    _add_cores(aim, now.placed, free, now.speed, used, now.power, _flow(now))
     now.without_empty_new()
 
 
 def remove_cores(now: ClusterView, aim: float) -> None:
     """Remove instances from the machines of least weight while throughput stays (DYN, Alg. 2 and Eq. 10)."""
     free = now.cores - now.placed.sum(axis=1)
-    _remove_cores(aim, now.placed, free, now.cores, now.left_s, _worth(now), now.speed, now.power, *_flow(now))
+    machines = (now.cores, now.left_s, _worth(now))
+    _remove_cores(aim, now.placed, free, machines, now.speed, now.power, _flow(now))
 
 
 def fit_power(now: ClusterView, low: Floats, high: Floats, vm_class: VmClass | None = None) -> None:

@@ -19,30 +19,15 @@ __all__ = ["PlannedChange", "Trajectory", "explained"]
 
 
 @compiled
-def _through(
-    begin: int,
-    cost: Any,
-    out: Any,
-    first: Any,
-    target: Any,
-    share: Any,
-    external: Any,
-    late: Any,
-    is_output: Any,
-    power: Any,
-    offered: Any,
-    could: Any,
-    omegas: Any,
-    carries: bool,
-) -> None:
+def _through(begin: int, flow: Any, power: Any, offered: Any, could: Any, omegas: Any, carries: bool) -> None:
     """Relative throughput and input of each task, for every step from ``begin`` on.
 
     If queues count, the backlog of a step is added to the input of the next.
     """
+    cost, out, first, target, share, external, late, is_output = flow
     for k in range(begin, len(omegas)):
-        omegas[k] = propagate(
-            cost, out, first, target, share, external[k], late[k], is_output, power[k], offered[k], could
-        )
+        step = (cost, out, first, target, share, external[k], late[k], is_output)
+        omegas[k] = propagate(step, power[k], offered[k], could)
         if carries:
             for p in range(len(cost)):
                 late[k + 1, p] = 0.0
@@ -117,8 +102,8 @@ class Trajectory:
         shape = self.shape
         out = shape.selectivity[np.arange(shape.tasks), self.active]
         streams = (self.now.first, shape.stream_target, shape.stream_share)
-        flow = (self.external, self.late, self.now.is_output, self.power, self.offered, self._could, self._omegas)
-        _through(begin, self.cost, out, *streams, *flow, self.now.counts_queues)
+        flow = (self.cost, out, *streams, self.external, self.late, self.now.is_output)
+        _through(begin, flow, self.power, self.offered, self._could, self._omegas, self.now.counts_queues)
         return self._omegas[begin:]
 
     def mean(self, begin: int = 0) -> float:

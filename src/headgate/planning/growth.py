@@ -33,22 +33,9 @@ def depth_first(problem: Problem) -> Ints:
 
 
 @compiled
-def _grow(
-    have: Any,
-    sequence: Any,
-    most: int,
-    core_power: float,
-    least_omega: float,
-    cost: Any,
-    out: Any,
-    first: Any,
-    target: Any,
-    share: Any,
-    external: Any,
-    achievable: Any,
-    is_output: Any,
-) -> int:
+def _grow(have: Any, sequence: Any, most: int, core_power: float, least_omega: float, flow: Any) -> int:
     """Add cores one by one until relative throughput suffices; returns the new length of ``sequence``."""
+    cost, out, first, target, share, external, achievable, is_output = flow
     tasks = len(cost)
     arrived = np.zeros(tasks)
     outputs = 0
@@ -104,21 +91,10 @@ def grown(problem: Problem, active: Ints) -> Ints:
     have = (cost > 0).astype(np.int64)
     is_output = np.zeros(shape.tasks, dtype=np.bool_)
     is_output[list(shape.outputs)] = True
-    given = _grow(
-        have,
-        sequence,
-        most,
-        core_power,
-        problem.throughput_min - SLACK,
-        cost,
-        out,
-        np.searchsorted(shape.stream_source, np.arange(shape.tasks + 1)).astype(np.int64),
-        shape.stream_target,
-        shape.stream_share,
-        problem.external,
-        problem.achievable(active),
-        is_output,
-    )
+    first = np.searchsorted(shape.stream_source, np.arange(shape.tasks + 1)).astype(np.int64)
+    rates = (problem.external, problem.achievable(active))
+    flow = (cost, out, first, shape.stream_target, shape.stream_share, *rates, is_output)
+    given = _grow(have, sequence, most, core_power, problem.throughput_min - SLACK, flow)
     return sequence[:given]
 
 

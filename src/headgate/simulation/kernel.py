@@ -37,69 +37,23 @@ def _crossing(wanted: float, here: Any, there: Any, bandwidth: Any, count: int) 
 
 @compiled
 def run_intervals(
-    first: int,
-    last: int,
-    interval_s: float,
-    counts_queues: bool,
-    message_bytes: float,
-    period_s: float,
-    least_s: float,
-    # the dataflow
-    cost: Any,
-    selectivity: Any,
-    value: Any,
-    stream_first: Any,
-    stream_target: Any,
-    stream_share: Any,
-    stream_returns: Any,
-    is_output: Any,
-    # the world: messages per second from outside by source, and coefficients by trace
-    external: Any,
-    source_of: Any,
-    speed_pool: Any,
-    bandwidth_pool: Any,
-    # the machines
-    slots: Any,
-    power: Any,
-    bandwidth: Any,
-    price_per_period: Any,
-    acquired: Any,
-    ready: Any,
-    stopped: Any,
-    paid_to: Any,
-    trace: Any,
-    offset: Any,
-    closed_cost: Any,
-    placed: Any,
-    # the state, changed in place
-    active: Any,
-    queue: Any,
-    pending: Any,
-    returning: Any,
-    lost_power_s: Any,
-    idle_s: Any,
-    # the last interval, and sums since the beginning
-    arrived: Any,
-    done: Any,
-    made: Any,
-    moved: Any,
-    capacity: Any,
-    entered: Any,
-    finished: Any,
-    sent: Any,
-    # the record
-    omega: Any,
-    gamma: Any,
-    mu: Any,
-    queues: Any,
-    cores: Any,
-    output: Any,
+    first: int, last: int, clock: Any, flow: Any, world: Any, machines: Any, state: Any, seen: Any, record: Any
 ) -> None:
     """Take all replications through the intervals ``first`` to ``last`` (exclusive).
 
     Eq. 4 to 7 of DYN, with messages that the network has no room for waiting rather than lost, machines that work for
-    part of an interval, and Eq. 2 for the cost.
+    part of an interval, and Eq. 2 for the cost. The tuples are as they are unpacked below: ``flow`` is the dataflow,
+    ``world`` has messages per second from outside by source and coefficients by trace, ``state`` changes in place,
+    ``seen`` has the last interval and sums since the beginning.
     """
+    interval_s, counts_queues, message_bytes, period_s, least_s = clock
+    cost, selectivity, value, stream_first, stream_target, stream_share, stream_returns, is_output = flow
+    external, source_of, speed_pool, bandwidth_pool = world
+    slots, power, bandwidth, price_per_period, acquired, ready, stopped, paid_to, trace, offset = machines[:10]
+    closed_cost, placed = machines[10:]
+    active, queue, pending, returning, lost_power_s, idle_s = state
+    arrived, done, made, moved, capacity, entered, finished, sent = seen
+    omega, gamma, mu, queues, cores, output = record
     replications, tasks = queue.shape
     streams = len(stream_target)
     most = power.shape[1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -185,6 +185,12 @@ class MachinePool:
         """All machines paid for so far; those still held as if released now."""
         still = [self._book(row, slot, now_s) for row, slot in np.argwhere(self.power > 0).tolist()]
         return tuple(sorted((*self.closed, *still)))
+
+    def kernel_arguments(self) -> tuple[Any, ...]:
+        """The arrays that the compiled loop reads and changes."""
+        rated = (self.slots, self.power, self.bandwidth, self.price)
+        times = (self.acquired, self.ready, self.stopped, self.paid_to)
+        return (*rated, *times, self.trace, self.offset, self.closed_cost, self.placed)
 
     def working(self, row: int, now_s: float) -> Ints:
         """Slots of the machines of a replication that were not released."""

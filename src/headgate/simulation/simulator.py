@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -87,53 +87,19 @@ class Simulator:
         """Let time pass; machines that were taken back meanwhile are gone afterwards."""
         setting, fleet, last = self.setting, self.fleet, self.last
         until = min(self.step + intervals, setting.intervals)
-        arguments: tuple[Any, ...] = (
+        billing = setting.cloud.billing
+        clock = (float(setting.interval_s), setting.counts_queues, float(setting.message_bytes))
+        run_intervals(
             self.step,
             until,
-            float(setting.interval_s),
-            setting.counts_queues,
-            float(setting.message_bytes),
-            float(setting.cloud.billing.period_s),
-            float(setting.cloud.billing.least_s),
-            *self._shape_arguments,
-            self.external,
-            self._source_of,
-            self.pool.speed,
-            self.pool.bandwidth,
-            fleet.slots,
-            fleet.power,
-            fleet.bandwidth,
-            fleet.price,
-            fleet.acquired,
-            fleet.ready,
-            fleet.stopped,
-            fleet.paid_to,
-            fleet.trace,
-            fleet.offset,
-            fleet.closed_cost,
-            fleet.placed,
-            self.active,
-            self.queue,
-            self.pending,
-            self.returning,
-            self._lost_power_s,
-            self._idle_s,
-            last.arrived,
-            last.done,
-            last.made,
-            last.moved,
-            last.capacity,
-            self.entered,
-            self.finished,
-            self.sent,
-            self.omega,
-            self.gamma,
-            self.mu,
-            self.queues,
-            self.cores,
-            self.output,
+            (*clock, float(billing.period_s), float(billing.least_s)),
+            self._shape_arguments,
+            (self.external, self._source_of, self.pool.speed, self.pool.bandwidth),
+            fleet.kernel_arguments(),
+            (self.active, self.queue, self.pending, self.returning, self._lost_power_s, self._idle_s),
+            (last.arrived, last.done, last.made, last.moved, last.capacity, self.entered, self.finished, self.sent),
+            (self.omega, self.gamma, self.mu, self.queues, self.cores, self.output),
         )
-        run_intervals(*arguments)
         self.step = until
         self.interruptions += [Interrupted(self.now_s, row, f"vm-{n}") for row, n in fleet.settle(self.now_s)]
 
