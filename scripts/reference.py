@@ -13,11 +13,16 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
+import typer.main
 import yaml
 from pydantic import BaseModel
 
 from headgate.api.application import application
+from headgate.cli.main import app
+from headgate.cli.settings import settings_of_commands
 from headgate.documents import document
+from headgate.documents.settings import CommandSettings, environment_name
+from headgate.model.strategy import StrategyName
 from headgate.model.task_type import Role, TaskType
 from headgate.report.runs import draw_runs
 from headgate.report.svg import to_svg
@@ -76,6 +81,7 @@ def files() -> dict[Path, str]:
     written = {
         reference / "task-types.md": task_types(),
         reference / "format.md": format_page(),
+        reference / "settings.md": settings_page(),
         reference / "dataflow.schema.json": json.dumps(document.json_schema(REGISTRY), indent=2) + "\n",
         reference / "openapi.json": json.dumps(application(without_engine()).openapi(), indent=2) + "\n",
         pictures / "merged.svg": merged_picture(),
@@ -133,6 +139,56 @@ def format_page() -> str:
             lines += [SHORT_FORMS[title], ""]
         lines += ["| field | type | default | meaning |", "|---|---|---|---|", *rows(model), ""]
     return "\n".join(lines).rstrip("\n") + "\n"
+
+
+SETTING_TYPES = {
+    "state": "path",
+    "cluster": "path",
+    "prices": "path",
+    "conf": "list of texts",
+    "rows": "whole number, at least 1",
+    "trigger": "span of time",
+    "time_budget": "span of time",
+    "time_limit": "span of time",
+    "strategy": ", ".join(StrategyName),
+}
+
+
+def settings_page() -> str:
+    commands = typer.main.get_command(app).commands
+    used: dict[str, list[str]] = {name: [] for name in CommandSettings.model_fields}
+    for path, _, setting in settings_of_commands(commands):
+        used[setting].append(f"`{' '.join(path)}`")
+    lines = [
+        "# Settings",
+        "",
+        "A project keeps its settings in `headgate.toml`. Commands read the nearest one upwards from the working",
+        "directory, or the one that `headgate --config FILE COMMAND` or `HEADGATE_CONFIG` names. A setting replaces",
+        "the default of the option of its name. An option on the command line wins over an environment variable, which",
+        "wins over the file. Relative paths in the file begin at its folder.",
+        "",
+        "```text",
+        'state = ".headgate"',
+        'trigger = "1s"',
+        'conf = ["spark.executor.memory=4g"]',
+        "```",
+        "",
+        "| Setting | Type | Default | Meaning | Environment | Commands |",
+        "|---|---|---|---|---|---|",
+    ]
+    schema = CommandSettings.model_json_schema()
+    for name, part in schema["properties"].items():
+        cells = [
+            f"`{name}`",
+            "true or false" if part.get("type") == "boolean" else SETTING_TYPES.get(name, "text"),
+            default_of(part),
+            CommandSettings.model_fields[name].description or "",
+            f"`{environment_name(name)}`",
+            ", ".join(used[name]),
+        ]
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    lines += ["", "Unknown names and wrong values are reported all at once, each with its line; the exit status is 2."]
+    return "\n".join(lines) + "\n"
 
 
 def rows(model: type[BaseModel]) -> list[str]:

@@ -6,6 +6,7 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -19,12 +20,14 @@ from headgate.cli.dead_letters import dead_letters
 from headgate.cli.diff import diff
 from headgate.cli.experiment import experiment
 from headgate.cli.forecast import forecast
+from headgate.cli.init import init
 from headgate.cli.listing import list_dataflows
 from headgate.cli.observations import observations
 from headgate.cli.output import faults_to_stderr, sentence_to_stderr
 from headgate.cli.plan import plan
 from headgate.cli.run import run
 from headgate.cli.schema import schema
+from headgate.cli.settings import default_map
 from headgate.cli.show import show
 from headgate.cli.simulate import simulate
 from headgate.cli.size import size
@@ -59,11 +62,18 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _root(
+    context: typer.Context,
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", metavar="FILE", help="Settings; default: the nearest headgate.toml upwards."),
+    ] = None,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     del version
+    if context.invoked_subcommand != "init":
+        context.default_map = default_map(context.command.commands, config)  # type: ignore[attr-defined]
 
 
 RENAMED = {
@@ -78,7 +88,7 @@ def _refuse_old_name(arguments: Sequence[str]) -> None:
             raise InputError("RENAMED_COMMAND", f"headgate {name} is now {RENAMED[name]}")
 
 
-ABOUT_FILES = (validate, show, convert, diff, plan, schema, tasks, size, simulate, experiment, forecast)
+ABOUT_FILES = (init, validate, show, convert, diff, plan, schema, tasks, size, simulate, experiment, forecast)
 ABOUT_ENGINES = (run, submit, withdraw, status, bill, top, observations)
 for command in (*ABOUT_FILES, *ABOUT_ENGINES, bench):
     app.command()(command)

@@ -1,0 +1,58 @@
+"""Settings of a project as defaults of the commands' options."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from headgate.documents.settings import CommandSettings, find_settings_file, given_settings
+
+__all__ = ["COMMANDS_WITHOUT", "default_map", "setting_of", "settings_of_commands"]
+
+ALIASES = {"cloud": "catalogue"}
+"""Options that have another name than their setting."""
+
+COMMANDS_WITHOUT = ("cluster",)
+"""Commands whose options only have the same name: the folder of a cluster is not that of an engine."""
+
+
+def setting_of(option: str) -> str | None:
+    """The setting that is the default of an option.
+
+    >>> setting_of("--time-budget"), setting_of("--cloud"), setting_of("--json")
+    ('time_budget', 'catalogue', None)
+    """
+    name = option.removeprefix("--").replace("-", "_")
+    name = ALIASES.get(name, name)
+    return name if name in CommandSettings.model_fields else None
+
+
+def settings_of_commands(commands: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Any, str]]:
+    """Each option that a setting is the default of: the command, the parameter, and the setting."""
+    for name, command in commands.items():
+        if name in COMMANDS_WITHOUT:
+            continue
+        inner = getattr(command, "commands", None)
+        for path, each in [((name, key), value) for key, value in inner.items()] if inner else [((name,), command)]:
+            for parameter in each.params:
+                setting = setting_of(max(parameter.opts, key=len))
+                if parameter.param_type_name == "option" and setting is not None:
+                    yield path, parameter, setting
+
+
+def default_map(commands: Mapping[str, Any], config: Path | None) -> dict[str, Any]:
+    """Defaults by command and parameter, from the file of settings and the environment."""
+    named = config or (Path(os.environ["HEADGATE_CONFIG"]) if os.environ.get("HEADGATE_CONFIG") else None)
+    given = given_settings(named or find_settings_file(Path.cwd()), os.environ)
+    defaults: dict[str, Any] = {}
+    for path, parameter, setting in settings_of_commands(commands) if given else ():
+        if setting in given:
+            place = defaults
+            for name in path:
+                place = place.setdefault(name, {})
+            value = given[setting]
+            place[parameter.name] = value.value if isinstance(value, Enum) else value
+    return defaults
