@@ -32,8 +32,8 @@ def test_a_function_is_where_all_behind_it_can_be(tmp_path: Path, behind: list[d
     some = flow("some", {"id": "src", **files(tmp_path)}, FUNCTION, *behind)
     plan = compile_plan(Snapshot.of(default_registry(), some))
     (fragment,) = plan.fragments.values()
-    found = staged_tasks(plan, fragment, lambda _: True, frozenset(), schema_of)
+    outcome = staged_tasks(plan, fragment, lambda _: True, frozenset(), schema_of)
     functions = {task.signature for task in plan.tasks.values() if task.alternate.type == "python"}
-    assert (found.tasks == functions) is expected
+    assert (outcome.tasks == functions) is expected
     guarded = frozenset(str(signature) for signature in functions)
     assert not staged_tasks(plan, fragment, lambda _: True, guarded, schema_of).tasks

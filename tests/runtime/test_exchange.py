@@ -33,10 +33,10 @@ def reader(exchange: FileExchange, topic: str, rank: int = 1) -> ExchangeReader:
     return ExchangeReader({**options, "limits": str(exchange.root), "columns": SCHEMA.json()})
 
 
-def places(found: ExchangeReader, start: int, end: int) -> list[int]:
+def places(outcome: ExchangeReader, start: int, end: int) -> list[int]:
     """The places of the rows of a micro-batch."""
-    parts = found.partitions({"number": start}, {"number": end})
-    return [place for part in parts for batch in found.read(part) for place in batch.column(ORDER).to_pylist()]
+    parts = outcome.partitions({"number": start}, {"number": end})
+    return [place for part in parts for batch in outcome.read(part) for place in batch.column(ORDER).to_pylist()]
 
 
 def test_the_last_epoch_of_the_reader_can_be_read_again(exchange: FileExchange) -> None:
@@ -75,8 +75,8 @@ def test_each_row_has_its_own_place(exchange: FileExchange) -> None:
     for topic in ("a", "b"):
         for number in range(3):
             publish(exchange, topic, number)
-    found = places(reader(exchange, "a", 1), -1, 2) + places(reader(exchange, "b", 2), -1, 2)
-    assert len(set(found)) == 12
+    outcome = places(reader(exchange, "a", 1), -1, 2) + places(reader(exchange, "b", 2), -1, 2)
+    assert len(set(outcome)) == 12
 
 
 def test_places_fit_however_long_a_topic_has_run(exchange: FileExchange) -> None:

@@ -59,8 +59,8 @@ def mined(spark: SparkSession, transactions: Sequence[Sequence[str]], threshold:
     """The maximal frequent patterns as Spark's own miner finds them."""
     frame = spark.createDataFrame([(list(items),) for items in transactions], "items array<string>")
     miner = FPGrowth(itemsCol="items", minSupport=(threshold - 0.5) / len(transactions), numPartitions=1)
-    found = [frozenset(row["items"]) for row in miner.fit(frame).freqItemsets.collect()]
-    return {" ".join(sorted(one)) for one in found if not any(one < other for other in found)}
+    outcome = [frozenset(row["items"]) for row in miner.fit(frame).freqItemsets.collect()]
+    return {" ".join(sorted(one)) for one in outcome if not any(one < other for other in outcome)}
 
 
 def reported(engine: Engine) -> list[dict[str, Any]]:
@@ -79,11 +79,11 @@ def test_the_report_is_what_a_miner_finds(
         engine.wait_until_idle()  # the loop has drained, so the answer is complete
         last = first + step - 1
         there = [check.transaction(number) for number in range(max(0, last - window + 1), last + 1)]
-        found = check.maximal_at(reported(engine), last)
-        assert found == check.maximal(there, threshold)
-        patterns = [set(pattern.split()) for pattern in found]
+        outcome = check.maximal_at(reported(engine), last)
+        assert outcome == check.maximal(there, threshold)
+        patterns = [set(pattern.split()) for pattern in outcome]
         assert all(any(set(known) <= one for one in patterns) for known in check.known(last)), "what was planted"
-    assert found == mined(spark, there, threshold)
+    assert outcome == mined(spark, there, threshold)
     # And for all points in between, though the micro-batches ended elsewhere.
     assert check.wrong_at(reported(engine), range(0, count, 7), window, threshold) == []
     assert any(row["change"] < 0 for row in reported(engine)), "some patterns must have gone again"

@@ -22,13 +22,13 @@ def keep(parent: str, *tests: str) -> FusedTask:
 
 
 def test_a_filter_and_what_reads_it_are_one() -> None:
-    found = _joined(keep("r0", "a > 1"), derive("r1", "b > 2", c="a + b"))
-    assert found == FusedTask("r0", ("a > 1", "b > 2"), RowWise(("c",), columns=(("c", "a + b"),)))
+    outcome = _joined(keep("r0", "a > 1"), derive("r1", "b > 2", c="a + b"))
+    assert outcome == FusedTask("r0", ("a > 1", "b > 2"), RowWise(("c",), columns=(("c", "a + b"),)))
 
 
 def test_what_is_made_is_put_where_it_is_read() -> None:
-    found = _joined(derive("r0", c="(a * 2)", d="b"), derive("r1", "`C` > 1", e="d + d", f="D"))
-    assert found == FusedTask("r0", ("(a * 2) > 1",), RowWise(("e", "f"), columns=(("e", "b + b"), ("f", "b"))))
+    outcome = _joined(derive("r0", c="(a * 2)", d="b"), derive("r1", "`C` > 1", e="d + d", f="D"))
+    assert outcome == FusedTask("r0", ("(a * 2) > 1",), RowWise(("e", "f"), columns=(("e", "b + b"), ("f", "b"))))
 
 
 def test_nothing_is_computed_twice() -> None:
@@ -42,13 +42,13 @@ def test_no_text_grows_without_end() -> None:
 
 def test_what_several_read_stands_alone_and_what_nobody_reads_is_gone() -> None:
     works = {"r1": keep("r0", "a > 1"), "r2": keep("r1", "a > 2"), "r3": keep("r1", "a > 3"), "r4": keep("r3", "a > 4")}
-    made, found = folded(works, ["r2", "r4"])
+    made, outcome = folded(works, ["r2", "r4"])
     assert made == {
         "r1": works["r1"],
         "r2": works["r2"],
         "r4": FusedTask("r1", ("a > 3", "a > 4"), works["r4"].does),
     }
-    assert found == {"r1": ("r1", 0), "r2": ("r2", 0), "r3": ("r4", 0), "r4": ("r4", 1)}
+    assert outcome == {"r1": ("r1", 0), "r2": ("r2", 0), "r3": ("r4", 0), "r4": ("r4", 1)}
     assert folded(works, ["r3", "r3"])[0] == {"r3": FusedTask("r0", ("a > 1", "a > 3"), works["r3"].does)}
 
 

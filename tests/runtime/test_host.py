@@ -79,7 +79,7 @@ def test_state_greater_than_what_a_socket_holds(engine: Engine, tmp_path: Path) 
     last = {row["k"]: row["mean"] for row in engine.memory.rows("m") if row["n"] == values}
     assert set(last) == set(range(keys))
     for key, mean in last.items():
-        window = [value for found, value in rows if found == key][-size:]
+        window = [value for outcome, value in rows if outcome == key][-size:]
         assert mean == pytest.approx(sum(window) / size)
 
 

@@ -34,18 +34,18 @@ def test_every_row_is_in_one_pack_with_all_of_its_key(
     rows: list[tuple[Any, ...]], key: tuple[int, ...], groups: int
 ) -> None:
     batch = batch_of(rows)
-    found: dict[str, set[int]] = {}
+    outcome: dict[str, set[int]] = {}
     again: dict[str, list[str]] = {}
     for group, pack in packs(batch, key, groups):
         for row in map(tuple, (one.values() for one in opened(pack, batch.schema).to_pylist())):
             text = key_text([row[at] for at in key])
-            found.setdefault(text, set()).add(group)
+            outcome.setdefault(text, set()).add(group)
             again.setdefault(text, []).append(repr(row))
     wanted: dict[str, list[str]] = {}
     for row in rows:
         wanted.setdefault(key_text([row[at] for at in key]), []).append(repr(row))
     assert again == wanted  # in the order in which they came
-    assert all(len(of_key) == 1 for of_key in found.values())
+    assert all(len(of_key) == 1 for of_key in outcome.values())
 
 
 def test_keys_of_lists_and_structs() -> None:
@@ -55,9 +55,9 @@ def test_keys_of_lists_and_structs() -> None:
 
 
 def work(name: str) -> KeyedWork:
-    found = default_registry()[name].work
-    assert isinstance(found, KeyedWork)
-    return found
+    outcome = default_registry()[name].work
+    assert isinstance(outcome, KeyedWork)
+    return outcome
 
 
 @settings(deadline=None, max_examples=50)
@@ -70,7 +70,7 @@ def test_many_rows_at_once_as_one_by_one(batches: list[list[float | None]]) -> N
         ("d", "x", work("accumulate"), Accumulate(key=("k",), columns=("w",), size=4)),
     ]
     does = hosting(tasks, ["v", "k", "w"])
-    told = []
+    message = []
     for many in (1, 1_000):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(gather, "MANY", many)
@@ -79,8 +79,10 @@ def test_many_rows_at_once_as_one_by_one(batches: list[list[float | None]]) -> N
                 columns = {"v": values, "w": values[::-1]}
                 asked = [pa.array(columns[name], pa.float64()) for name in _asked(does.columns)]
                 stored = stepped(stored, Values(asked, len(values)), (0, len(values)), does.tasks, results)
-            told.append(([a.to_pylist() for a in results.arrays()], None if stored is None else pickle.loads(stored)))
-    assert told[0] == told[1]
+            message.append(
+                ([a.to_pylist() for a in results.arrays()], None if stored is None else pickle.loads(stored))
+            )
+    assert message[0] == message[1]
 
 
 def _asked(places: tuple[int, ...]) -> list[str]:
@@ -94,7 +96,7 @@ def test_a_row_that_raises_is_told_of_and_nothing_is_forgotten() -> None:
     stored = stepped(None, values, (0, 3), does.tasks, results)
     numbers, _, errors = (array.to_pylist() for array in results.arrays())
     assert numbers == [[None], [None], [1.0]]
-    assert [told and told[0] for told in errors] == [
+    assert [message and message[0] for message in errors] == [
         None,
         "ValueError: could not convert string to float: 'warm'",
         None,

@@ -27,7 +27,7 @@ def test_a_second_processor_shortens_the_sojourn(engine: Engine, tmp_path: Path)
     wait = {"function": "headgate_benchmarks.waiting.wait", "options": {"seconds": SERVICE_S}}
     (tmp_path / "in").mkdir()
     engine.submit(flow("f", files(tmp_path / "in"), {"id": "w", "type": "python", "config": wait}, memory("m")))
-    task = next(task for task, found in engine.plan.tasks.items() if found.name == "f.w")
+    task = next(task for task, outcome in engine.plan.tasks.items() if outcome.name == "f.w")
     cluster = SparkCluster(engine)
     seen = {2: Summed(), 1: Summed()}
     for number, processors in enumerate((2, 2, 1, 2, 1, 2)):

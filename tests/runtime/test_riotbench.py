@@ -61,14 +61,14 @@ class City:
         self.raw = [*records(Generate(data=data, bad=0.03, keys=50), range(COUNT)), *real_records(data)]  # type: ignore[arg-type]
         self.count = len(self.raw)
         understood = [(number, self._understood(text)) for number, text in enumerate(self.raw)]
-        self.bad = {number for number, found in understood if found is None}
-        self.rows = Table([{"id": number, **found} for number, found in understood if found is not None])
+        self.bad = {number for number, outcome in understood if outcome is None}
+        self.rows = Table([{"id": number, **outcome} for number, outcome in understood if outcome is not None])
         self.tasks = {app: {task["id"]: task for task in self.document(app)["tasks"]} for app in TAPS}
         self.ranges: dict[str, list[float]] = self.tasks["etl"]["in_range"]["config"]["ranges"]
 
     def document(self, app: str) -> dict[str, Any]:
-        found: dict[str, Any] = yaml.safe_load((ROOT / f"examples/riotbench/{app}{self.ending}.yaml").read_text())
-        return found
+        outcome: dict[str, Any] = yaml.safe_load((ROOT / f"examples/riotbench/{app}{self.ending}.yaml").read_text())
+        return outcome
 
     def _understood(self, text: bytes) -> dict[str, Any] | None:
         try:
@@ -90,8 +90,8 @@ class City:
     def long(self) -> Table:
         """One row for each observed field of each record, in the order in which they come."""
         observed = list(self.ranges)
-        found = self.rows[["id", self.name, *observed]].melt(["id", self.name], observed, "field", "value")
-        return found.sort_values("id", kind="stable").reset_index(drop=True)
+        outcome = self.rows[["id", self.name, *observed]].melt(["id", self.name], observed, "field", "value")
+        return outcome.sort_values("id", kind="stable").reset_index(drop=True)
 
 
 def submitted(engine: Engine, city: City, app: str, folder: Path) -> None:
@@ -171,12 +171,14 @@ def _check_letters(state: Path, city: City) -> None:
 
 
 def _records(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
-    found = []
+    outcome = []
     for row in rows:
         record = json.loads(row["value"])
         entries = {entry["n"]: entry.get("v", entry.get("sv")) for entry in record["e"]}
-        found.append((record["bt"], *(round(v, 9) if isinstance(v, float) else v for _, v in sorted(entries.items()))))
-    return sorted(found, key=repr)
+        outcome.append(
+            (record["bt"], *(round(v, 9) if isinstance(v, float) else v for _, v in sorted(entries.items())))
+        )
+    return sorted(outcome, key=repr)
 
 
 def _check_etl(rows: list[dict[str, Any]], city: City) -> None:
@@ -203,7 +205,7 @@ def _check_etl(rows: list[dict[str, Any]], city: City) -> None:
     assert _records(rows) == sorted(expected, key=repr)
 
 
-def _check_stats(found: dict[str, Table], told: list[dict[str, Any]], city: City) -> None:
+def _check_stats(outcome: dict[str, Table], message: list[dict[str, Any]], city: City) -> None:
     tasks, long = city.tasks["stats"], city.long()
     size = tasks["average"]["config"]["size"]
     batch = tasks["some_average"]["config"]["size"]
@@ -214,17 +216,17 @@ def _check_stats(found: dict[str, Table], told: list[dict[str, Any]], city: City
         averages += [(name, field, round(float(mean), 6)) for mean in blocks]
         predictions += max(len(values) - 9, 0)
         batches += len(blocks) // batch + max(len(values) - 9, 0) // batch
-    made = found["average"]
+    made = outcome["average"]
     assert sorted(zip(made[city.name], made["field"], made["average"].round(6), strict=True)) == sorted(averages)
-    assert len(found["predict"]) == predictions
-    _check_smoothing(found["predict"], long, city)
-    made = found["distinct"].sort_values(["field", "id"])
+    assert len(outcome["predict"]) == predictions
+    _check_smoothing(outcome["predict"], long, city)
+    made = outcome["distinct"].sort_values(["field", "id"])
     for field, some in made.groupby("field"):
         here = long[long["field"] == field].sort_values("id")[city.name]
         assert list(some["distinct"]) == list((~here.duplicated()).cumsum()), field
         batches += len(some) // batch
     charts: list[str] = []
-    for row in told:
+    for row in message:
         with zipfile.ZipFile(io.BytesIO(Path(row["path"]).read_bytes())) as archive:
             assert len(archive.namelist()) == row["entries"]
             charts += archive.namelist()
@@ -236,13 +238,13 @@ def _check_smoothing(made: Table, long: Table, city: City) -> None:
     """The better of the two ways to smooth runs; ten values are predicted from the line through the last ten."""
     ways = {way["type"]: way for way in city.tasks["stats"]["smooth"]["alternates"]}
     best = max(ways, key=lambda kind: ways[kind]["value"])
-    found = {(row["id"], row["field"]): row for row in made.to_dict("records")}
+    outcome = {(row["id"], row["field"]): row for row in made.to_dict("records")}
     for (_, field), some in long.groupby([city.name, "field"]):
         there = some.dropna(subset=["value"])
         values = there["value"].to_numpy()
         smooth = _kalman(values) if best == "kalman" else list(pd.Series(values).rolling(5, min_periods=1).mean())
         for n in range(9, len(values)):
-            row = found[there["id"].iloc[n], field]
+            row = outcome[there["id"].iloc[n], field]
             assert row["smoothed"] == pytest.approx(smooth[n])
             slope, start = np.polyfit(range(10), smooth[n - 9 : n + 1], 1)
             scale = np.abs(smooth).max()
@@ -252,14 +254,14 @@ def _check_smoothing(made: Table, long: Table, city: City) -> None:
 
 
 def _kalman(values: Any) -> list[float]:
-    x, p, found = 0.0, 30.0, []
+    x, p, outcome = 0.0, 30.0, []
     for value in values:
         p += 0.125
         gain = p / (p + 0.32)
         x += gain * (value - x)
         p *= 1 - gain
-        found.append(x)
-    return found
+        outcome.append(x)
+    return outcome
 
 
 def _check_pred(classes: Table, errors: Table, city: City) -> None:
@@ -293,7 +295,7 @@ def _check_pred(classes: Table, errors: Table, city: City) -> None:
         assert list(made["error"].astype(float)) == pytest.approx(list(wanted), nan_ok=True)
 
 
-def _check_train(told: list[dict[str, Any]], folder: Path, city: City) -> None:
+def _check_train(message: list[dict[str, Any]], folder: Path, city: City) -> None:
     features, target = _trained(city)
     clean = city.rows[city.rows["id"] < city.count // 100 * 100].sort_values("id")
     for field, (low, high) in city.ranges.items():
@@ -301,7 +303,7 @@ def _check_train(told: list[dict[str, Any]], folder: Path, city: City) -> None:
     whole = clean.dropna(subset=[*features, target])
     batches = len(whole) // 300
     assert batches >= 1
-    assert sum(row["path"].endswith(f"{city.data}_linear.json") for row in told) == batches
+    assert sum(row["path"].endswith(f"{city.data}_linear.json") for row in message) == batches
     model = json.loads((folder / f"models/{city.data}_linear.json").read_text())
     last = whole.iloc[(batches - 1) * 300 : batches * 300]
     fitted = LinearRegression().fit(last[features].to_numpy(), last[target].to_numpy())

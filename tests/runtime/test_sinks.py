@@ -29,11 +29,11 @@ def sink(kind: str, id: str, **options: Any) -> dict[str, Any]:
 
 
 def csv_rows(folder: Path) -> Rows:
-    found: Rows = []
+    outcome: Rows = []
     for file in folder.glob("*.csv"):
         with file.open(encoding="utf-8", newline="") as lines:
-            found += [{"id": int(i), "k": k, "v": float(v)} for i, k, v in csv.reader(lines)]
-    return found
+            outcome += [{"id": int(i), "k": k, "v": float(v)} for i, k, v in csv.reader(lines)]
+    return outcome
 
 
 def parquet_rows(folder: Path) -> Rows:
@@ -105,11 +105,11 @@ def test_nested_and_empty_values_survive_every_sink(engine: Engine, tmp_path: Pa
     )
     engine.wait_until_idle()
     assert engine.status()[0][0].reason == ""
-    inside = sorted(engine.memory.rows("m"), key=lambda found: found["id"])
+    inside = sorted(engine.memory.rows("m"), key=lambda outcome: outcome["id"])
     assert inside[0]["tags"] == ["a", None]
     assert inside[0]["at"].isoformat() == "2026-01-02T03:04:05+00:00"
     assert inside[1] == dict.fromkeys(inside[0], None) | {"id": 2}
-    assert sorted(parquet_rows(tmp_path / "parquet"), key=lambda found: found["id"]) == inside
+    assert sorted(parquet_rows(tmp_path / "parquet"), key=lambda outcome: outcome["id"]) == inside
     assert json_rows(tmp_path / "json")[0]["place"] == {"x": 2.0}
     assert [r["tags"] for r in table_rows(tmp_path / "t.db", '"odd table"')] == ['["a", null]', None]
 
@@ -161,12 +161,12 @@ def test_sinks_that_cannot_work_are_told_at_once(engine: Engine, tmp_path: Path)
     no_function = {"type": "write_call", "config": {"function": "tests.runtime.functions.nothing"}}
     no_driver = {"type": "write_table", "config": {"url": "nosuch://localhost/db", "table": "t"}}
     no_kafka = {"type": "write_kafka", "config": {"servers": "localhost:1", "topic": "t"}}
-    for task, told in [
+    for task, message in [
         (no_function, "cannot load function 'tests.runtime.functions.nothing'"),
         (no_driver, "nosuch"),
         (no_kafka, "Kafka needs Spark's connector"),
     ]:
-        with pytest.raises(InputError, match=f"task 's.t1'.*{told}"):
+        with pytest.raises(InputError, match=f"task 's.t1'.*{message}"):
             engine.submit(flow("s", files(tmp_path / "in"), task))
     assert engine.snapshot.number == 0
 
@@ -218,8 +218,8 @@ def test_a_table_in_postgresql(spark: SparkSession, tmp_path: Path, postgres: st
         wait_for(lambda: engine.status()[0][0].rows_out == 12, "all rows")
     database = sa.create_engine(postgres)
     with database.connect() as connection:
-        found = [row._asdict() for row in connection.execute(sa.text("select * from kept order by id"))]
+        outcome = [row._asdict() for row in connection.execute(sa.text("select * from kept order by id"))]
     database.dispose()
-    assert multiset({n: r[n] for n in ("id", "k", "v")} for r in found) == multiset(numbered(0, 12))
-    assert found[0]["at"].isoformat() == "2026-01-02T03:04:05+00:00"
-    assert found[0]["tags"] == ["x"]
+    assert multiset({n: r[n] for n in ("id", "k", "v")} for r in outcome) == multiset(numbered(0, 12))
+    assert outcome[0]["at"].isoformat() == "2026-01-02T03:04:05+00:00"
+    assert outcome[0]["tags"] == ["x"]

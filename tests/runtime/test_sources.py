@@ -128,8 +128,8 @@ def test_recordings_of_every_format(spark: SparkSession, tmp_path: Path) -> None
     for ending, form in [("json", "json"), ("csv", "csv"), ("parquet", "parquet"), ("txt", "text")]:
         columns = None if form == "text" else COLUMNS
         options = Replay.model_validate({"path": str(tmp_path / f"r.{ending}"), "format": form, "columns": columns})
-        found = recorded(options.model_dump_json(), declared_schema(options).json()).to_pylist()
-        assert found == ([{"value": "a"}, {"value": "b"}] if form == "text" else rows), form
+        outcome = recorded(options.model_dump_json(), declared_schema(options).json()).to_pylist()
+        assert outcome == ([{"value": "a"}, {"value": "b"}] if form == "text" else rows), form
 
 
 def test_replay_at_the_recorded_pace_and_again_and_again(engine: Engine, tmp_path: Path) -> None:

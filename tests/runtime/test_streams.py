@@ -24,10 +24,10 @@ def at(second: float) -> str:
 
 def windowed(frame: pd.DataFrame) -> Rows:
     """Windows as the sink has them: starts and ends, key, number and sum."""
-    found = frame.groupby(["start", "end", "k"]).agg(n=("v", "size"), total=("v", "sum")).reset_index()
+    outcome = frame.groupby(["start", "end", "k"]).agg(n=("v", "size"), total=("v", "sum")).reset_index()
     return [
         {"window_start": s.to_pydatetime(), "window_end": e.to_pydatetime(), "k": k, "n": int(n), "total": float(total)}
-        for s, e, k, n, total in found.itertuples(index=False)
+        for s, e, k, n, total in outcome.itertuples(index=False)
     ]
 
 
@@ -138,11 +138,11 @@ def test_joins_against_pandas(engine: Engine, tmp_path: Path) -> None:
         ]
         pairs = list(zip(frame["o"], frame["v"], partners, strict=True))
 
-        def found(kind: str = kind) -> list[tuple[Any, ...]]:
+        def outcome(kind: str = kind) -> list[tuple[Any, ...]]:
             return sorted((r["o"], r["v"], r["right_v"]) for r in engine.memory.rows(kind) if r["o"] >= 0)
 
-        wait_for(lambda: len(found()) >= len(pairs), f"{kind} join")  # noqa: B023
-        assert found() == sorted(pairs), kind
+        wait_for(lambda: len(outcome()) >= len(pairs), f"{kind} join")  # noqa: B023
+        assert outcome() == sorted(pairs), kind
 
 
 def test_user_defined_work_and_tasks_that_make_several_rows(engine: Engine, tmp_path: Path) -> None:

@@ -172,14 +172,14 @@ def test_the_task_library(engine: Engine, prepared: Path) -> None:
         engine.submit(flow(name, source, *tasks, memory(name)))
     put(prepared / "in", "0", ROWS)  # all have been submitted: each gets every row
     engine.wait_until_idle()
-    found = {name: engine.memory.rows(name) for name in flows}
+    outcome = {name: engine.memory.rows(name) for name in flows}
     degraded = {status.name: status.reason for status in engine.status()[0] if status.state != "running"}
     assert degraded == {}
-    _check_parsers(found, engine.state.path)
-    _check_lookups(found)
-    _check_files(found)
-    _check_keyed(found)
-    _check_models(found)
+    _check_parsers(outcome, engine.state.path)
+    _check_lookups(outcome)
+    _check_files(outcome)
+    _check_keyed(outcome)
+    _check_models(outcome)
     # A model that is put in the place of another counts from the next micro-batch on.
     (prepared / "new.json").write_text(json.dumps({"kind": "linear", "intercept": -7, "coefficients": {"v": 10}}))
     (prepared / "new.json").replace(prepared / "linear.json")
@@ -189,13 +189,13 @@ def test_the_task_library(engine: Engine, prepared: Path) -> None:
     assert later == {row["id"]: pytest.approx(10 * row["v"] - 7) for row in ROWS[:20]}
 
 
-def _check_parsers(found: dict[str, Rows], state: Path) -> None:
+def _check_parsers(outcome: dict[str, Rows], state: Path) -> None:
     wanted = [(row["id"], row["v"], f"Zoë {row['id']}", datetime.fromisoformat(row["t"])) for row in GOOD]
-    assert sorted((r["id"], r["v"], r["who"], r["time"]) for r in found["senml"]) == wanted
-    assert sorted((r["n"], r["v"]) for r in found["csv"]) == [(row["id"], row["v"]) for row in GOOD]
-    assert sorted((r["n"], r["v"]) for r in found["json"]) == [(row["id"], row["v"]) for row in GOOD]
+    assert sorted((r["id"], r["v"], r["who"], r["time"]) for r in outcome["senml"]) == wanted
+    assert sorted((r["n"], r["v"]) for r in outcome["csv"]) == [(row["id"], row["v"]) for row in GOOD]
+    assert sorted((r["n"], r["v"]) for r in outcome["json"]) == [(row["id"], row["v"]) for row in GOOD]
     elements = [(row["id"], row["v"]) for row in GOOD] + [(row["id"] + 1_000, None) for row in GOOD]
-    assert sorted((r["n"], r["v"]) for r in found["xml"]) == sorted(elements)
+    assert sorted((r["n"], r["v"]) for r in outcome["xml"]) == sorted(elements)
     letters = [letter for letter in read_letters(state) if letter.task.split(".")[0] in ("senml", "csv", "json", "xml")]
     bad = {row["id"] for row in ROWS} - {row["id"] for row in GOOD}
     by_flow: dict[str, list[int]] = {}
@@ -204,57 +204,61 @@ def _check_parsers(found: dict[str, Rows], state: Path) -> None:
     assert {name: sorted(ids) for name, ids in by_flow.items()} == dict.fromkeys(
         ("senml", "csv", "json", "xml"), sorted(bad)
     )
-    told = {letter.error for letter in letters if letter.task.startswith("senml")}
-    assert all(text.startswith("no SenML: ") for text in told)
+    message = {letter.error for letter in letters if letter.task.startswith("senml")}
+    assert all(text.startswith("no SenML: ") for text in message)
     for row, record in zip(
-        ROWS, sorted((json.loads(r["value"]) for r in found["to_senml"]), key=lambda r: r["bt"]), strict=True
+        ROWS, sorted((json.loads(r["value"]) for r in outcome["to_senml"]), key=lambda r: r["bt"]), strict=True
     ):
         entries = {entry["n"]: entry.get("v", entry.get("sv")) for entry in record["e"]}
         assert entries == {n: row[n] for n in ("k", "v", "w") if row[n] is not None}
         assert record["bt"] == datetime.fromisoformat(row["t"]).timestamp() * 1_000
 
 
-def _check_lookups(found: dict[str, Rows]) -> None:
+def _check_lookups(outcome: dict[str, Rows]) -> None:
     inside = [
         (r["id"], r["v"] if 20 <= r["v"] <= 80 else None, r["w"] if r["w"] is not None and 0 <= r["w"] <= 200 else None)
         for r in ROWS
     ]
-    assert sorted(((r["id"], r["v"], r["w"]) for r in found["range"]), key=lambda r: r[0]) == inside
+    assert sorted(((r["id"], r["v"], r["w"]) for r in outcome["range"]), key=lambda r: r[0]) == inside
     members = [row["id"] for row in ROWS if row["k"] in ("a", "c")]
-    assert sorted(row["id"] for row in found["bloom"]) == members
-    blanked = {row["id"] for row in found["bloom_nulls"] if row["v"] is None}
+    assert sorted(row["id"] for row in outcome["bloom"]) == members
+    blanked = {row["id"] for row in outcome["bloom_nulls"] if row["v"] is None}
     assert blanked == {row["id"] for row in ROWS} - set(members)
     places = {"a": ("hill", 1), "b": ("harbour", 2), "c": (None, None)}
-    assert all((row["place"], row["level"]) == places[row["k"]] for row in found["annotate"])
-    assert len(found["annotate"]) == len(ROWS)
+    assert all((row["place"], row["level"]) == places[row["k"]] for row in outcome["annotate"])
+    assert len(outcome["annotate"]) == len(ROWS)
     table = pd.DataFrame({"k": ["a", "a", "c"], "right_v": [1, 2, 3], "side": ["north", "south", "west"]})
     joined = pd.DataFrame(ROWS)[["id", "k", "v"]].merge(table, on="k")
     names = ["id", "k", "v", "right_v", "side"]
-    assert sorted(tuple(row[n] for n in names) for row in found["join_table"]) == sorted(
+    assert sorted(tuple(row[n] for n in names) for row in outcome["join_table"]) == sorted(
         joined[names].itertuples(index=False, name=None)
     )
     numbers = {"a": [1, 2], "b": [3], "c": []}
-    assert sorted((r["id"], r["n"]) for r in found["query_table"]) == [
+    assert sorted((r["id"], r["n"]) for r in outcome["query_table"]) == [
         (r["id"], n) for r in ROWS for n in numbers[r["k"]]
     ]
 
 
-def _check_files(found: dict[str, Rows]) -> None:
-    assert sorted((r["id"], r["content"]) for r in found["blobs"]) == [(r["id"], f"v={r['v']}".encode()) for r in ROWS]
+def _check_files(outcome: dict[str, Rows]) -> None:
+    assert sorted((r["id"], r["content"]) for r in outcome["blobs"]) == [
+        (r["id"], f"v={r['v']}".encode()) for r in ROWS
+    ]
     unpacked: dict[str, bytes] = {}
-    for row in found["zip"]:
+    for row in outcome["zip"]:
         with zipfile.ZipFile(io.BytesIO(row["archive"])) as archive:
             assert len(archive.namelist()) == row["entries"] <= 150
             unpacked |= {name: archive.read(name) for name in archive.namelist()}
     assert unpacked == {f"row{row['id']}": row["k"].encode() for row in ROWS}
-    charts = found["chart"]
-    assert len(charts) == len(found["some"]) == sum(n // 20 for n in Counter(r["k"] for r in ROWS).values())
+    charts = outcome["chart"]
+    assert len(charts) == len(outcome["some"]) == sum(n // 20 for n in Counter(r["k"] for r in ROWS).values())
     assert all(row["chart"].startswith(b"<?xml") and b"<svg" in row["chart"] for row in charts)
 
 
-def _check_keyed(found: dict[str, Rows]) -> None:
+def _check_keyed(outcome: dict[str, Rows]) -> None:
     of = {key: [row for row in ROWS if row["k"] == key] for key in KEYS}
-    result = {name: {key: {row["id"]: row for row in found[name] if row["k"] == key} for key in KEYS} for name in KEYED}
+    result = {
+        name: {key: {row["id"]: row for row in outcome[name] if row["k"] == key} for key in KEYS} for name in KEYED
+    }
     for key, rows in of.items():
         v = np.array([row["v"] for row in rows])
         ids = [row["id"] for row in rows]
@@ -281,32 +285,32 @@ def _check_keyed(found: dict[str, Rows]) -> None:
         assert {at: row["v"] for at, row in result["some"][key].items()} == batches
         for at, row in result["some"][key].items():
             assert row["t"][-1] == BEGIN.timestamp() + at
-    assert sorted(((r["id"], r["v"], r["w"]) for r in found["reunited"]), key=lambda r: r[0]) == [
+    assert sorted(((r["id"], r["v"], r["w"]) for r in outcome["reunited"]), key=lambda r: r[0]) == [
         (row["id"], row["v"], row["w"]) for row in ROWS
     ]
 
 
-def _check_models(found: dict[str, Rows]) -> None:
+def _check_models(outcome: dict[str, Rows]) -> None:
     tree = DecisionTreeClassifier(max_depth=4, max_leaf_nodes=8, random_state=0)
     v = np.array([[row["v"]] for row in ROWS])
     tree.fit(v, ["high" if x > 61.7 else "low" for x in v[:, 0]])
-    rows = sorted(found["models"], key=lambda row: row["id"])
+    rows = sorted(outcome["models"], key=lambda row: row["id"])
     assert [row["class"] for row in rows] == list(tree.predict(v))
     assert [row["predicted"] for row in rows] == pytest.approx(list(2 * v[:, 0] + 1))
     for row in rows:
         assert row["error"] == (None if row["w"] is None else pytest.approx((row["w"] - row["predicted"]) / row["v"]))
-    assert {row["class"] for row in found["no_model"]} == {None}
+    assert {row["class"] for row in outcome["no_model"]} == {None}
     for key in KEYS:
         whole = [(row["v"], row["w"]) for row in ROWS if row["k"] == key and row["w"] is not None]
-        models = [json.loads(r["model"]) for r in sorted(found["linear"], key=lambda r: r["id"]) if r["k"] == key]
+        models = [json.loads(r["model"]) for r in sorted(outcome["linear"], key=lambda r: r["id"]) if r["k"] == key]
         assert len(models) == len(whole) // 50
         for n, model in enumerate(models):
             some: Any = np.array(whole[50 * n : 50 * n + 50])
             fitted = LinearRegression().fit(some[:, :1], some[:, 1])
             assert model["intercept"] == pytest.approx(fitted.intercept_)
             assert model["coefficients"] == pytest.approx({"v": fitted.coef_[0]})
-    assert len(found["tree"]) == sum(n // 50 for n in Counter(row["k"] for row in ROWS).values())
-    assert all(json.loads(row["model"])["kind"] == "tree" for row in found["tree"])
+    assert len(outcome["tree"]) == sum(n // 50 for n in Counter(row["k"] for row in ROWS).values())
+    assert all(json.loads(row["model"])["kind"] == "tree" for row in outcome["tree"])
 
 
 def test_what_cannot_be_looked_up_is_no_fault_of_others(engine: Engine, prepared: Path) -> None:

@@ -66,7 +66,7 @@ def fold(
 MODES = [fold("total", ("v",), "sum double"), fold("totals", ("v",), "sum double", "rows")]
 
 
-def told(batches: list[list[Any]], options: Fold) -> tuple[list[float | None], dict[int, str], Any]:
+def folded(batches: list[list[Any]], options: Fold) -> tuple[list[float | None], dict[int, str], Any]:
     """Results and errors by row, and what is remembered, after batches of one key."""
     does = hosting([("life", "way", WORK, options)], ["k", "v"])
     stored, results = None, Results(1)
@@ -82,7 +82,7 @@ def told(batches: list[list[Any]], options: Fold) -> tuple[list[float | None], d
 def test_a_row_that_it_raises_for_is_named_and_nothing_of_it_is_remembered(
     options: Fold, batches: list[list[int | None]]
 ) -> None:
-    results, errors, remembered = told(batches, options)
+    results, errors, remembered = folded(batches, options)
     values = [value for batch in batches for value in batch]
     assert set(errors) == {at for at, value in enumerate(values) if value is None}
     sums = [float(sum(v for v in values[: at + 1] if v is not None)) for at in range(len(values))]
@@ -91,7 +91,7 @@ def test_a_row_that_it_raises_for_is_named_and_nothing_of_it_is_remembered(
 
 
 def test_a_function_that_leaves_rows_out_is_told_so() -> None:
-    _, errors, _ = told([[1.0]], fold("forgetful", ("v",), "sum double", "rows"))
+    _, errors, _ = folded([[1.0]], fold("forgetful", ("v",), "sum double", "rows"))
     assert "the function returned 0 results for 1 rows" in errors[0]
 
 

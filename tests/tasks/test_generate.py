@@ -20,11 +20,11 @@ SETS = ("city", "taxi", "fitness")
 
 
 def parsed(options: Generate, count: int) -> list[dict[str, Any]]:
-    found = []
+    outcome = []
     for text in records(options, range(count)):
         record = json.loads(text)
-        found.append({"bt": record["bt"], **{e["n"]: e.get("v", e.get("sv")) for e in record["e"]}})
-    return found
+        outcome.append({"bt": record["bt"], **{e["n"]: e.get("v", e.get("sv")) for e in record["e"]}})
+    return outcome
 
 
 @settings(max_examples=15, deadline=None)

@@ -1,4 +1,4 @@
-"""The guard around Python functions, without Spark: which rows are found, what is raised, how time is minded."""
+"""The guard around Python functions, without Spark: which rows fail, what is raised, how time is limited."""
 
 from __future__ import annotations
 

@@ -27,11 +27,11 @@ def results(name: str, rows: list[dict[str, Any]], **options: Any) -> list[Any]:
     """What a keyed task tells of each row of one key; a text is read as JSON."""
     config: Any = BY_NAME[name].config.model_validate({"key": ["k"], **options})
     names = list(rows[0]) if rows else ["v"]
-    step, state, found = step_of(BY_NAME[name], config, names), None, []
+    step, state, outcome = step_of(BY_NAME[name], config, names), None, []
     for row in rows:
         state, result = step(state, list(row.values()))
-        found.append(json.loads(result) if isinstance(result, str) else result)
-    return found
+        outcome.append(json.loads(result) if isinstance(result, str) else result)
+    return outcome
 
 
 def column(values: list[Any]) -> list[dict[str, Any]]:
@@ -42,8 +42,8 @@ def column(values: list[Any]) -> list[dict[str, Any]]:
 def test_block_average_is_the_mean_of_each_block(values: list[float | None], size: int) -> None:
     there = [value for value in values if value is not None]
     blocks = [there[first : first + size] for first in range(0, len(there) - size + 1, size)]
-    found = [r for r in results("block_average", column(values), column="v", size=size) if r is not None]
-    assert found == pytest.approx([np.mean(block) for block in blocks])
+    outcome = [r for r in results("block_average", column(values), column="v", size=size) if r is not None]
+    assert outcome == pytest.approx([np.mean(block) for block in blocks])
     every = results("block_average", column(values), column="v", size=size, every=True)
     done = [sum(v is not None for v in values[: place + 1]) // size for place in range(len(values))]
     assert every == pytest.approx([None if n == 0 else np.mean(blocks[n - 1]) for n in done])
@@ -52,22 +52,22 @@ def test_block_average_is_the_mean_of_each_block(values: list[float | None], siz
 @given(st.lists(maybe, min_size=1, max_size=40))
 def test_running_tells_of_all_values_so_far(values: list[float | None]) -> None:
     wanted = {"n": "count", "total": "sum", "average": "mean", "least": "min", "most": "max"}
-    found = results("running", column(values), column="v", columns=wanted)
-    for place, told in enumerate(found):
+    outcome = results("running", column(values), column="v", columns=wanted)
+    for place, message in enumerate(outcome):
         there = [value for value in values[: place + 1] if value is not None]
         expected = (sum(there), np.mean(there), min(there), max(there)) if there else (None,) * 4
-        assert list(told.values()) == pytest.approx([len(there), *expected], abs=1e-6)
+        assert list(message.values()) == pytest.approx([len(there), *expected], abs=1e-6)
     for name, of in wanted.items():
         alone = results("running", column(values), column="v", columns={name: of})
-        assert alone == pytest.approx([told[name] for told in found])
+        assert alone == pytest.approx([message[name] for message in outcome])
 
 
 @given(st.lists(maybe, min_size=1, max_size=40), st.integers(1, 6))
 def test_interpolate_fills_with_the_mean_of_the_last(values: list[float | None], size: int) -> None:
-    found = results("interpolate", column(values), columns=["v"], size=size)
+    outcome = results("interpolate", column(values), columns=["v"], size=size)
     last = pd.Series([v for v in values if v is not None], dtype=float).rolling(size, min_periods=1).mean()
     seen = 0
-    for value, result in zip(values, found, strict=True):
+    for value, result in zip(values, outcome, strict=True):
         if value is not None:
             seen += 1
             assert result is None
@@ -82,32 +82,32 @@ def test_interpolate_of_several_columns_fills_each_by_itself() -> None:
         {"a": None, "b": None},
         {"a": 3.0, "b": 30.0},
     ]
-    found = results("interpolate", rows, columns=["a", "b"], size=2)
-    assert found == [None, {"a": 1.0}, {"a": 1.0, "b": 15.0}, None]
+    outcome = results("interpolate", rows, columns=["a", "b"], size=2)
+    assert outcome == [None, {"a": 1.0}, {"a": 1.0, "b": 15.0}, None]
 
 
 def test_join_fields_makes_a_message_whole() -> None:
     parts = [("t", "1.5"), ("other", "9"), ("h", None), ("t", "2.5"), ("id", "x"), ("t", "7"), ("h", "8"), ("id", "y")]
     rows = [{"field": name, "value": value} for name, value in parts]
-    found = results("join_fields", rows, columns="t double, h double, id string")
-    whole = [result for result in found if result is not None]
+    outcome = results("join_fields", rows, columns="t double, h double, id string")
+    whole = [result for result in outcome if result is not None]
     assert whole == [{"t": 2.5, "h": None, "id": "x"}, {"t": 7.0, "h": 8.0, "id": "y"}]
-    assert found.index(whole[0]) == 4
+    assert outcome.index(whole[0]) == 4
 
 
 def test_accumulate_hands_over_batches() -> None:
     moments = [datetime(2026, 1, 1, 0, 0, n, tzinfo=UTC) for n in range(5)]
     rows = [{"t": moment, "v": float(n), "w": None} for n, moment in enumerate(moments)]
-    found = results("accumulate", rows, columns=["t", "v", "w"], size=2)
-    assert found[0] is found[2] is found[4] is None
-    assert found[3] == {"t": [m.timestamp() for m in moments[2:4]], "v": [2.0, 3.0], "w": [None, None]}
+    outcome = results("accumulate", rows, columns=["t", "v", "w"], size=2)
+    assert outcome[0] is outcome[2] is outcome[4] is None
+    assert outcome[3] == {"t": [m.timestamp() for m in moments[2:4]], "v": [2.0, 3.0], "w": [None, None]}
     assert results("accumulate", column([1, 2, 3]), columns=["v"], size=3)[-1] == [1.0, 2.0, 3.0]
 
 
 @given(st.lists(st.none() | st.integers(0, 8) | st.text(max_size=2), min_size=1, max_size=60))
 def test_distinct_counts_what_a_set_counts(values: list[Any]) -> None:
-    found = results("distinct", column(values), column="v")
-    assert found == [len({v for v in values[: n + 1] if v is not None}) for n in range(len(values))]
+    outcome = results("distinct", column(values), column="v")
+    assert outcome == [len({v for v in values[: n + 1] if v is not None}) for n in range(len(values))]
 
 
 @pytest.mark.parametrize("bits", [6, 10, 12])
@@ -117,15 +117,15 @@ def test_the_sketch_is_as_near_as_it_says(bits: int) -> None:
     for stream in range(12):
         for count in (50, 3_000):
             values = [f"{stream}-{count}-{n}" for n in range(count)]
-            found = results("distinct_sketch", column([*values, *values[: count // 2]]), column="v", bits=bits)
-            errors.append(found[-1] / count - 1)
+            outcome = results("distinct_sketch", column([*values, *values[: count // 2]]), column="v", bits=bits)
+            errors.append(outcome[-1] / count - 1)
     assert math.sqrt(np.mean(np.square(errors))) < 1.5 * 1.04 / math.sqrt(2**bits)
 
 
 def test_the_sketch_does_not_count_twice() -> None:
-    found = results("distinct_sketch", column(["a", "b", "a", "b", None]), column="v")
-    assert found[1] == found[2] == found[3] == found[4]
-    assert round(found[1]) == 2
+    outcome = results("distinct_sketch", column(["a", "b", "a", "b", None]), column="v")
+    assert outcome[1] == outcome[2] == outcome[3] == outcome[4]
+    assert round(outcome[1]) == 2
 
 
 def test_the_second_moment_is_right_on_average() -> None:
@@ -133,18 +133,18 @@ def test_the_second_moment_is_right_on_average() -> None:
     draw = random.Random(5)
     values = [draw.choice("aaaabbbcdefgh") for _ in range(120)]
     truth = sum(count**2 for count in Counter(values).values())
-    found = [results("second_moment", column(values), column="v", places=10, seed=s)[-1] for s in range(400)]
-    assert np.mean(found) == pytest.approx(truth, rel=4 * np.std(found) / math.sqrt(len(found)) / truth)
-    assert np.std(found) > 0
+    outcome = [results("second_moment", column(values), column="v", places=10, seed=s)[-1] for s in range(400)]
+    assert np.mean(outcome) == pytest.approx(truth, rel=4 * np.std(outcome) / math.sqrt(len(outcome)) / truth)
+    assert np.std(outcome) > 0
     # With a place for each value there is nothing to draw: n (2 c - 1) averaged over all places is exact.
     assert results("second_moment", column(values), column="v", places=200)[-1] == pytest.approx(truth)
 
 
 @given(st.lists(maybe, min_size=1, max_size=30), st.integers(2, 8), st.integers(1, 5))
 def test_sliding_regression_is_numpys_line(values: list[float | None], train: int, ahead: int) -> None:
-    found = results("sliding_regression", column(values), column="v", train=train, ahead=ahead)
+    outcome = results("sliding_regression", column(values), column="v", train=train, ahead=ahead)
     there: list[float] = []
-    for value, result in zip(values, found, strict=True):
+    for value, result in zip(values, outcome, strict=True):
         if value is None:
             assert result is None
             continue
@@ -158,11 +158,11 @@ def test_sliding_regression_is_numpys_line(values: list[float | None], train: in
 
 @given(st.lists(st.none() | st.integers(-5, 5), min_size=1, max_size=40), st.integers(1, 5))
 def test_top_k_passes_the_highest_so_far(values: list[int | None], size: int) -> None:
-    found = results("top_k", column(values), column="v", size=size)
+    outcome = results("top_k", column(values), column="v", size=size)
     for place, value in enumerate(values):
         before = [v for v in values[:place] if v is not None]
         rank = None if value is None else 1 + sum(v >= value for v in before)
-        assert found[place] == (rank if rank is not None and rank <= size else None)
+        assert outcome[place] == (rank if rank is not None and rank <= size else None)
 
 
 def test_kalman_and_moving_average_still_tell_numbers() -> None:

@@ -322,9 +322,9 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
 def test_options_that_do_not_go_together(name: str, config: dict[str, Any], says: str) -> None:
     sources = _sources(BY_NAME[name])
     task = {"id": "a", "type": name, "config": config, "inputs": [source["id"] for source in sources]}
-    with pytest.raises(InvalidDataflow, match=says) as told:
+    with pytest.raises(InvalidDataflow, match=says) as message:
         parse(json.dumps({"tasks": [*sources, task]}), "json")
-    (fault,) = told.value.faults
+    (fault,) = message.value.faults
     assert (fault.condition, fault.task) == ("BAD_VALUE", "a")
 
 

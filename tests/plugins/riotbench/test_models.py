@@ -36,7 +36,7 @@ def evaluated(sql: str, x: Any) -> list[Any]:
     connection = duckdb.connect()
     connection.execute('create table x (a double, b double, "the c" double, n integer)')
     connection.executemany("insert into x values (?, ?, ?, ?)", [[*map(float, row), n] for n, row in enumerate(x)])
-    return [found for (found,) in connection.execute(f"select {plain} from x order by n").fetchall()]
+    return [outcome for (outcome,) in connection.execute(f"select {plain} from x order by n").fetchall()]
 
 
 def test_a_linear_model_predicts_as_scikit_learn_does() -> None:
@@ -59,34 +59,34 @@ def test_a_tree_classifies_as_scikit_learn_does() -> None:
 
 def step_through(name: str, given: list[list[Any]], names: list[str], **options: Any) -> list[Any]:
     config: Any = BY_NAME[name].config.model_validate({"key": ["k"], **options})
-    step, state, found = step_of(BY_NAME[name], config, names), None, []
+    step, state, outcome = step_of(BY_NAME[name], config, names), None, []
     for row in given:
         state, result = step(state, row)
-        found.append(None if result is None else json.loads(str(result)))
-    return found
+        outcome.append(None if result is None else json.loads(str(result)))
+    return outcome
 
 
 def test_training_hands_over_a_model_every_so_many_rows() -> None:
     rows: list[list[Any]] = [[*map(float, x), float(y)] for x, y in zip(X, Y, strict=True)]
     rows.insert(50, [None, 1.0, 1.0, 1.0])
-    found = step_through("train_linear", rows, [*NAMES, "y"], features=NAMES, target="y", every=100)
-    places = [place for place, model in enumerate(found) if model is not None]
+    outcome = step_through("train_linear", rows, [*NAMES, "y"], features=NAMES, target="y", every=100)
+    places = [place for place, model in enumerate(outcome) if model is not None]
     assert places == [100, 200, 300, 400]
     for block, place in enumerate(places):
         some = slice(100 * block, 100 * block + 100)
         wanted = LinearRegression().fit(X[some], Y[some])
-        assert found[place]["intercept"] == pytest.approx(wanted.intercept_)
-        assert list(found[place]["coefficients"].values()) == pytest.approx(wanted.coef_)
-        assert found[place]["rows"] == 100
+        assert outcome[place]["intercept"] == pytest.approx(wanted.intercept_)
+        assert list(outcome[place]["coefficients"].values()) == pytest.approx(wanted.coef_)
+        assert outcome[place]["rows"] == 100
 
 
 def test_training_on_more_rows_than_came_since() -> None:
     rows = [[*map(float, x), str(label)] for x, label in zip(X, LABELS, strict=True)]
     options = {"features": NAMES, "label": "y", "every": 50, "rows": 120}
-    found = [model for model in step_through("train_tree", rows, [*NAMES, "y"], **options) if model is not None]
-    assert [model["rows"] for model in found] == [50, 100, *[120] * 6]
+    outcome = [model for model in step_through("train_tree", rows, [*NAMES, "y"], **options) if model is not None]
+    assert [model["rows"] for model in outcome] == [50, 100, *[120] * 6]
     wanted = DecisionTreeClassifier(max_depth=8, max_leaf_nodes=64, random_state=0).fit(X[-120:], LABELS[-120:])
-    assert evaluated(tree_sql(found[-1]), X) == list(wanted.predict(X))
+    assert evaluated(tree_sql(outcome[-1]), X) == list(wanted.predict(X))
 
 
 def sql_of(name: str, options: Any) -> RowWise:
@@ -108,7 +108,7 @@ def test_a_model_is_loaded_and_swapped(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("oops", "cannot use the model at"),
         ('{"kind": "linear"}', "holds no tree model"),
@@ -120,8 +120,8 @@ def test_a_model_is_loaded_and_swapped(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_is_no_model(text: str, told: str, tmp_path: Path) -> None:
+def test_what_is_no_model(text: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "m.json").write_text(text)
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=message):
         sql_of("classify_tree", ClassifyTree(model=str(tmp_path / "m.json")))
     assert load_model(str(tmp_path / "nothing.json"), "tree") is None

@@ -28,11 +28,11 @@ SHARED = (shared_data() or Path()) / "riotbench"
 
 
 def senml(entries: dict[str, Any], bt: Any = 1_422_748_800_000, units: dict[str, str] | None = None) -> str:
-    found = []
+    outcome = []
     for name, value in entries.items():
         kind = "sv" if name == "source" else "v"
-        found.append({"n": name, "u": (units or {}).get(name, "per"), kind: value})
-    return json.dumps({"e": found, "bt": bt})
+        outcome.append({"n": name, "u": (units or {}).get(name, "per"), kind: value})
+    return json.dumps({"e": outcome, "bt": bt})
 
 
 def parsed(texts: list[Any], kind: pa.DataType | None = None, **options: Any) -> BatchResult:
@@ -88,15 +88,15 @@ BAD: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "told"), BAD, ids=[told[:30] for _, told in BAD])
-def test_what_is_no_senml_is_told_and_left_out(text: Any, told: str) -> None:
+@pytest.mark.parametrize(("text", "message"), BAD, ids=[message[:30] for _, message in BAD])
+def test_what_is_no_senml_is_left_out_with_the_reason(text: Any, message: str) -> None:
     good = senml({"source": "a", "temperature": 1.5})
     raw = [part.encode() if isinstance(part, str) else part for part in (good, text, good)]
     options = {"required": ["source"], "units": {"temperature": "per"}, "longest": 1_000}
     made = parsed(raw, pa.binary(), **options)
     ((place, reason),) = made.failed
     assert place == 1
-    assert told in reason
+    assert message in reason
     assert made.columns[2].to_pylist() == [1.5, 1.5]
     assert made.origin is not None
     assert made.origin.tolist() == [0, 2]
@@ -183,7 +183,7 @@ def test_xml_is_what_the_dom_reads() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("<a><b></a>", "mismatched tag"),
         ("", "no element found"),
@@ -195,13 +195,13 @@ def test_xml_is_what_the_dom_reads() -> None:
         (None, "there is nothing"),
     ],
 )
-def test_what_is_no_xml_is_told_and_left_out(text: Any, told: str) -> None:
+def test_what_is_no_xml_is_left_out_with_the_reason(text: Any, message: str) -> None:
     work = parse_xml(ParseXml(columns="n double", required=("n",), longest=100))
     raw = text.encode() if isinstance(text, str) else text
     made = work(pa.record_batch({"value": pa.array([b"<a><n>1</n></a>", raw, b"<a><n>2</n></a>"], pa.binary())}))
     ((place, reason),) = made.failed
     assert (place, made.columns[0].to_pylist()) == (1, [1.0, 2.0])
-    assert told in reason
+    assert message in reason
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="RIoTBench's sample streams are not at hand")
@@ -216,6 +216,6 @@ def test_the_real_samples(name: str) -> None:
     for place, line in enumerate(lines):
         record = json.loads(line.partition(",")[2])
         assert made.columns[0][place].as_py() == datetime.fromtimestamp(int(record["bt"]) / 1e3, UTC)
-        found = {entry["n"]: entry.get("v", entry.get("sv")) for entry in record["e"]}
+        outcome = {entry["n"]: entry.get("v", entry.get("sv")) for entry in record["e"]}
         for at, (field, kind) in enumerate(fields.items(), start=1):
-            assert made.columns[at][place].as_py() == (found[field] if kind == "sv" else float(found[field]))
+            assert made.columns[at][place].as_py() == (outcome[field] if kind == "sv" else float(outcome[field]))

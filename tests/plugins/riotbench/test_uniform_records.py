@@ -38,15 +38,17 @@ def read_alone(options: ParseSenml, lines: list[bytes | None]) -> tuple[list[dic
     rows: list[dict[str, Any]] = []
     bad: dict[int, str] = {}
     for place, line in enumerate(lines):
-        found, told = read(options, [line])
-        rows += found
-        bad |= dict.fromkeys([place] * bool(told), next(iter(told.values()), ""))
+        outcome, message = read(options, [line])
+        rows += outcome
+        bad |= dict.fromkeys([place] * bool(message), next(iter(message.values()), ""))
     return rows, bad
 
 
 def written(entries: list[tuple[str, Any]], bt: Any, spaced: bool) -> bytes:
-    found = [{"u": "far" if name == "t" else "per", "n": name, "sv" if name == "k" else "v": v} for name, v in entries]
-    return json.dumps({"e": found, "bt": bt}, separators=(", ", ": ") if spaced else (",", ":")).encode()
+    outcome = [
+        {"u": "far" if name == "t" else "per", "n": name, "sv" if name == "k" else "v": v} for name, v in entries
+    ]
+    return json.dumps({"e": outcome, "bt": bt}, separators=(", ", ": ") if spaced else (",", ":")).encode()
 
 
 VALUES = st.one_of(
@@ -82,7 +84,7 @@ def test_together_as_one_by_one(some: list[bytes | None]) -> None:
     rows, bad = read(OPTIONS, [*GOOD, *some])
     alone, unfit = read_alone(OPTIONS, some)
     assert rows[len(GOOD) :] == alone
-    assert bad == {place + len(GOOD): told for place, told in unfit.items()}
+    assert bad == {place + len(GOOD): message for place, message in unfit.items()}
 
 
 @pytest.mark.parametrize("first", [0, 5_000])
