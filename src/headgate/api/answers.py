@@ -21,8 +21,8 @@ __all__ = [
     "Observations",
     "PartitionsRequest",
     "SubmissionRequest",
-    "Submitted",
-    "Withdrawn",
+    "SubmittedDataflow",
+    "WithdrawnDataflow",
 ]
 
 
@@ -125,7 +125,7 @@ class Tap(BaseModel):
     to: str
 
 
-class Components(BaseModel):
+class GraphComponents(BaseModel):
     """The components of the running graph that the dataflow belongs to, by number, before and after the change."""
 
     before: list[int]
@@ -138,10 +138,10 @@ class _SharingChange(BaseModel):
     streams_own: int
     taps: list[Tap]
     touched: list[str] = Field(description="Dataflows whose tasks the change touches.")
-    running_dataflows: Components
+    running_dataflows: GraphComponents
 
 
-class Submitted(_SharingChange):
+class SubmittedDataflow(_SharingChange):
     """What a submitted dataflow reuses and adds."""
 
     reused: list[ReusedTask]
@@ -149,7 +149,7 @@ class Submitted(_SharingChange):
     added: list[str]
 
 
-class Withdrawn(_SharingChange):
+class WithdrawnDataflow(_SharingChange):
     """What is removed of a withdrawn dataflow, and what keeps running for others."""
 
     left: list[TaskLeft]
@@ -167,8 +167,8 @@ class ChangedFragments(BaseModel):
 class Changed(EngineAnswer):
     """What a submission or withdrawal has changed."""
 
-    submitted: list[Submitted]
-    withdrawn: list[Withdrawn]
+    submitted: list[SubmittedDataflow]
+    withdrawn: list[WithdrawnDataflow]
     continued: list[str] = Field(default=[], description="Dataflows that ran already, exactly as given.")
     fragments: ChangedFragments
 

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from headgate import __version__
 from headgate.api.changes import change_routes
 from headgate.api.limits import Limits
-from headgate.api.problems import CONTENT_TYPE, Problem, problem_of
+from headgate.api.problems import CONTENT_TYPE, ProblemDocument, problem_of
 from headgate.api.reads import read_routes
 from headgate.errors import HeadgateError, InputError
 from headgate.service.serve import ServedEngine
@@ -36,7 +36,7 @@ def application(served: ServedEngine) -> FastAPI:
         docs_url=None,  # its scripts would come from another host
         redoc_url=None,
         generate_unique_id_function=lambda route: route.name,
-        responses={"default": {"model": Problem, "description": "The request was refused; nothing has changed."}},
+        responses={"default": {"model": ProblemDocument, "description": "Refused; nothing has changed."}},
         exception_handlers={
             HeadgateError: _refused,
             RequestValidationError: _not_understood,

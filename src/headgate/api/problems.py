@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from headgate.errors import Fault, HeadgateError, Infeasible, InputError, InvalidDataflow, Place
 
-__all__ = ["CONTENT_TYPE", "Problem", "ProblemFault", "error_of", "problem_of", "status_of"]
+__all__ = ["CONTENT_TYPE", "ProblemDocument", "ProblemFault", "error_of", "problem_of", "status_of"]
 
 CONTENT_TYPE = "application/problem+json"
 
@@ -44,7 +44,7 @@ class ProblemFault(BaseModel):
     nearest: str | None = None
 
 
-class Problem(BaseModel):
+class ProblemDocument(BaseModel):
     """Why a request was refused: a problem document (RFC 9457)."""
 
     type: str = Field(description="/problems/ and the condition.")
@@ -69,7 +69,7 @@ def problem_of(error: HeadgateError) -> dict[str, Any]:
     ('/problems/UNKNOWN_DATAFLOW', 'Unknown dataflow', 404, "no dataflow 'a'")
     """
     faults = error.faults if isinstance(error, InvalidDataflow) else ()
-    return Problem(
+    return ProblemDocument(
         type=f"/problems/{error.condition}",
         title=error.condition.replace("_", " ").capitalize(),
         status=status_of(error),
@@ -82,7 +82,7 @@ def problem_of(error: HeadgateError) -> dict[str, Any]:
 
 def error_of(problem: Mapping[str, Any]) -> HeadgateError:
     """The error that a problem document was made of."""
-    known = Problem.model_validate(problem)
+    known = ProblemDocument.model_validate(problem)
     if known.condition == "INVALID_DATAFLOW":
         return InvalidDataflow(_fault(fault) for fault in known.errors)
     kind = HeadgateError if known.status >= 500 and known.condition not in STATUSES else InputError

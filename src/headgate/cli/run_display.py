@@ -1,4 +1,4 @@
-"""How a run is shown while it goes on: live tables on a terminal, plain lines elsewhere."""
+"""How a run is shown: live tables on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 

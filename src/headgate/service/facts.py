@@ -41,7 +41,7 @@ def submission_facts(submission: Submission) -> dict[str, Any]:
 
 
 def withdrawal_facts(change: GraphChange) -> dict[str, Any]:
-    """What a withdrawal removes, and what goes on for others."""
+    """What a withdrawal removes, and what keeps running for others."""
     return {
         "dataflow": change.dataflow,
         "left": [
