@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from headgate.cli.asking import State, ask
 from headgate.cli.output import AsJson, known_types, notices_to_stderr, print_json, print_tables
 from headgate.documents.document import to_document
-from headgate.errors import printable
+from headgate.errors import InputError, printable
 from headgate.service.engine_tables import submission_tables
 from headgate.service.load import load_all
-from headgate.service.plan import dataflow_files
+from headgate.service.plan import PlannedChanges, dataflow_files
+
+if TYPE_CHECKING:
+    from headgate.api.client import EngineClient
 
 __all__ = ["submit"]
 
 
 def submit(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Dataflows, or folders of them.")],
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="[FILE]...", help="Dataflows, or folders of them.")
+    ] = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option("--plan", metavar="FILE", help="Apply this plan, which headgate plan --out has written."),
+    ] = None,
     state: State = Path(".headgate"),
     replace: Annotated[bool, typer.Option("--replace", help="Update running dataflows of the same names.")] = False,
     as_json: AsJson = False,
@@ -29,12 +39,26 @@ def submit(
     Relative paths in a dataflow are looked up in the folder in which the engine was started. Exit status 2 when a file
     is not valid, a name is taken, Spark refuses a task, or no engine is running: nothing has changed then.
 
-    Example: [bold]headgate submit hot.yaml --state here[/bold]
+    With --plan the dataflows of the plan are submitted, its alternates become active, and its stateful tasks run on as
+    many partitions as they have cores in the plan.
+
+    Examples: [bold]headgate submit hot.yaml --state here[/bold], [bold]headgate submit --plan plan.json[/bold]
     """
-    loaded = load_all(dataflow_files(files), known_types())
-    notices_to_stderr(notice for one in loaded for notice in one.notices)
-    documents = [to_document(one.dataflow) for one in loaded]
-    answer = ask(state, lambda client: client.submit(documents, replace=replace), "submitting")
+    if (plan is None) == (not files):
+        raise InputError("NOTHING_TO_SUBMIT", "name the dataflows to submit, or one plan with --plan")
+    registry = known_types()
+    changes = PlannedChanges()
+    if plan is not None:
+        from headgate.service.plan_document import planned_changes, read_plan
+
+        document = read_plan(plan)
+        documents = [dict(flow) for flow in document.dataflows]
+        changes = planned_changes(document, registry)
+    else:
+        loaded = load_all(dataflow_files(files or []), registry)
+        notices_to_stderr(notice for one in loaded for notice in one.notices)
+        documents = [to_document(one.dataflow) for one in loaded]
+    answer = ask(state, lambda client: _applied(client, documents, replace, changes), "submitting")
     if as_json:
         print_json(answer)
         return
@@ -42,6 +66,20 @@ def submit(
         typer.echo(printable(f"Relative paths in a dataflow start from {answer['folder']}."), err=True)
     for name in answer["continued"]:
         typer.echo(f"{printable(name)}: already running, unchanged")
-    written = {str(one.dataflow.name): [str(task.id) for task in one.dataflow.tasks] for one in loaded}
+    written = {str(one["name"]): [str(task["id"]) for task in one["tasks"]] for one in documents}
     if answer["submitted"]:
         print_tables(submission_tables(answer, written))
+    for note in changes.sentences():
+        typer.echo(printable(note))
+
+
+def _applied(
+    client: EngineClient, documents: Sequence[Mapping[str, Any]], replace: bool, changes: PlannedChanges
+) -> dict[str, Any]:
+    """Submit dataflows; then make the alternates and partitions of a plan active."""
+    answer = client.submit(documents, replace=replace)
+    for dataflow, task, alternate in changes.alternates:
+        client.switch(dataflow, task, alternate)
+    for dataflow, task, partitions in changes.partitions:
+        client.repartition(dataflow, task, partitions)
+    return answer

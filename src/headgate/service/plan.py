@@ -23,7 +23,16 @@ from headgate.sharing.shared_set import SharedSet, Submission
 from headgate.sharing.strategies import GroupSteps, Units, deploy
 from headgate.tasks.registry import Registry
 
-__all__ = ["BillChange", "Planned", "PlannedSubmission", "StrategyName", "dataflow_files", "plan", "read_prices"]
+__all__ = [
+    "BillChange",
+    "Planned",
+    "PlannedChanges",
+    "PlannedSubmission",
+    "StrategyName",
+    "dataflow_files",
+    "plan",
+    "read_prices",
+]
 
 HOUR_S = 3_600
 
@@ -65,6 +74,19 @@ class Planned:
     total_before: Decimal
     total_after: Decimal
     prices: Prices
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedChanges:
+    """What applying a plan changes beside submitting its dataflows: (dataflow, task, alternate or partitions)."""
+
+    alternates: tuple[tuple[str, str, str], ...] = ()
+    partitions: tuple[tuple[str, str, int], ...] = ()
+
+    def sentences(self) -> list[str]:
+        """The changes for people."""
+        chosen = [f"{flow}: task {task} uses alternate {name}" for flow, task, name in self.alternates]
+        return chosen + [f"{flow}: task {task} runs on {count} partitions" for flow, task, count in self.partitions]
 
 
 def plan(

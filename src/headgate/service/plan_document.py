@@ -12,12 +12,14 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from headgate.documents.document import to_document
 from headgate.errors import InputError, os_reason
 from headgate.model.dataflow import Dataflow
+from headgate.service.plan import PlannedChanges
 from headgate.service.plan_tables import machine_groups
+from headgate.tasks.registry import Registry
 
 if TYPE_CHECKING:
     from headgate.service.capacity import Latency, Plan
 
-__all__ = ["PlanDocument", "plan_document", "read_plan"]
+__all__ = ["PlanDocument", "plan_document", "planned_changes", "read_plan"]
 
 
 class PlannedCapacity(BaseModel):
@@ -77,3 +79,20 @@ def read_plan(path: Path) -> PlanDocument:
     except (ValueError, ValidationError):
         message = f"{path} is not a plan; write one with headgate plan FILE --out {path.name}"
         raise InputError("BAD_PLAN_FILE", message) from None
+
+
+def planned_changes(document: PlanDocument, registry: Registry) -> PlannedChanges:
+    """The alternates of the plan, and as many partitions for each stateful task as it has cores in the plan."""
+    alternates, partitions = [], []
+    for flow in document.dataflows:
+        name = str(flow["name"])
+        capacity = document.capacity.get(name)
+        if capacity is None:
+            continue
+        alternates += [(name, task, alternate) for task, alternate in capacity.alternates.items()]
+        for task in flow["tasks"]:
+            ways = task.get("alternates", [task])
+            cores = capacity.cores.get(task["id"], 0)
+            if cores and any(way["type"] in registry and registry[way["type"]].stateful for way in ways):
+                partitions.append((name, str(task["id"]), cores))
+    return PlannedChanges(tuple(alternates), tuple(partitions))
