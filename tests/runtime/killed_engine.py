@@ -24,7 +24,7 @@ from headgate.documents import parse
 from headgate.model.dataflow import Dataflow
 from headgate.runtime.engine import plans, stored
 from headgate.runtime.engine.engine import Engine
-from headgate.runtime.epochs import epoch, fragment, plan_log
+from headgate.runtime.epochs import fragment, fused_jobs, plan_log
 from headgate.runtime.exchange import files as exchange
 from headgate.runtime.io import outbox
 from headgate.runtime.spark_internals.session import open_session
@@ -200,7 +200,7 @@ def take_aim(text: str) -> None:
         module.write_text = aim.around(_file_place, module.write_text)  # type: ignore[attr-defined]
     sinks._move = aim.around(lambda *_: "move", sinks._move)
     outbox.deliver = aim.around(lambda *_: "deliver", outbox.deliver)  # type: ignore[attr-defined]
-    epoch.stage = aim.around(lambda *_: "stage", epoch.stage)  # type: ignore[attr-defined]
+    fused_jobs.stage = aim.around(lambda *_: "stage", fused_jobs.stage)  # type: ignore[attr-defined]
     exchange.FileExchange.publish = aim.around(lambda *_: "publish", exchange.FileExchange.publish)  # type: ignore[method-assign]
     started = fragment.RunningFragment.start
     fragment.RunningFragment.start = aim.around(lambda *_: "start", started)  # type: ignore[method-assign]

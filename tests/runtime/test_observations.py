@@ -162,7 +162,7 @@ def test_rows_are_behind_until_their_epoch_is_done(engine: Engine, tmp_path: Pat
     time.sleep(2.0)  # twice as many come as it can serve
     (fragment,) = observer.observe().fragments
     (running,) = engine.fragments.values()
-    assert running.held_back() == 0
+    assert running.backlog.throttled() == 0
     assert fragment.rows_behind > 100
 
 

@@ -167,7 +167,7 @@ class _Pressure:
     def look(self, engine: Any, since_s: float) -> bool:
         if self.at_s is not None:
             return since_s < self.at_s + BEYOND_S
-        takes_s, behind = _takes_s(engine), sum(fragment.behind() for fragment in list(engine.fragments.values()))
+        takes_s, behind = _takes_s(engine), sum(fragment.backlog.rows() for fragment in list(engine.fragments.values()))
         if int(since_s) % 10 == 0:
             self._progress(f"{since_s:.0f} s: an answer takes about {takes_s:.1f} s, {behind} rows between queries")
         if since_s > self._lead_s and takes_s > PRESSED_S:
@@ -189,7 +189,7 @@ def _takes_s(engine: Any) -> float:
     for fragment in list(engine.fragments.values()):
         is_source, last = fragment.fragment.kind is Kind.SOURCE, fragment.last
         # One that has rows and has not ended takes at least what has passed since the last one did.
-        under_way_s = time.time() - last.began - last.seconds if is_source or fragment.behind() else 0.0
+        under_way_s = time.time() - last.began - last.seconds if is_source or fragment.backlog.rows() else 0.0
         longest[is_source] = max(longest[is_source], last.seconds, under_way_s)
     return sum(longest.values())
 

@@ -48,8 +48,8 @@ class Due:
     rows_per_s: float
     """How many more arrived a second from then on."""
 
-    held_back: int
-    """Rows that had arrived and that a limit kept it from taking."""
+    throttled: int
+    """Rows that had arrived and that a limit keeps waiting."""
 
     def by(self, now: float) -> int:
         """Rows that have arrived by now."""

@@ -206,7 +206,7 @@ class Queries:
             waited = [self._wait_for_all(some, lock, despite_failures) for some in self._sources_first()]
             # One that was started again has yet to do what it failed to do.
             going = [fragment for some in self._sources_first() for fragment in some if fragment.failure is None]
-            if all(waited) and before == self._epochs() and not any(fragment.has_more() for fragment in going):
+            if all(waited) and before == self._epochs() and all(fragment.backlog.is_empty() for fragment in going):
                 return
             time.sleep(0.01)
 

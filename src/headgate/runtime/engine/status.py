@@ -77,7 +77,7 @@ def _dataflow_status(
 
 def _throttled(fragment: RunningFragment, signatures: Collection[str]) -> str | None:
     """Why a dataflow lags that brings more rows than fit into its triggers; nothing for what only reads behind it."""
-    limit, waiting = fragment.admission.limit, fragment.held_back()
+    limit, waiting = fragment.admission.limit, fragment.backlog.throttled()
     if limit is None or waiting == 0 or set(signatures).isdisjoint(fragment.fragment.roots):
         return None
     return (
@@ -128,7 +128,7 @@ def fragment_status(fragment: RunningFragment, plan: CompiledPlan) -> FragmentSt
         int(progress["numInputRows"]) if progress else 0,
         last.rows_out,
         last.seconds,
-        fragment.behind(),
+        fragment.backlog.rows(),
         fragment.failure,
         _rate(progress["inputRowsPerSecond"]) if progress else 0.0,
     )

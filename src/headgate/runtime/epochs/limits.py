@@ -26,6 +26,6 @@ def admit(folder: Path, rows: int | None) -> None:
 
 
 def due_in(folder: Path) -> Due | None:
-    """What a fragment's source has told last; none if it does not tell."""
-    found = read_json(folder / "due.json")
-    return None if found is None else Due(**found)
+    """What a fragment's reader has stored last; ``None`` if it stores nothing, or an older version wrote it."""
+    stored = read_json(folder / "due.json")
+    return Due(**stored) if stored is not None and "throttled" in stored else None

@@ -1,23 +1,26 @@
-"""Who is to blame when the job of an epoch fails: the task that the failure names, or the one that a search finds."""
+"""Which task made the job of an epoch fail: the one that the failure names, or the one that a search identifies."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from headgate.runtime.compile.plan import CompiledPlan
+from headgate.model.names import Signature
+from headgate.runtime.compile.plan import CompiledPlan, Fragment
 from headgate.runtime.isolation.quarantine import find_culprits
 from headgate.runtime.isolation.watchdog import TimeLimitExceeded
 from headgate.runtime.spark_internals.failures import named_culprit
 
-__all__ = ["Attempt", "before", "blame", "blame_for_time"]
+__all__ = ["OVER_BUDGET", "Attempt", "before", "blame", "blame_for_time", "feeds_of_items"]
+
+OVER_BUDGET = "TimeoutError: over its time budget"
 
 Attempt = Callable[[Sequence[str], float | None], str | None]
 """Runs some tasks, for at most so long; returns why that failed, or ``None`` if it did not."""
 
 
 def blame(error: Exception, feeds: Mapping[str, Sequence[str]], plan: CompiledPlan, attempt: Attempt) -> dict[str, str]:
-    """The tasks and topics that made a job fail, with the reasons; none if that cannot be told."""
+    """The tasks and topics that made a job fail, with the reasons; none if that cannot be determined."""
     if isinstance(error, TimeLimitExceeded):
         return blame_for_time(feeds, plan, attempt)
     named = named_culprit(str(error))
@@ -27,13 +30,12 @@ def blame(error: Exception, feeds: Mapping[str, Sequence[str]], plan: CompiledPl
 
 
 def blame_for_time(feeds: Mapping[str, Sequence[str]], plan: CompiledPlan, attempt: Attempt) -> dict[str, str]:
-    """The task that takes longer than it may, though what is before it does not.
+    """The task that exceeds its time budget, measured on top of what feeds it: a large micro-batch is no task's fault.
 
-    A large micro-batch is nobody's fault: a task is blamed if, on top of what is before it, it takes longer than its
-    own budget. Only those that state one are looked at.
+    Only tasks that state a budget are examined.
     """
     for item in feeds:
-        task = next((found for found in plan.tasks.values() if found.signature == item), None)
+        task = plan.tasks.get(Signature(item))
         if task is None or task.time_budget_s is None:
             continue
         earlier = before(item, feeds)
@@ -41,14 +43,13 @@ def blame_for_time(feeds: Mapping[str, Sequence[str]], plan: CompiledPlan, attem
         if attempt(earlier, None) is not None:
             continue
         took_s = time.monotonic() - began
-        told = attempt([*earlier, item], took_s + task.time_budget_s)
-        if told is not None:
-            return {item: f"TimeoutError: over its time budget of {task.time_budget_s:g} s for a micro-batch"}
+        if attempt([*earlier, item], took_s + task.time_budget_s) is not None:
+            return {item: f"{OVER_BUDGET} of {task.time_budget_s:g} s for a micro-batch"}
     return {}
 
 
 def before(item: str, feeds: Mapping[str, Sequence[str]]) -> list[str]:
-    """All that feeds an item, each after what feeds it."""
+    """All that feeds an item, directly or not, each after what feeds it."""
     needed: set[str] = set()
     waiting = list(feeds.get(item, ()))
     while waiting:
@@ -57,3 +58,10 @@ def before(item: str, feeds: Mapping[str, Sequence[str]]) -> list[str]:
             needed.add(source)
             waiting += feeds[source]
     return [source for source in feeds if source in needed]
+
+
+def feeds_of_items(plan: CompiledPlan, fragment: Fragment) -> dict[str, list[str]]:
+    """The tasks of a fragment, sinks included, and its topics, with what feeds each; those that feed others first."""
+    tasks = [plan.tasks[signature] for signature in fragment.tasks if signature in plan.tasks]
+    items: dict[str, list[str]] = {t.signature: [f.source for f in t.feeds if not f.feedback] for t in tasks}
+    return items | {topic.id: [feed.source for feed in topic.feeds] for topic in fragment.writes}

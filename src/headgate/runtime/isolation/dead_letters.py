@@ -13,8 +13,6 @@ are bounded; the oldest go first, and are counted still. Everything here can be 
 from __future__ import annotations
 
 import threading
-import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -26,13 +24,10 @@ import pyarrow as pa
 from headgate.model.on_error import OnError
 from headgate.store.files import read_json, write_json
 
-__all__ = ["DeadLetter", "DeadLetters", "LeftOut", "Letters", "Reasons", "count_left_out", "read_letters"]
+__all__ = ["DeadLetter", "DeadLetters", "LeftOut", "Letters", "count_left_out", "read_letters"]
 
 MOST_ROWS, MOST_BYTES = 10_000, 16_000_000
 """What is kept of a task's letters."""
-
-REASONS = 5
-"""Different reasons that are told of a task whose letters do not know their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,29 +214,3 @@ def read_letters(
                     told["epoch"],
                     at,
                 )
-
-
-class Reasons:
-    """What is known of why tasks raise, for letters that do not know it themselves; asked for now and then."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic, every_s: float = 2.0) -> None:
-        self._known: dict[str, Counter[str]] = {}
-        self._asked: dict[str, float] = {}
-        self._clock = clock
-        self._every_s = every_s
-
-    def add(self, task: str, reason: str) -> None:
-        known = self._known.setdefault(task, Counter())
-        if reason in known or len(known) < REASONS:
-            known[reason] += 1
-
-    def of(self, task: str) -> list[str]:
-        return list(self._known.get(task, ()))
-
-    def ask_now(self, task: str) -> bool:
-        """Whether it is time to ask again."""
-        now = self._clock()
-        if now - self._asked.get(task, -self._every_s) < self._every_s:
-            return False
-        self._asked[task] = now
-        return True

@@ -1,18 +1,16 @@
-"""The watchdog: jobs that take longer than any of their tasks may are cancelled.
+"""The watchdog cancels jobs that take longer than any of their tasks may.
 
-Python functions mind their time themselves (:mod:`headgate.tasks.row_errors`). What runs inside Spark does not: an
-expression with a catastrophic pattern, an array that explodes. There the driver ends the whole job, by its tag, and
-looks for the task that took so long.
+Python functions watch their time themselves (:mod:`headgate.tasks.row_errors`). What runs inside Spark does not: an
+expression with a catastrophic pattern, an array that explodes. There the driver cancels the whole job, by its tag, and
+searches for the task that took so long.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-
-from pyspark import SparkContext
 
 __all__ = ["Allowance", "TimeLimitExceeded", "Watchdog"]
 
@@ -23,10 +21,10 @@ USUAL_TIMES = 4.0
 """How many times as long as usual a job may take on top of a task's budget."""
 
 WARM = 3
-"""Epochs after which it is known what is usual; before, code is compiled and workers start."""
+"""Epochs before the usual time is known: in the first ones code is compiled and workers start."""
 
 COLD_S = 30.0
-"""What an epoch may take on top of a budget while nothing is usual yet."""
+"""What an epoch may take on top of a budget until the usual time is known."""
 
 
 @dataclass(slots=True)
@@ -57,7 +55,7 @@ class Allowance:
 
 
 class TimeLimitExceeded(Exception):
-    """A job took longer than it may, and was cancelled."""
+    """A job exceeded its time limit and was cancelled."""
 
     def __init__(self, limit_s: float) -> None:
         super().__init__(f"TimeoutError: took longer than {limit_s:.3g} s")
@@ -66,29 +64,29 @@ class TimeLimitExceeded(Exception):
 class Watchdog:
     """Cancels the jobs of one tag; the thread that runs them must have the tag."""
 
-    def __init__(self, context: SparkContext, tag: str) -> None:
-        self._context = context
+    def __init__(self, cancel: Callable[[str], None], tag: str) -> None:
+        self._cancel = cancel
         self.tag = tag
 
     @contextmanager
     def watching(self, limit_s: float | None) -> Iterator[None]:
-        """Let jobs run for so long, or for ever; raises :class:`TimeLimitExceeded` when a job is cancelled."""
+        """Let jobs run for so long, or without a limit; raises :class:`TimeLimitExceeded` when a job is cancelled."""
         if limit_s is None:
             yield
             return
-        barked = threading.Event()
+        is_over = threading.Event()
 
-        def bark() -> None:
-            barked.set()
-            self._context.cancelJobsWithTag(self.tag)
+        def cancel() -> None:
+            is_over.set()
+            self._cancel(self.tag)
 
-        timer = threading.Timer(limit_s, bark)
+        timer = threading.Timer(limit_s, cancel)
         timer.daemon = True
         timer.start()
         try:
             yield
         except Exception as error:
-            if barked.is_set():
+            if is_over.is_set():
                 raise TimeLimitExceeded(limit_s) from error
             raise
         finally:

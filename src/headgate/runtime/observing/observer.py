@@ -135,7 +135,7 @@ class Observer:
             (*fragment.fragment.roots, *fragment.fragment.tasks),
             batches.batches,
             batches.rows_in,
-            fragment.behind(),
+            fragment.backlog.rows(),
             planning_s + batches.scheduling_s + batches.execution_s + commit_s,
             planning_s,
             batches.scheduling_s,

@@ -1,0 +1,109 @@
+"""The commit of an epoch: which staged files go to which sinks, topics and dead letters. Nothing here knows Spark."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from headgate.model.names import Signature
+from headgate.runtime.epochs.staging import StagedFile
+from headgate.runtime.observing.counting import RowCounts
+from headgate.runtime.observing.records import Arrivals
+
+__all__ = ["HOST_LETTERS", "LETTERS", "SINK", "TOPIC", "EpochResult", "Files", "StagedEpoch", "Target", "commit_of"]
+
+SINK, TOPIC, LETTERS = "sink", "topic", "letters"
+
+HOST_LETTERS = "host letters"
+"""Rows for which some tasks of a keyed host raised, with the errors of all of them together."""
+
+
+class Target(NamedTuple):
+    """Where an output goes, and under which plan snapshot."""
+
+    kind: str
+    name: str
+    snapshot: int
+
+
+Files = dict[Target, list[tuple[str, int]]]
+"""Staged files and how many rows each has, by target."""
+
+
+@dataclass(frozen=True, slots=True)
+class EpochResult:
+    """The commit of an epoch and what was measured."""
+
+    commit: dict[str, Any]
+    counts: RowCounts = field(default_factory=Counter)
+    arrivals: Mapping[Signature, list[Arrivals]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class StagedEpoch:
+    """What the job of an epoch has staged."""
+
+    files: Sequence[StagedFile]
+    targets: Sequence[Target]
+    """By the number of the output."""
+
+    counted: Counter[int]
+    """Further rows that the job has counted, by number."""
+
+    ran: frozenset[str]
+    """The tasks and topics that took part."""
+
+    row_counts: Callable[[Mapping[int, int]], RowCounts]
+    """The rows into and out of tasks, from the rows of each output."""
+
+    def by_target(self) -> tuple[Files, dict[Target, list[Arrivals]]]:
+        """The files of each target, and when the events of their rows had been taken in."""
+        files: Files = {}
+        arrivals: dict[Target, list[Arrivals]] = {}
+        for file in self.files:
+            target = self.targets[file.output]
+            files.setdefault(target, []).append((file.path, file.rows))
+            arrivals.setdefault(target, []).append(Arrivals(file.rows, np.frombuffer(file.ingested, np.int64)))
+        return files, arrivals
+
+    def counts(self, files: Files) -> RowCounts:
+        """The rows into and out of tasks, and those that failed."""
+        rows = Counter(self.counted)
+        for file in self.files:
+            rows[file.output] += file.rows
+        counts = self.row_counts(rows)
+        for target, kept in files.items():
+            if target.kind == LETTERS:
+                counts[Signature(target.name), "errors"] += sum(count for _, count in kept)
+        return counts
+
+
+def commit_of(
+    epoch: int,
+    files: Files,
+    arrivals: Mapping[Target, Sequence[Arrivals]],
+    head_of: Callable[[str], int],
+    reasons_of: Callable[[str], Sequence[str]],
+) -> dict[str, Any]:
+    """The commit, its targets in the order of their snapshots; each batch of a topic gets its number here."""
+    heads: dict[str, int] = {}
+    targets = []
+    for target, staged in sorted(files.items(), key=lambda item: item[0].snapshot):
+        described: dict[str, Any] = {**target._asdict(), "files": staged}
+        if target.kind == TOPIC:
+            heads[target.name] = heads.get(target.name, head_of(target.name)) + 1
+            described["number"] = heads[target.name]
+            described["ingested_us"] = _mean_us(arrivals[target])
+        elif target.kind == LETTERS:
+            described["reasons"] = list(reasons_of(target.name))
+        targets.append(described)
+    return {"epoch": epoch, "done": not files, "targets": targets}
+
+
+def _mean_us(arrivals: Sequence[Arrivals]) -> int:
+    means = [float(part.ingested_us.mean()) for part in arrivals]
+    return int(np.average(means, weights=[part.rows for part in arrivals]))

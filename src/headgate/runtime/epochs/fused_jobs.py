@@ -1,0 +1,251 @@
+"""The Spark jobs of a fragment's epochs: its tasks are fused into one job, which stages all outputs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from headgate.model.task_type import Role
+from headgate.runtime.compile.arrow_stage import staged_tasks
+from headgate.runtime.compile.fusion import Fusion, Output, union
+from headgate.runtime.compile.plan import CompiledPlan, CompiledTask, Feed, Kind
+from headgate.runtime.compile.schemas import Schemas
+from headgate.runtime.epochs.commit import HOST_LETTERS, LETTERS, SINK, TOPIC, StagedEpoch, Target
+from headgate.runtime.epochs.staging import pack, stage
+from headgate.runtime.exchange.files import topic_columns
+from headgate.runtime.io.sinks import form_of
+from headgate.runtime.isolation.blame import feeds_of_items
+from headgate.runtime.isolation.quarantine import behind
+from headgate.runtime.isolation.sql_guard import GuardSettings
+from headgate.runtime.keyed.host import hosted_schema, unpacked
+from headgate.runtime.observing.counting import RowCounts
+from headgate.runtime.observing.job_tags import tagged
+from headgate.runtime.observing.measured_run import drain
+
+__all__ = ["EpochJobs", "FusedJobs", "Part"]
+
+Part = tuple[CompiledPlan, DataFrame]
+"""The rows of an epoch that belong to a plan."""
+
+TRIED = Output("tried", "arrow")
+
+
+class EpochJobs(Protocol):
+    """Runs the tasks of a fragment over rows: on Spark, or in memory for tests."""
+
+    def stage(
+        self,
+        parts: Sequence[Part],
+        resting: set[str],
+        guarded: frozenset[str],
+        folder: Path,
+        ingested_us: int,
+        watching: AbstractContextManager[None],
+    ) -> StagedEpoch | None:
+        """Run all tasks except resting ones and what they feed, and stage the outputs; ``None`` if none is left."""
+
+    def attempt(
+        self,
+        part: Part,
+        items: set[str],
+        guarded: frozenset[str],
+        watching: AbstractContextManager[None],
+    ) -> None:
+        """Run some tasks and topics and drop their rows; raises what they raise."""
+
+    def drain(self, rows: DataFrame) -> None:
+        """Compute rows and drop them."""
+
+    def unpacked(self, rows: DataFrame, plan: CompiledPlan) -> DataFrame:
+        """The rows of an epoch, those of a keyed host unpacked."""
+
+    def tagged(self, tag: str) -> AbstractContextManager[None]:
+        """Put a tag on the jobs that this thread starts."""
+
+
+class FusedJobs:
+    """The jobs of one fragment on Spark."""
+
+    def __init__(
+        self, spark: SparkSession, fragment_id: str, schemas: Schemas, time_budget_s: float, counting: bool
+    ) -> None:
+        self._spark = spark
+        self._fragment_id = fragment_id
+        self._schemas = schemas
+        self._time_budget_s = time_budget_s
+        self._counting = counting
+
+    def drain(self, rows: DataFrame) -> None:
+        drain(rows)
+
+    def tagged(self, tag: str) -> AbstractContextManager[None]:
+        return tagged(self._spark, tag)
+
+    def unpacked(self, rows: DataFrame, plan: CompiledPlan) -> DataFrame:
+        keyed = plan.fragments[self._fragment_id].kind is Kind.KEYED
+        return unpacked(rows, self._topic_columns(plan)) if keyed else rows
+
+    def _topic_columns(self, plan: CompiledPlan) -> StructType:
+        """The columns of the topics that a keyed host reads."""
+        feed = plan.fragments[self._fragment_id].feeds[0]
+        return topic_columns(self._schemas.of(plan, plan.tasks[feed.source]))
+
+    def stage(
+        self,
+        parts: Sequence[Part],
+        resting: set[str],
+        guarded: frozenset[str],
+        folder: Path,
+        ingested_us: int,
+        watching: AbstractContextManager[None],
+    ) -> StagedEpoch | None:
+        fusions: list[Fusion] = []
+        targets: list[Target] = []
+        ran: set[str] = set()
+        try:
+            frames = []
+            for plan, rows in parts:
+                fusion, leaving, running = self._fused(plan, rows, resting, guarded, len(targets))
+                fusions.append(fusion)
+                targets += leaving
+                ran |= running
+                frame = fusion.result(packed=len(parts) == 1)
+                frames += [] if frame is None else [frame]
+            if not frames:
+                return None
+            forms = [output.form for fusion in fusions for output in fusion.outputs]
+            stages = {number: one for fusion in fusions for number, one in fusion.stages.items()}
+            whole = frames[0] if len(parts) == 1 else pack(union(frames))
+            with watching:
+                files, counted = stage(whole, forms, folder, ingested_us, stages)
+        finally:
+            _unpersist(fusions)
+        return StagedEpoch(files, targets, counted, frozenset(ran), partial(_row_counts, fusions))
+
+    def _fused(
+        self, plan: CompiledPlan, rows: DataFrame, resting: set[str], guarded: frozenset[str], first_output: int
+    ) -> tuple[Fusion, list[Target], set[str]]:
+        """The tasks that are to run, fused; where each output goes; and what runs."""
+        fragment = plan.fragments[self._fragment_id]
+        feeds = feeds_of_items(plan, fragment)
+        left_out = behind(resting, feeds)
+        runs = partial(_is_not_in, left_out)
+        schema_of = partial(self._schemas.of, plan)
+        stages = staged_tasks(plan, fragment, runs, guarded, schema_of)
+        guards = GuardSettings(guarded, self._time_budget_s)
+        fusion = Fusion(
+            plan, fragment, first_output, guards, counting=self._counting, stages=stages, schema_of=schema_of
+        )
+        leaving = self._fuse(fusion, rows, runs, packs=stages.packs)
+        return fusion, leaving, {*feeds, *fragment.roots} - left_out
+
+    def attempt(
+        self, part: Part, items: set[str], guarded: frozenset[str], watching: AbstractContextManager[None]
+    ) -> None:
+        plan, rows = part
+        guards = GuardSettings(guarded, self._time_budget_s)
+        fusion = Fusion(plan, plan.fragments[self._fragment_id], 0, guards)
+        try:
+            self._fuse(fusion, rows, lambda item: item in items, all_outputs=True)
+            frame = fusion.result(packed=False)
+            with watching:
+                drain(rows if frame is None else frame)
+        finally:
+            _unpersist([fusion])
+
+    def _fuse(
+        self,
+        fusion: Fusion,
+        rows: DataFrame,
+        runs: Callable[[str], bool],
+        *,
+        all_outputs: bool = False,
+        packs: bool = False,
+    ) -> list[Target]:
+        """Add to a fusion the tasks and topics that are to run; returns where each output goes.
+
+        With ``all_outputs`` the rows of every task are an output, so that no task is optimised away.
+        """
+        plan, fragment = fusion.plan, fusion.fragment
+        targets = _Targets(fusion)
+        self._enter(fusion, rows, runs, packs)
+        if fragment.kind is Kind.KEYED:
+            targets.add(HOST_LETTERS, fragment.id)
+        targets.add(LETTERS, fragment.roots[0])
+        for signature in filter(runs, fragment.tasks):
+            task = plan.tasks.get(signature)
+            if task is None or (fragment.kind is Kind.FEEDBACK and signature == fragment.roots[0]):
+                continue
+            targets.add(_add_task(fusion, task), signature)
+            if all_outputs:
+                fusion.put([Feed(signature, port.name, "in", None, None, False) for port in task.ports.outputs], TRIED)
+        for topic in fragment.writes:
+            if runs(topic.id):
+                schema = self._schemas.of(plan, plan.tasks[topic.feeds[0].source])
+                fusion.put(topic.feeds, Output(topic.id, "topic"), schema.names)
+                targets.add(TOPIC, topic.id)
+        return targets.list
+
+    def _enter(self, fusion: Fusion, rows: DataFrame, runs: Callable[[str], bool], packs: bool) -> None:
+        """Let an epoch's rows into a fusion."""
+        plan, fragment = fusion.plan, fusion.fragment
+        root = fragment.roots[0]
+        if fragment.kind is Kind.KEYED:
+            hosted = [plan.tasks[signature] for signature in fragment.roots]
+            if packs:
+                fusion.hosted_in_stage(hosted, rows, hosted_schema(self._topic_columns(plan)))
+            else:
+                fusion.hosted(hosted, unpacked(rows, self._topic_columns(plan)))
+        elif fragment.kind is Kind.FEEDBACK:
+            if root in plan.tasks and runs(root):
+                fusion.feedback(plan.tasks[root], rows)
+        elif fragment.kind is Kind.PROXY:
+            fusion.proxy(plan.tasks[root], rows)
+        else:
+            fusion.source(root, rows)
+
+
+class _Targets:
+    """Where the outputs of a fusion go, one after the other."""
+
+    def __init__(self, fusion: Fusion) -> None:
+        self._fusion = fusion
+        self.list: list[Target] = []
+
+    def add(self, kind: str, name: str) -> None:
+        """The outputs that the fusion has got since the last call go there."""
+        new = len(self._fusion.outputs) - len(self.list)
+        self.list += [Target(kind, name, self._fusion.plan.number)] * new
+
+
+def _add_task(fusion: Fusion, task: CompiledTask) -> str:
+    """Add a task or a sink; returns the kind of the outputs that it brings."""
+    if task.role is Role.SINK:
+        fusion.put(task.feeds, Output(task.signature, form_of(task)))
+        return SINK
+    fusion.run(task)
+    return LETTERS
+
+
+def _is_not_in(some: set[str], item: str) -> bool:
+    return item not in some
+
+
+def _row_counts(fusions: Sequence[Fusion], rows: Mapping[int, int]) -> RowCounts:
+    counts: RowCounts = Counter()
+    for fusion in fusions:
+        counts.update(fusion.counted(rows))
+    return counts
+
+
+def _unpersist(fusions: Sequence[Fusion]) -> None:
+    for fusion in fusions:
+        for stored in fusion.stored:
+            stored.unpersist()
