@@ -137,6 +137,6 @@ def test_the_command_shows_filters_and_exports(tmp_path: Path) -> None:
     lines = (tmp_path / "all.jsonl").read_text().splitlines()
     assert (status, len(lines)) == (0, 31)
     assert set(json.loads(lines[0])) == {"record", "error", "task", "dataflows", "snapshot", "epoch", "at"}
-    assert "is there already" in run("--state", str(tmp_path), "--export", str(tmp_path / "all.jsonl"))[1]
+    assert "exists" in run("--state", str(tmp_path), "--export", str(tmp_path / "all.jsonl"))[1]
     assert "did you mean 'other'?" in run("--state", str(tmp_path), "othr")[1]
     assert "is no state directory" in run("--state", str(tmp_path / "none"))[1]

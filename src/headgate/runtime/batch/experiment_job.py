@@ -45,7 +45,7 @@ def run_waves(
     progress: Callable[[int, int], None],
     cells_per_core: int = 4,
 ) -> None:
-    """Run (key, text) cells that have no result yet; what a wave has found is durable before the next one begins.
+    """Run (key, text) cells that have no result yet; the results of a wave are durable before the next one begins.
 
     A wave has a few cells for each core, so that an interruption loses little and no core waits long for the slowest.
     """
@@ -95,6 +95,6 @@ def _arrow_schema(result: dict[str, Any]) -> pa.Schema:
 def _reason(error: PySparkException) -> str:
     """The worker's own sentence, from the end of the traceback that Spark hands on."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    told = [line for line in lines if line.startswith(("headgate.errors.", "MemoryError", "ModuleNotFoundError"))]
-    sentence = told[-1].partition(": ")[2] if told else lines[0] if lines else type(error).__name__
+    raised = [line for line in lines if line.startswith(("headgate.errors.", "MemoryError", "ModuleNotFoundError"))]
+    sentence = raised[-1].partition(": ")[2] if raised else lines[0] if lines else type(error).__name__
     return f"a simulation failed: {sentence[:300]}; what was finished before is kept"

@@ -41,21 +41,21 @@ def analyse(
             progress("how it changes")
             changes = _changes(slots)
             progress("how machines differ")
-            boxes = _boxes(slots, {metric: found[-1] for metric, found in performance.items()})
+            boxes = _boxes(slots, {metric: row[-1] for metric, row in performance.items()})
         finally:
             slots.unpersist()
     finally:
         measured.unpersist()
-    found = []
+    statistics = []
     for metric, (machines, rows, quantiles, below, _) in performance.items():
         spread, above, gaps = changes.get(metric, ((), 0.0, 0))
-        found.append(
+        statistics.append(
             MetricStatistics(
                 metric, machines, rows, quantiles, below, spread, above, gaps, tuple(boxes.get(metric, ()))
             )
         )
     order = {name: place for place, name in enumerate(metrics)}
-    return tuple(sorted(found, key=lambda each: (order.get(each.metric, len(order)), each.metric)))
+    return tuple(sorted(statistics, key=lambda each: (order.get(each.metric, len(order)), each.metric)))
 
 
 def _measured(spark: SparkSession, files: Sequence[Path], metrics: Sequence[str]) -> DataFrame:
@@ -64,7 +64,7 @@ def _measured(spark: SparkSession, files: Sequence[Path], metrics: Sequence[str]
     tables = [file for file in files if file.name.endswith(".parquet")]
     texts = [file for file in files if not file.name.endswith(".parquet")]
     for kind, group in (("parquet", tables), ("csv", texts)):
-        # Files of one header are one table; those of another are read apart.
+        # Files of one header are one table; those of another are read separately.
         headers: dict[tuple[str, ...], list[str]] = {}
         for file in group:
             columns = _columns(spark, kind, file)
@@ -123,20 +123,22 @@ def _check(measured: DataFrame, unit: TraceUnit) -> None:
     bad = measured.where("value is null or isnan(value) or value < 0 or t_s is null").limit(1).collect()
     if bad:
         row = bad[0]
-        told = f"machine '{row['vm']}' at {row['t_s']} s has {row['metric']} {row['value']}"
-        raise InputError("BAD_TRACE", f"{told}; expected numbers of at least 0, and no row where nothing was measured")
+        message = f"machine '{row['vm']}' at {row['t_s']} s has {row['metric']} {row['value']}"
+        raise InputError(
+            "BAD_TRACE", f"{message}; expected numbers of at least 0, and no row where nothing was measured"
+        )
     limit = {TraceUnit.SHARE: 1.0, TraceUnit.PERCENT: 100.0, TraceUnit.USED_PERCENT: 100.0}.get(unit)
     if limit is not None:
         beyond = measured.where(F.col("value") > limit * (1 + 1e-9)).limit(1).collect()
         if beyond:
             row = beyond[0]
-            told = f"{row['metric']} of machine '{row['vm']}' is {row['value']:g} at {row['t_s']:g} s"
-            raise InputError("MIXED_UNITS", f"{told}, which is not of unit '{unit}' (at most {limit:g}); see --unit")
+            message = f"{row['metric']} of machine '{row['vm']}' is {row['value']:g} at {row['t_s']:g} s"
+            raise InputError("MIXED_UNITS", f"{message}, which is not of unit '{unit}' (at most {limit:g}); see --unit")
     if unit is TraceUnit.TIME:
         nothing = measured.where("value = 0").limit(1).collect()
         if nothing:
-            told = f"{nothing[0]['metric']} of machine '{nothing[0]['vm']}' is 0 at {nothing[0]['t_s']:g} s"
-            raise InputError("MIXED_UNITS", f"{told}, which is not of unit '{unit}'; see --unit and --metric")
+            message = f"{nothing[0]['metric']} of machine '{nothing[0]['vm']}' is 0 at {nothing[0]['t_s']:g} s"
+            raise InputError("MIXED_UNITS", f"{message}, which is not of unit '{unit}'; see --unit and --metric")
 
 
 def _normalised(measured: DataFrame, unit: TraceUnit) -> DataFrame:
@@ -178,17 +180,17 @@ def _changes(slots: DataFrame) -> dict[str, tuple[tuple[float, ...], float, int]
     order = Window.partitionBy("metric", "vm").orderBy("slot")
     stepped = slots.select(
         "metric",
-        (F.col("slot") - F.lag("slot").over(order)).alias("apart"),
+        (F.col("slot") - F.lag("slot").over(order)).alias("distance"),
         F.abs(F.col("share") / F.nullif(F.lag("share").over(order), F.lit(0.0)) - 1).alias("change"),
-    ).where("apart is not null")
+    ).where("distance is not null")
     levels = F.array(*[F.lit(level) for level in LEVELS])
-    near = F.when(F.col("apart") == 1, F.col("change"))
+    near = F.when(F.col("distance") == 1, F.col("change"))
     rows = (
         stepped.groupBy("metric")
         .agg(
             F.percentile_approx(near, levels, ACCURACY).alias("quantiles"),
             F.avg((near > 0.2).cast("double")).alias("above"),
-            F.sum((F.col("apart") > 1).cast("long")).alias("gaps"),
+            F.sum((F.col("distance") > 1).cast("long")).alias("gaps"),
         )
         .collect()
     )
@@ -201,10 +203,10 @@ def _boxes(slots: DataFrame, machines: Mapping[str, Sequence[str]]) -> dict[str,
     wanted = slots.sparkSession.createDataFrame(chosen, "metric string, vm string")
     table = slots.join(F.broadcast(wanted), ["metric", "vm"]).select("metric", "vm", "share").toArrow()
     metrics, names, shares = (table.column(name).to_numpy() for name in ("metric", "vm", "share"))
-    found: dict[str, list[Quartiles]] = {}
+    boxes: dict[str, list[Quartiles]] = {}
     for metric, vm in chosen:
-        found.setdefault(metric, []).append(_box(vm, shares[(metrics == metric) & (names == vm)]))
-    return found
+        boxes.setdefault(metric, []).append(_box(vm, shares[(metrics == metric) & (names == vm)]))
+    return boxes
 
 
 def _box(vm: str, shares: npt.NDArray[np.float64]) -> Quartiles:

@@ -1,6 +1,6 @@
-"""Work beside the epochs: tasks measured by themselves, tasks that are tried before they are let in again.
+"""Work in the background: profiling of tasks, and trials of tasks that have raised.
 
-An epoch hands over rows that it has kept and goes on; nobody waits for what is done here.
+An epoch hands over rows that it has persisted and does not wait.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from headgate.runtime.spark_internals.internals import internals
 __all__ = ["POOL", "BackgroundJobs"]
 
 POOL = "background"
-"""Spark's pool for this work: one pool among those of the fragments, however many pieces of work there are."""
+"""The scheduler pool of this work: one pool among those of the fragments. It has no minimum share."""
 
 WAITING = 4
-"""Pieces of work that may wait; more are not taken, since the rows that they hold fill memory."""
+"""The length of the queue: the rows of waiting jobs fill memory."""
 
 
 class BackgroundJobs:
-    """Does pieces of work one after the other, in a thread of its own."""
+    """Runs jobs one after the other, in a thread of its own."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -34,12 +34,12 @@ class BackgroundJobs:
         self._ended = False
         self._thread: InheritableThread | None = None
         self.failures: deque[str] = deque(maxlen=20)
-        """What pieces of work raised, the latest last."""
+        """What jobs raised, the latest last."""
 
     def offer(self, rows: DataFrame, work: Callable[[DataFrame], None]) -> bool:
-        """Take rows that are persisted and something to do with them; they are unpersisted after it.
+        """Queue a job with its persisted rows, which are unpersisted afterwards; returns whether there was room.
 
-        Returns whether there was room; if not, nothing is taken, and the rows are the caller's still.
+        If not, the caller must unpersist the rows.
         """
         with self._changed:
             if self._ended or len(self._work) >= WAITING:
@@ -52,12 +52,12 @@ class BackgroundJobs:
         return True
 
     def wait_until_idle(self, timeout_s: float = 60.0) -> bool:
-        """Wait until all that was taken is done; returns whether it is."""
+        """Wait until all queued jobs are done; returns whether they are."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._work and not self._busy, timeout_s)
 
     def stop(self) -> None:
-        """Take no more, drop what waits, and wait for what is under way."""
+        """Take no more jobs, drop those in the queue, and wait for the running one."""
         with self._changed:
             self._ended = True
             self._work.clear()

@@ -1,4 +1,4 @@
-"""What a fragment needs of its engine."""
+"""The parts of an engine that its fragments use."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from headgate.runtime.observing.records import Records
 __all__ = ["FragmentContext", "Outbox"]
 
 Outbox = Callable[[int, Signature, StagedDelivery], None]
-"""Hands a delivery to a sink of a plan, now or later; never raises for what a sink does."""
+"""Hands a delivery to a sink of a plan, at once or after retries; never raises because of a sink."""
 
 
 @dataclass(frozen=True, slots=True)
 class FragmentContext:
-    """What a fragment needs of its engine."""
+    """The parts of an engine that its fragments use; a fragment hands each of its own parts what that needs."""
 
     spark: SparkSession
     state: StateDirectory

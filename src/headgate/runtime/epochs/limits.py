@@ -1,8 +1,8 @@
 """Admission limits: the most rows that a fragment takes in per trigger.
 
-Limits lie in small files beside the fragment: the one that somebody has set, and the one that its own speed asks for
-(:mod:`headgate.runtime.isolation.admission`). Readers that are ours look into them before every micro-batch, so a new
-limit holds from the next one on. They tell how many rows have come, and how many of them a limit has kept waiting.
+Limits are small files in the fragment's folder: one set by a user, and one that follows from the fragment's speed
+(:mod:`headgate.runtime.isolation.admission`). Our readers read them before every micro-batch, so a new limit holds from
+the next one on. They store how many rows have come, and how many of them a limit keeps waiting.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def set_limit(folder: Path, rows: int | None) -> None:
 
 
 def admit(folder: Path, rows: int | None) -> None:
-    """Hold a fragment back to so many rows, or no longer."""
+    """Throttle a fragment to so many rows per trigger, or no longer."""
     write_json(folder / "admitted.json", rows)
 
 

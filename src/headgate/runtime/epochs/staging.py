@@ -26,9 +26,7 @@ __all__ = ["OUTPUTS", "SEEN", "StagedFile", "pack", "stage"]
 OUTPUTS = "outputs"
 
 SEEN = -1
-"""The number under which the stager tells how many rows it has seen in all, of whatever output or none.
-
-Rows of tasks in stages are told under numbers below it."""
+"""The number under which the stager counts all rows, with or without an output; tasks in stages have lower ones."""
 
 STAGED = (
     StructType()
@@ -77,12 +75,12 @@ def stage(
 
     # Only the column's name is asked for. With many outputs, PySpark takes as long to fetch their types as all else.
     set_schema(frame, StructType().add(OUTPUTS, StructType()))
-    found = frame.mapInArrow(metered(write), STAGED).collect()
+    rows = frame.mapInArrow(metered(write), STAGED).collect()
     counts: Counter[int] = Counter()
-    for row in found:
+    for row in rows:
         if not row["path"]:
             counts[row["output"]] += row["rows"]
-    ordered = sorted((row for row in found if row["path"]), key=lambda row: (row["output"], row["partition"]))
+    ordered = sorted((row for row in rows if row["path"]), key=lambda row: (row["output"], row["partition"]))
     return [StagedFile(row["output"], row["path"], row["rows"], bytes(row["ingested"])) for row in ordered], counts
 
 

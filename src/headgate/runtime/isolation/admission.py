@@ -2,15 +2,15 @@
 
 Spark does not interrupt a task to let another one run. A fragment whose source brings a hundred times its usual rows
 would hold a core for as long as it takes to work through them. Its epochs are therefore cut to about the length of a
-trigger; what is not admitted waits in the source. A fragment that keeps up is never held back.
+trigger; what is not admitted waits in the source. A fragment that keeps up is never throttled.
 
 An epoch of r rows takes ``f + r s`` seconds. Both are fitted to the last epochs, recent ones counting more, and the
 limit is the number of rows that takes the wanted time, reached by steps:
 
     rows' = clamp((max(share * trigger, 2 f) - f) / s, rows / 4, 2 rows)
 
-Where the fixed part f alone is as long as the trigger, on a machine with too much to do, fewer rows would make no epoch
-shorter and fewer rows an hour: then at least half of an epoch is spent on rows.
+Where the fixed part f is as long as the trigger, on an overloaded machine, fewer rows would not shorten an epoch and
+would lower throughput: then at least half of an epoch is spent on rows.
 
 At a start few rows are admitted, and twice as many after each epoch that had time for more: a backlog must not come in
 as one epoch.
@@ -26,10 +26,10 @@ SHARE = 0.8
 """The part of a trigger that an epoch is to take: the rest is for what Spark does between two epochs."""
 
 LATE = 1.5
-"""How many triggers an epoch may take before the fragment is held back."""
+"""How many triggers an epoch may take before the fragment is throttled."""
 
 FIRST_ROWS = 20_000
-"""What is admitted at a start, when nobody knows yet how long rows take and a backlog may wait."""
+"""What is admitted at a start, when the cost of a row is unknown and a backlog may be waiting."""
 
 FEWEST_ROWS = 100
 """The smallest limit."""
@@ -40,7 +40,7 @@ USUAL_FIXED_S = 0.25
 SHRINK, GROW = 0.25, 2.0
 DECAY = 0.8
 WARM = 3
-"""Epochs of a start that tell nothing: code is compiled, workers come up."""
+"""Epochs at a start that are ignored: code is compiled and workers start."""
 
 CALM = 20
 """Epochs in a row that were not full before a limit is lifted."""
@@ -74,7 +74,7 @@ class _Line:
 
 @dataclass(slots=True)
 class Admission:
-    """The limit of one fragment, found from epoch to epoch.
+    """The limit of one fragment, adjusted after each epoch.
 
     >>> admission = Admission(trigger_s=0.5)
     >>> [admission.epoch(rows, seconds) for rows, seconds in [(10, 9.0), (500, 2.0), (500, 0.4), (500, 0.4)]]

@@ -1,4 +1,4 @@
-"""Dead letters: rows for which tasks raised, kept with the error for somebody to look at.
+"""Dead letters: rows for which tasks raised, kept with the error.
 
 ::
 
@@ -66,13 +66,13 @@ class Letters:
     dataflows: Sequence[str]
     policy: OnError
     origin: str
-    """Where they come from; with the epoch it tells those of one task apart."""
+    """Where they come from; unique together with task and epoch."""
 
     snapshot: int
     epoch: int
     files: Sequence[tuple[str, int]]
     reasons: Sequence[str] = ()
-    """Why the task raises, as far as is known, for letters that do not know it themselves."""
+    """Known reasons why the task raises, for letters without an error of their own."""
 
 
 class DeadLetters:
@@ -144,21 +144,20 @@ class DeadLetters:
 
     def _retain(self, folder: Path) -> int:
         """Remove the oldest deliveries until the rest is small enough; returns how many letters are gone."""
-        kept = sorted(path for path in folder.glob("[0-9]*.json"))
-        found = [(path, read_json(path)) for path in kept]
-        # The one that came last is always there, and tells what it had to leave out itself.
-        gone = int(found[-1][1]["dropped"])
-        rows = sum(told["rows"] - told["dropped"] for _, told in found)
-        size = sum(told["bytes"] for _, told in found)
-        by_age = sorted(found, key=lambda item: item[1]["at"])
-        for path, told in by_age[:-1]:
+        deliveries = [(path, read_json(path)) for path in sorted(folder.glob("[0-9]*.json"))]
+        # The latest delivery always stays, and has counted what it had to drop itself.
+        gone = int(deliveries[-1][1]["dropped"])
+        rows = sum(described["rows"] - described["dropped"] for _, described in deliveries)
+        size = sum(described["bytes"] for _, described in deliveries)
+        by_age = sorted(deliveries, key=lambda item: item[1]["at"])
+        for path, described in by_age[:-1]:
             if rows <= self._most[0] and size <= self._most[1]:
                 break
             path.unlink()
-            for name in told["files"]:
+            for name in described["files"]:
                 (folder / name).unlink(missing_ok=True)
-            rows, size, gone = rows - (told["rows"] - told["dropped"]), size - told["bytes"], gone + told["rows"]
-            gone -= told["dropped"]
+            kept = described["rows"] - described["dropped"]
+            rows, size, gone = rows - kept, size - described["bytes"], gone + kept
         return gone
 
 
@@ -183,8 +182,8 @@ def _left_out(counts: Mapping[str, Any]) -> LeftOut:
 
 def count_left_out(state: Path) -> dict[str, LeftOut]:
     """What tasks have left out, by signature, from a state directory that an engine may be using."""
-    found = {path.parent.name: read_json(path) for path in (state / "dead_letters").glob("*/counts.json")}
-    return {task: _left_out(counts) for task, counts in found.items() if counts is not None}
+    stored = {path.parent.name: read_json(path) for path in (state / "dead_letters").glob("*/counts.json")}
+    return {task: _left_out(counts) for task, counts in stored.items() if counts is not None}
 
 
 def read_letters(
@@ -194,23 +193,23 @@ def read_letters(
 
     ``wanted`` is asked with a task's name and its dataflows. What an engine removes meanwhile is passed over.
     """
-    described = []
+    deliveries = []
     for path in (state / "dead_letters").glob("*/[0-9]*.json"):
-        told = read_json(path)
-        if told is not None and wanted(told["task"], told["dataflows"]):
-            described.append((told["at"], path, told))
-    for at, path, told in sorted(described, key=lambda item: (item[2]["task"], item[0], item[1])):
-        otherwise = told["reasons"]
-        unknown = otherwise[0] if len(otherwise) == 1 else f"one of: {'; '.join(otherwise)}" if otherwise else "unknown"
-        for name in told["files"]:
+        described = read_json(path)
+        if described is not None and wanted(described["task"], described["dataflows"]):
+            deliveries.append((described["at"], path, described))
+    for at, path, described in sorted(deliveries, key=lambda item: (item[2]["task"], item[0], item[1])):
+        reasons = described["reasons"]
+        unknown = reasons[0] if len(reasons) == 1 else f"one of: {'; '.join(reasons)}" if reasons else "unknown"
+        for name in described["files"]:
             table = _table(str(path.parent / name))
             for row in [] if table is None else table.to_pylist():
                 yield DeadLetter(
-                    told["task"],
-                    tuple(told["dataflows"]),
+                    described["task"],
+                    tuple(described["dataflows"]),
                     row["error"] or unknown,
                     row["record"],
-                    told["snapshot"],
-                    told["epoch"],
+                    described["snapshot"],
+                    described["epoch"],
                     at,
                 )

@@ -1,8 +1,8 @@
-"""Isolation: a task that raises takes down only what is behind it.
+"""Isolation: a task that raises takes down only the tasks that it feeds.
 
-All tasks of a fragment run in one Spark job, and one that raises fails the job. The fragment then looks for the tasks
-that raise, by running the epoch's rows through fewer and fewer of them, and runs what is left of the plan without them.
-A task that was found out rests, longer each time, and is tried beside a later epoch, with its rows.
+All tasks of a fragment run in one Spark job, and one that raises fails the job. The fragment then searches for the
+tasks that raise, by running the epoch's rows through fewer and fewer of them, and runs the rest of the plan without
+them. Such a task rests, longer each time, and is tried in the background on the rows of a later epoch.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ def behind(culprits: Collection[str], feeds: Mapping[str, Collection[str]]) -> s
     >>> sorted(behind({"b"}, {"a": [], "b": ["a"], "c": ["b"], "d": ["a"], "e": ["c", "d"]}))
     ['b', 'c', 'e']
     """
-    found = set(culprits)
+    reached = set(culprits)
     for task, sources in feeds.items():
-        if not found.isdisjoint(sources):
-            found.add(task)
-    return found
+        if not reached.isdisjoint(sources):
+            reached.add(task)
+    return reached
 
 
 def find_culprits(feeds: Mapping[str, Collection[str]], trial: Trial) -> dict[str, str]:
     """The tasks that fail though all before them do not, each with the reason.
 
     ``feeds`` lists tasks, each after those that feed it. Every culprit costs a number of trials that grows with the
-    logarithm of the number of tasks. None is found where the rows fail by themselves, or not again.
+    logarithm of the number of tasks. The result is empty where the rows fail without any task, or do not fail again.
 
     >>> feeds = {"a": [], "b": ["a"], "c": ["a"], "d": ["c"], "e": ["b", "d"]}
     >>> find_culprits(feeds, lambda tasks: "raises" if "c" in tasks else None)
@@ -52,9 +52,9 @@ def find_culprits(feeds: Mapping[str, Collection[str]], trial: Trial) -> dict[st
         fine, failing, reason = 0, len(open_tasks), ""
         while failing - fine > 1:
             middle = (fine + failing) // 2
-            told = trial(passing + open_tasks[:middle])
-            fine, failing = (middle, failing) if told is None else (fine, middle)
-            reason = told or reason
+            failure = trial(passing + open_tasks[:middle])
+            fine, failing = (middle, failing) if failure is None else (fine, middle)
+            reason = failure or reason
         culprit = open_tasks[failing - 1]
         culprits[culprit] = reason or trial([*passing, *open_tasks[:failing]]) or "it failed once"
         passing += open_tasks[:fine]
@@ -78,9 +78,9 @@ class _Rest:
 class Quarantine:
     """Tasks that raised, and until when they rest.
 
-    A task that has rested is not let in again to see whether it raises still: it is tried beside the epochs first, so
-    that the others do not pay for it. One that comes back is remembered for as long as it has rested: should it raise
-    again within that time, its next rest is twice as long.
+    A task that has rested is tried in the background first, so that the others do not pay if it raises again. One that
+    comes back is remembered for as long as it has rested: if it raises again within that time, its next rest is twice
+    as long.
     """
 
     clock: Callable[[], float] = time.monotonic
@@ -134,7 +134,7 @@ class Quarantine:
                     del self._rests[task]
 
     def forget(self, task: str) -> None:
-        """Let go of a task that is no longer there."""
+        """Forget a task that no longer exists."""
         with self._lock:
             self._rests.pop(task, None)
 
@@ -148,8 +148,8 @@ class Quarantine:
     def reasons(self) -> Mapping[str, str]:
         """Why tasks rest, or wait to be tried again, with what they have missed."""
         with self._lock:
-            return {task: _told(rest) for task, rest in self._rests.items() if not rest.is_back}
+            return {task: _described(rest) for task, rest in self._rests.items() if not rest.is_back}
 
 
-def _told(rest: _Rest) -> str:
+def _described(rest: _Rest) -> str:
     return rest.reason if not rest.missed else f"{rest.reason} ({rest.missed:,} rows have passed it since)"

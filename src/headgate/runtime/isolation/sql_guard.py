@@ -1,7 +1,7 @@
 """Guards around tasks that are SQL expressions: a row for which they raise becomes a letter, and the others pass.
 
-Catalyst's ``TryEval`` makes null of what raises. Around a struct that holds the task's row it tells the three cases
-apart in one evaluation: the struct is null where the task raised, its only field is null where the task let no row
+Catalyst's ``TryEval`` returns null for what raises. Around a struct that holds the task's row it distinguishes three
+cases in one evaluation: the struct is null where the task raised, its only field is null where the task let no row
 pass, and otherwise that field is the row.
 
 A guard costs a little, so a task has none until it raises. It stays up while bad rows keep coming, or a record in a

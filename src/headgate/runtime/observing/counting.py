@@ -1,7 +1,7 @@
 """Counting the rows that go into tasks and come out of them, in every epoch, by Spark's ``observe``.
 
 What need not be counted is not: a task without a test passes as many rows as it gets, the rows of an output are
-counted by whoever writes it, and so are all rows of a frame whose outputs are all there is to write.
+counted by their writer, and so are all rows of a frame whose outputs are all there is to write.
 """
 
 from __future__ import annotations

@@ -53,8 +53,8 @@ class IsolatedTask(ABC):
         How many is rounded to powers of two: they stand in the code that Spark makes of the plan, and what has been
         compiled for one measurement is then there for the next.
 
-        Rows that were repeated only as they are read came out half as dear again: what repeats them is not the same
-        with the task and without it, once Spark has compiled both.
+        Rows that are repeated only as they are read seemed to cost half as much again: Spark compiles the repetition
+        differently with the task and without it.
         """
         times = _power_of_two(wanted / given)
         if times == 1 and wanted >= given:
@@ -216,11 +216,11 @@ def isolated(rows: DataFrame, plan: CompiledPlan, fragment: Fragment, task: Comp
 
 def _before(task: CompiledTask, plan: CompiledPlan) -> set[Signature]:
     """All tasks whose rows reach a task."""
-    found: set[Signature] = set()
+    earlier: set[Signature] = set()
     waiting = [task]
     while waiting:
         for feed in waiting.pop().feeds:
-            if not feed.feedback and feed.source not in found:
-                found.add(feed.source)
+            if not feed.feedback and feed.source not in earlier:
+                earlier.add(feed.source)
                 waiting.append(plan.tasks[feed.source])
-    return found
+    return earlier

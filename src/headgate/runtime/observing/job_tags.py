@@ -1,4 +1,4 @@
-"""Tags on Spark's jobs, by which those of an epoch or a trial are found again."""
+"""Tags that identify the Spark jobs of an epoch or a trial."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["tagged"]
 
 @contextmanager
 def tagged(spark: SparkSession, tag: str) -> Iterator[None]:
-    """Jobs that this thread starts can be found by the tag."""
+    """Put a tag on the jobs that this thread starts."""
     context = spark.sparkContext
     context.addJobTag(tag)
     try:

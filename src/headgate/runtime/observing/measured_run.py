@@ -48,7 +48,7 @@ class Trials:
 
     @contextmanager
     def metering(self) -> Iterator[None]:
-        """What is built here to run in Python workers tells what it takes."""
+        """Measure Python functions that are put into frames here."""
         cpu, memory = self._cpu, self._memory
 
         def meter(run: Run) -> Run:

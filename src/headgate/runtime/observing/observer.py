@@ -1,4 +1,4 @@
-"""The observer: makes observations of what epochs recorded and of what Spark tells."""
+"""The observer: makes observations of what epochs recorded and what Spark reports."""
 
 from __future__ import annotations
 
@@ -90,8 +90,8 @@ class Observer:
             for sink, arrivals in record.arrivals.items():
                 arrived[sink] += arrivals
             by_fragment[record.fragment].append(record)
-        for name, found in by_fragment.items():
-            batches[name] = self._added(found)
+        for name, own in by_fragment.items():
+            batches[name] = self._added(own)
         plan = self.engine.plan()
         profiles = self.engine.profiles()
         refusing = set(self.engine.refusing())
@@ -106,9 +106,9 @@ class Observer:
         )
 
     def _added(self, records: Sequence[EpochRecord]) -> _Batches:
-        """A fragment's batches added up; their time is divided as that of the latest ones, of whose jobs Spark tells.
+        """The sum of a fragment's batches; their time is divided as that of the latest ones.
 
-        To ask Spark of every job would cost a busy engine more than the rest of an observation.
+        To ask Spark for every job would cost a busy engine more than the rest of an observation.
         """
         latest = records[-LOOKED_AT:]
         jobs = [job for record in latest for job in self.engine.inside.jobs(record.tag)]

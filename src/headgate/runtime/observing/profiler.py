@@ -108,8 +108,8 @@ class Profiler:
         """The tasks that can be measured, those first that have been looked at least often."""
         hosted = fragment.roots if fragment.kind is Kind.KEYED else ()
         tasks = [plan.tasks[signature] for signature in (*hosted, *fragment.tasks) if signature in plan.tasks]
-        found = [task for task in tasks if task.role is not Role.SINK and task.state is not State.NATIVE]
-        return sorted(found, key=lambda task: self._asked.get(_key(task), 0))
+        measurable = [task for task in tasks if task.role is not Role.SINK and task.state is not State.NATIVE]
+        return sorted(measurable, key=lambda task: self._asked.get(_key(task), 0))
 
     def times(self) -> Mapping[Key, int]:
         """How often each task has been measured, or would have been if rows had reached it."""

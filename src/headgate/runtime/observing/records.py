@@ -1,4 +1,4 @@
-"""What was measured of each epoch, for whoever observes."""
+"""What was measured of each epoch, for observers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class EpochRecord:
     fragment: str
     epoch: int
     tag: str
-    """By which Spark's jobs of this epoch are found."""
+    """The tag of its Spark jobs."""
 
     began: float
     committed: float

@@ -23,13 +23,13 @@ SCHEDULED = Path("/proc/thread-self/schedstat")
 
 
 def probe() -> float:
-    """Seconds that the fixed work takes on this core, waiting for it apart."""
+    """Seconds that the fixed work takes on this core, without the time it waited for the core."""
     before, waited, spent = time.perf_counter(), _waited_s(), time.thread_time()
     _work()
     took, then, used = time.perf_counter() - before, _waited_s(), time.thread_time() - spent
     settle()
     if waited is None or then is None:
-        return used  # blind to a core that is taken away, where the system does not tell
+        return used  # where the system does not report waiting, a core that is taken away is not noticed
     # Clocks of two cores may differ a little: it cannot have waited while it was at work.
     return max(took - (then - waited), used)
 

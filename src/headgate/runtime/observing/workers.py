@@ -23,13 +23,13 @@ __all__ = ["Workers"]
 
 POOL = "probe"
 EVERY_S = 120.0
-"""From one probe to the next: at some 60 milliseconds each, all told, it takes half a thousandth of a core."""
+"""From one probe to the next: at some 60 milliseconds each, it takes 0.05 % of a core."""
 
 NEWCOMER_S = 5.0
 """An executor that has no speed yet is not kept waiting that long."""
 
 PATIENCE_S = 30.0
-"""A probe that found no room on a busy executor in that time is given up, until the next one."""
+"""A probe that gets no core on a busy executor in that time is cancelled."""
 
 REMEMBERED = 3
 
@@ -37,8 +37,8 @@ REMEMBERED = 3
 class Workers:
     """Observes the executors of a Spark; to be asked once per interval.
 
-    ``reference`` is the file that keeps what the speed probe took on the reference core; ``machines`` tells the
-    provider's machines by host. With ``probe_every_s`` infinite, speeds are probed only on demand.
+    ``reference`` is the file that keeps what the speed probe took on the reference core; ``machines`` returns
+    the provider's machines by host. With ``probe_every_s`` infinite, speeds are probed only on demand.
     """
 
     def __init__(
@@ -74,11 +74,11 @@ class Workers:
         until_now = {executor.id: executor.task_s + running.get(executor.id, 0.0) for executor in there}
         machines = self._machines()
         self._probe_if_due({executor.id for executor in there}, now)
-        found = []
+        observed = []
         for executor in there:
             used = until_now[executor.id] - before.get(executor.id, 0.0)
             machine = machines.get(executor.host)
-            found.append(
+            observed.append(
                 WorkerObservation(
                     executor.id,
                     executor.host if machine is None else machine.name,
@@ -90,7 +90,7 @@ class Workers:
             )
         before.clear()
         before.update(until_now)
-        return tuple(found)
+        return tuple(observed)
 
     def speed(self, executor: str) -> float | None:
         """One of its cores relative to the reference core, the median of the last probes."""
@@ -128,7 +128,7 @@ class Workers:
         context = self.executors.context
         context.setLocalProperty("spark.scheduler.pool", POOL)
         context.setJobGroup(POOL, "how fast cores are")
-        # One that is given up, or whose executor is gone: the next one will tell.
+        # Cancelled, or its executor is gone: the next probe will do.
         with suppress(*JOB_FAILURES):
             reference_s = calibrated(self._reference)
             for executor, took_s in self.executors.on_each(probe).items():

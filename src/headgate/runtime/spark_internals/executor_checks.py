@@ -37,10 +37,10 @@ def check_executors(executors: Executors, state: Path, patience_s: float = COME_
     folder.mkdir()
     try:
         (folder / "driver").write_text("seen", encoding="utf-8")
-        for executor, told in _on_each(executors, _look_at(str(folder), __version__)).items():
+        for executor, answer in _on_each(executors, _look_at(str(folder), __version__)).items():
             where = f"the executor on {hosts.get(executor, 'a new host')}"
-            _check_answer(told, where, state)
-            if not (folder / told["wrote"]).is_file():
+            _check_answer(answer, where, state)
+            if not (folder / answer["wrote"]).is_file():
                 raise InputError("STATE_NOT_SHARED", _not_shared(where, state, "what it writes there is not seen here"))
     finally:
         for entry in folder.iterdir():
@@ -60,9 +60,10 @@ def check_paths(executors: Executors, paths: Mapping[str, str]) -> None:
     hosts = {executor.id: executor.host for executor in executors.list()}
     for executor, missing in _on_each(executors, look).items():
         for task in missing:
-            told = f"task '{task}': the executor on {hosts.get(executor, 'a new host')} sees no files at"
+            where = f"the executor on {hosts.get(executor, 'a new host')}"
             remedy = "put them on storage that the driver and all workers see under the same path"
-            raise InputError("SOURCE_NOT_SHARED", f"{told} '{wanted[task]}'; {remedy}")
+            message = f"task '{task}': {where} sees no files at '{wanted[task]}'; {remedy}"
+            raise InputError("SOURCE_NOT_SHARED", message)
 
 
 def paths_read(plan: CompiledPlan, known: CompiledPlan, tasks: Iterable[Signature]) -> dict[str, str]:
@@ -83,8 +84,8 @@ def _first_ones(executors: Executors, patience_s: float) -> Sequence[ExecutorInf
     while not (there := executors.list()):
         if time.monotonic() > until:
             asked = executors.context.getConf().get("spark.executor.memory", "1g")
-            told = f"no executor came within {patience_s:g} s: {executors.context.master} has no room for one"
-            raise InputError("NO_EXECUTORS", f"{told} with {asked} of memory (spark.executor.memory), or no machines")
+            message = f"no executor started within {patience_s:g} s: {executors.context.master} has no machine with"
+            raise InputError("NO_EXECUTORS", f"{message} {asked} of free memory (spark.executor.memory)")
         time.sleep(0.1)
     return there
 
@@ -101,9 +102,9 @@ def _look_at(folder: str, version: str) -> Callable[[], dict[str, Any]]:
 
         answer: dict[str, Any] = {"headgate": None, "sees": False, "wrote": "", "error": ""}
         try:
-            from headgate import __version__ as found
+            from headgate import __version__ as version_here
 
-            answer["headgate"] = found
+            answer["headgate"] = version_here
         except ImportError:
             return answer
         try:
@@ -119,17 +120,17 @@ def _look_at(folder: str, version: str) -> Callable[[], dict[str, Any]]:
     return look
 
 
-def _check_answer(told: Mapping[str, Any], where: str, state: Path) -> None:
-    if told["headgate"] is None:
+def _check_answer(answer: Mapping[str, Any], where: str, state: Path) -> None:
+    if answer["headgate"] is None:
         remedy = "install it there, or let PYSPARK_PYTHON name a Python that has it on every machine"
         raise InputError("EXECUTOR_UNFIT", f"{where} has no headgate in its Python; {remedy}")
-    if told["headgate"] != __version__:
-        versions = f"headgate {told['headgate']}, and this is {__version__}"
+    if answer["headgate"] != __version__:
+        versions = f"headgate {answer['headgate']}, and this is {__version__}"
         raise InputError("EXECUTOR_UNFIT", f"{where} has {versions}; install the same everywhere")
-    if not told["sees"]:
+    if not answer["sees"]:
         raise InputError("STATE_NOT_SHARED", _not_shared(where, state, "it does not see it"))
-    if told["error"]:
-        raise InputError("STATE_NOT_SHARED", _not_shared(where, state, f"it cannot write there ({told['error']})"))
+    if answer["error"]:
+        raise InputError("STATE_NOT_SHARED", _not_shared(where, state, f"it cannot write there ({answer['error']})"))
 
 
 def _not_shared(where: str, state: Path, why: str) -> str:
@@ -144,11 +145,11 @@ def _on_each(executors: Executors, work: Callable[[], Any]) -> dict[str, Any]:
         raise InputError("EXECUTOR_UNFIT", _unfit(str(error))) from None
 
 
-def _unfit(told: str) -> str:
-    if found := re.search(r'Cannot run program "([^"]+)"', told):
+def _unfit(failure: str) -> str:
+    if match := re.search(r'Cannot run program "([^"]+)"', failure):
         remedy = "let PYSPARK_PYTHON name a Python that every machine has"
-        return f"executors have no Python at {found[1]}; {remedy}"
-    if "PYTHON_VERSION_MISMATCH" in told:
+        return f"executors have no Python at {match[1]}; {remedy}"
+    if "PYTHON_VERSION_MISMATCH" in failure:
         mine = ".".join(platform.python_version_tuple()[:2])
         return f"executors run another Python than this one, {mine}; let PYSPARK_PYTHON name one of the same version"
-    return f"executors cannot run Python: {reason_of(told)}"
+    return f"executors cannot run Python: {reason_of(failure)}"

@@ -1,4 +1,4 @@
-"""A Spark that an engine has started, or was handed: watched, and stopped by who started it."""
+"""The Spark that an engine uses: checked while it runs, and stopped if the engine has started it."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ class SparkProcess:
     """What Spark prints, if the engine has started it."""
 
     def check(self) -> None:
-        """Raise when it has ended by itself, or its master has ended it, if the engine has started it."""
+        """Raise when a Spark that the engine has started has ended, or its master has ended it."""
         context = self.session.sparkContext
         process = internals(self.session).jvm_process()
         if self.started and process is not None and process.poll() is not None:
-            told = f"Spark's process has ended; its last words are in {self.log}; start again to go on"
-            raise HeadgateError("SPARK_GONE", told)
+            message = f"Spark's process has ended. See {self.log}. Restart the engine to resume."
+            raise HeadgateError("SPARK_GONE", message)
         if self.started and not (context.master or "").startswith("local") and internals(self.session).is_stopped():
-            told = f"Spark's master has let go of this engine; what Spark said is in {self.log}; start again to go on"
-            raise HeadgateError("SPARK_GONE", told)
+            message = f"Lost the connection to the Spark master. See {self.log}. Restart the engine to resume."
+            raise HeadgateError("SPARK_GONE", message)
 
     def trim_log(self) -> None:
-        """Keep what it prints from filling the disk; it appends, so the file may be cut under its hands."""
+        """Keep its log from filling the disk; Spark appends, so the file may be truncated."""
         if self.started and self.log.exists() and self.log.stat().st_size > LOG_BYTES:
             shutil.copyfile(self.log, self.log.with_name("spark.log.1"))
             os.truncate(self.log, 0)

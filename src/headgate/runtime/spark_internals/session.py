@@ -65,9 +65,9 @@ def open_session(
     # Workers must run the Python that this process runs, or they find other packages.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    found_by_setup = Path(sys.prefix) / "java-home"
-    if found_by_setup.exists():
-        os.environ.setdefault("JAVA_HOME", found_by_setup.read_text(encoding="utf-8").strip())
+    java_home = Path(sys.prefix) / "java-home"
+    if java_home.exists():
+        os.environ.setdefault("JAVA_HOME", java_home.read_text(encoding="utf-8").strip())
     check_master(master, settings or {})
     # On other machines it is still to be seen whether they have this package.
     here = {"spark.python.daemon.module": "headgate.runtime.spark_internals.daemon"} if is_local(master) else {}
@@ -89,8 +89,8 @@ def open_session(
 def _start_process(conf: SparkConf, log: Path) -> None:
     """Start Spark's process, unless there is one, with its output in a file.
 
-    The file is handed to that process alone, so what this one prints meanwhile still goes to the terminal. It is opened
-    for appending: whoever keeps it small may cut it while Spark writes.
+    Only that process gets the file, so what this one prints still goes to the terminal. It is opened for appending, so
+    that it can be truncated while Spark writes.
     """
     if SparkContext._gateway is not None:
         return
@@ -99,8 +99,8 @@ def _start_process(conf: SparkConf, log: Path) -> None:
         try:
             gateway = launch_gateway(conf, {"stdout": file, "stderr": file})  # type: ignore[no-untyped-call]
         except (PySparkRuntimeError, OSError) as error:
-            told = f"Spark did not start: {_last_words(log, before) or error}; all that it said is in {log}"
-            raise HeadgateError("SPARK_DID_NOT_START", told) from None
+            message = f"Spark did not start: {_last_words(log, before) or error}; see {log}"
+            raise HeadgateError("SPARK_DID_NOT_START", message) from None
     SparkContext._ensure_initialized(gateway=gateway, conf=conf)
 
 

@@ -38,10 +38,10 @@ class PipelinedMap:
 
     def get(self, keys: Sequence[str]) -> list[bytes | None]:
         """The values of some keys, ``None`` for those that have none."""
-        found: list[bytes | None] = []
+        values: list[bytes | None] = []
         for key in keys:
-            found += self._ask(messages.MapStateCall(stateName=self._name, getValue=self._get(key)))
-        return found + self._answers()
+            values += self._ask(messages.MapStateCall(stateName=self._name, getValue=self._get(key)))
+        return values + self._answers()
 
     def put(self, items: Iterable[tuple[str, bytes]]) -> None:
         """Set the values of some keys."""
@@ -60,7 +60,7 @@ class PipelinedMap:
     def _ask(self, call: Any, is_long: bool = True) -> list[bytes | None]:
         """Send a call, after reading the answers to those before it if too many are out; returns those answers.
 
-        ``is_long`` tells whether answers may be, so that the store may have to wait for us while we send.
+        ``is_long`` says that answers may be long, so that the store may have to wait for us while we send.
         """
         request = messages.StateVariableRequest(mapStateCall=call)
         message = messages.StateRequest(stateVariableRequest=request).SerializeToString()
@@ -73,11 +73,11 @@ class PipelinedMap:
 
     def _answers(self) -> list[bytes | None]:
         self._client.sockfile.flush()
-        found: list[bytes | None] = []
+        values: list[bytes | None] = []
         for _ in range(self._sent):
             status, error, value = self._client._receive_proto_message()
             if status != 0:
                 raise RuntimeError(f"Spark's state store answered: {error}")
-            found.append(self._client._deserialize_from_bytes(value)[0] if value else None)
+            values.append(self._client._deserialize_from_bytes(value)[0] if value else None)
         self._sent = self._sent_bytes = 0
-        return found
+        return values
