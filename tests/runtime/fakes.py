@@ -7,7 +7,7 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,7 +22,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from headgate.model.task_type import Role
 from headgate.runtime.compile.plan import CompiledPlan, CompiledTask
 from headgate.runtime.epochs.commit import LETTERS, SINK, TOPIC, StagedEpoch, Target
-from headgate.runtime.epochs.fused_jobs import Part
+from headgate.runtime.epochs.fused_jobs import Items, Part, Watching
 from headgate.runtime.epochs.staging import StagedFile
 from headgate.runtime.isolation.blame import feeds_of_items
 from headgate.runtime.isolation.quarantine import behind
@@ -85,11 +85,11 @@ class FakeJobs:
     def stage(
         self,
         parts: Sequence[Part],
-        resting: set[str],
-        guarded: frozenset[str],
+        resting: Items,
+        guarded: Items,
         folder: Path,
         ingested_us: int,
-        watching: AbstractContextManager[None],
+        watching: Watching,
     ) -> StagedEpoch | None:
         targets: list[Target] = []
         files: list[StagedFile] = []
@@ -110,15 +110,13 @@ class FakeJobs:
             return None
         return StagedEpoch(files, targets, Counter(), frozenset(ran), lambda _: Counter())
 
-    def attempt(
-        self, part: Part, items: set[str], guarded: frozenset[str], watching: AbstractContextManager[None]
-    ) -> None:
+    def attempt(self, part: Part, items: Items, guarded: Items, watching: Watching) -> None:
         plan, rows = part
         with watching:
             self._run(plan, cast(FakeRows, rows).rows, items, guarded)
 
     def _run(
-        self, plan: CompiledPlan, rows: Sequence[Row], items: set[str], guarded: frozenset[str]
+        self, plan: CompiledPlan, rows: Sequence[Row], items: Items, guarded: Items
     ) -> dict[tuple[str, str], list[Row]]:
         self.jobs += 1
         self.cancelled.clear()

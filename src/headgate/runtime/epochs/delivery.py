@@ -50,16 +50,6 @@ class Deliveries:
         """Store or count the rows for which a task raised."""
         task = self.plan(target["snapshot"]).tasks[Signature(target["name"])]
         origin = f"{self.origin}-{target['snapshot']}"
-        self.dead_letters.take(
-            Letters(
-                task.signature,
-                task.name,
-                task.users,
-                task.on_error,
-                origin,
-                target["snapshot"],
-                epoch,
-                files,
-                target["reasons"],
-            )
-        )
+        where = origin, target["snapshot"], epoch
+        letters = Letters(task.signature, task.name, task.users, task.on_error, *where, files, target["reasons"])
+        self.dead_letters.take(letters)

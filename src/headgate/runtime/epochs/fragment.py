@@ -50,6 +50,9 @@ from headgate.store.files import read_json, write_json
 
 __all__ = ["RunningFragment"]
 
+Times = tuple[float, float, float]
+"""When an epoch began, was committed and ended."""
+
 
 @dataclass(slots=True)
 class LastEpoch:
@@ -88,16 +91,8 @@ class RunningFragment:
         """The snapshot with which it came; it is described there if it has left the plan at a restart."""
 
         self._origin = f"{fragment.id}-{begun['run']}"
-        self._stream = TopicStream(
-            context.spark,
-            context.exchange,
-            context.schemas,
-            self.folder,
-            context.state.path / "hosts",
-            begun["start"],
-            begun["groups"],
-            context.trigger_s,
-        )
+        parts, hosts = (context.spark, context.exchange, context.schemas), context.state.path / "hosts"
+        self._stream = TopicStream(*parts, self.folder, hosts, begun["start"], begun["groups"], context.trigger_s)
         self._deliveries = Deliveries(
             self._origin, context.exchange, context.outbox, context.dead_letters, context.plan
         )
@@ -309,24 +304,15 @@ class RunningFragment:
         self.last.rows_out = sum(count for target in outputs for _, count in target["files"])
 
     def _record(
-        self,
-        epoch: int,
-        result: EpochResult,
-        times: tuple[float, float, float],
-        read: int,
-        delivered: dict[Signature, float],
+        self, epoch: int, result: EpochResult, times: Times, read: int, delivered: dict[Signature, float]
     ) -> None:
         """Hand what was measured of an epoch to observers."""
         if self.fragment.kind in (Kind.SOURCE, Kind.NATIVE):
             result.counts[self.fragment.roots[0], "in"] = read
-        arrivals = {
-            sink: [replace(some, at=delivered[sink]) for some in arrived]
-            for sink, arrived in result.arrivals.items()
-            if sink in delivered
-        }
-        self.context.records.add(
-            EpochRecord(self.fragment.id, epoch, self._tag(epoch), *times, read, result.counts, arrivals)
-        )
+        arrived = {sink: some for sink, some in result.arrivals.items() if sink in delivered}
+        arrivals = {sink: [replace(one, at=delivered[sink]) for one in some] for sink, some in arrived.items()}
+        about = self.fragment.id, epoch, self._tag(epoch)
+        self.context.records.add(EpochRecord(*about, *times, read, result.counts, arrivals))
 
 
 def _epochs(fragment: Fragment, context: FragmentContext, stopping: Any) -> Epochs:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
@@ -31,6 +32,12 @@ from headgate.runtime.observing.measured_run import drain
 
 __all__ = ["EpochJobs", "FusedJobs", "Part"]
 
+Items = AbstractSet[str]
+"""Tasks and topics of a fragment, by signature and id."""
+
+Watching = AbstractContextManager[None]
+"""Limits the time of what runs inside."""
+
 Part = tuple[CompiledPlan, DataFrame]
 """The rows of an epoch that belong to a plan."""
 
@@ -41,23 +48,11 @@ class EpochJobs(Protocol):
     """Runs the tasks of a fragment over rows: on Spark, or in memory for tests."""
 
     def stage(
-        self,
-        parts: Sequence[Part],
-        resting: set[str],
-        guarded: frozenset[str],
-        folder: Path,
-        ingested_us: int,
-        watching: AbstractContextManager[None],
+        self, parts: Sequence[Part], resting: Items, guarded: Items, folder: Path, ingested_us: int, watching: Watching
     ) -> StagedEpoch | None:
         """Run all tasks except resting ones and what they feed, and stage the outputs; ``None`` if none is left."""
 
-    def attempt(
-        self,
-        part: Part,
-        items: set[str],
-        guarded: frozenset[str],
-        watching: AbstractContextManager[None],
-    ) -> None:
+    def attempt(self, part: Part, items: Items, guarded: Items, watching: Watching) -> None:
         """Run some tasks and topics and drop their rows; raises what they raise."""
 
     def drain(self, rows: DataFrame) -> None:
@@ -98,13 +93,7 @@ class FusedJobs:
         return topic_columns(self._schemas.of(plan, plan.tasks[feed.source]))
 
     def stage(
-        self,
-        parts: Sequence[Part],
-        resting: set[str],
-        guarded: frozenset[str],
-        folder: Path,
-        ingested_us: int,
-        watching: AbstractContextManager[None],
+        self, parts: Sequence[Part], resting: Items, guarded: Items, folder: Path, ingested_us: int, watching: Watching
     ) -> StagedEpoch | None:
         fusions: list[Fusion] = []
         targets: list[Target] = []
@@ -130,7 +119,7 @@ class FusedJobs:
         return StagedEpoch(files, targets, counted, frozenset(ran), partial(_row_counts, fusions))
 
     def _fused(
-        self, plan: CompiledPlan, rows: DataFrame, resting: set[str], guarded: frozenset[str], first_output: int
+        self, plan: CompiledPlan, rows: DataFrame, resting: Items, guarded: Items, first_output: int
     ) -> tuple[Fusion, list[Target], set[str]]:
         """The tasks that are to run, fused; where each output goes; and what runs."""
         fragment = plan.fragments[self._fragment_id]
@@ -138,19 +127,17 @@ class FusedJobs:
         left_out = behind(resting, feeds)
         runs = partial(_is_not_in, left_out)
         schema_of = partial(self._schemas.of, plan)
-        stages = staged_tasks(plan, fragment, runs, guarded, schema_of)
-        guards = GuardSettings(guarded, self._time_budget_s)
+        stages = staged_tasks(plan, fragment, runs, frozenset(guarded), schema_of)
+        guards = GuardSettings(frozenset(guarded), self._time_budget_s)
         fusion = Fusion(
             plan, fragment, first_output, guards, counting=self._counting, stages=stages, schema_of=schema_of
         )
         leaving = self._fuse(fusion, rows, runs, packs=stages.packs)
         return fusion, leaving, {*feeds, *fragment.roots} - left_out
 
-    def attempt(
-        self, part: Part, items: set[str], guarded: frozenset[str], watching: AbstractContextManager[None]
-    ) -> None:
+    def attempt(self, part: Part, items: Items, guarded: Items, watching: Watching) -> None:
         plan, rows = part
-        guards = GuardSettings(guarded, self._time_budget_s)
+        guards = GuardSettings(frozenset(guarded), self._time_budget_s)
         fusion = Fusion(plan, plan.fragments[self._fragment_id], 0, guards)
         try:
             self._fuse(fusion, rows, lambda item: item in items, all_outputs=True)
