@@ -1,9 +1,9 @@
-"""Make the readings of a city's sensors that the dataflows in examples/city read: the same ones for the same seed.
+"""Makes the sensor readings that the dataflows in examples/city read. The same seed gives the same readings.
 
-    .venv/bin/python examples/city_data.py [FOLDER] [--rows 10000] [--seed 1]
+    .venv/bin/python examples/city_data.py [FOLDER] [--rows 10000] [--seed 1] [--append]
 
-FOLDER is data if none is given. Like real ones, some readings come twice, some lie out of range, and some lack their
-temperature because the sensor fails.
+FOLDER is data if none is given. As with real sensors, some readings are sent twice, some are out of range, and some
+lack their temperature because the sensor failed. --append adds files to those that are there.
 """
 
 import argparse
@@ -21,7 +21,7 @@ START = datetime(2026, 7, 1, 6)
 
 
 def readings(rows: int, seed: int) -> Iterator[dict]:
-    """One reading after the other: every sensor in turn, a minute apart."""
+    """All sensors in turn, one reading per minute each."""
     draw = random.Random(seed)
     base = {sensor: draw.gauss(27, 4) for sensor in range(SENSORS)}
     last = None
@@ -44,7 +44,7 @@ def readings(rows: int, seed: int) -> Iterator[dict]:
 
 
 def repairs(seed: int) -> Iterator[tuple[str, str, str]]:
-    """When somebody saw to a sensor."""
+    """Which sensor was repaired when, and by whom."""
     draw = random.Random(seed)
     for sensor in range(0, SENSORS, 7):
         moment = START + timedelta(hours=draw.randrange(1, 24))
@@ -52,20 +52,20 @@ def repairs(seed: int) -> Iterator[tuple[str, str, str]]:
 
 
 def write_file(city: Path, number: int, rows: Iterable[dict]) -> None:
-    """Write some readings into a file, which appears whole or not at all."""
+    """Write some readings to a file; the file appears complete or not at all."""
     part = city / f"{number:05}.part"
     part.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     part.replace(part.with_suffix(".jsonl"))
 
 
 def write(folder: Path, rows: int, seed: int, first: int = 0) -> None:
-    """Write the readings, a thousand to a file, numbered from ``first`` on, and the repairs if they are not there."""
+    """Write the readings, 1,000 per file, numbered from ``first`` on, and the repairs unless they exist."""
     city, log = folder / "city", folder / "repairs"
     city.mkdir(parents=True, exist_ok=True)
     log.mkdir(parents=True, exist_ok=True)
-    found = readings(rows, seed)
+    generated = readings(rows, seed)
     for number in range(-(-rows // ROWS_PER_FILE)):
-        write_file(city, first + number, islice(found, ROWS_PER_FILE))
+        write_file(city, first + number, islice(generated, ROWS_PER_FILE))
     if not (log / "repairs.csv").exists():
         with (log / "repairs.csv").open("w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows(repairs(seed))
@@ -73,9 +73,11 @@ def write(folder: Path, rows: int, seed: int, first: int = 0) -> None:
 
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser(description="Make the readings that the dataflows in examples/city read.")
-    arguments.add_argument("folder", nargs="?", type=Path, default=Path("data"), help="where to put them")
-    arguments.add_argument("--rows", type=int, default=10_000, help="how many readings")
+    arguments.add_argument("folder", nargs="?", type=Path, default=Path("data"), help="where to put them (data)")
+    arguments.add_argument("--rows", type=int, default=10_000, help="how many readings (10000)")
     arguments.add_argument("--seed", type=int, default=1, help="another seed makes other readings")
+    arguments.add_argument("--append", action="store_true", help="add to the files that are there")
     given = arguments.parse_args()
-    write(given.folder, given.rows, given.seed)
+    first = len(list((given.folder / "city").glob("*.jsonl"))) if given.append else 0
+    write(given.folder, given.rows, given.seed, first)
     print(f"{given.rows:,} readings in {given.folder / 'city'}, repairs in {given.folder / 'repairs'}")

@@ -4,10 +4,13 @@
     .venv/bin/python scripts/reference.py
 
 docs/reference/task-types.md and format.md come from the options' models, dataflow.schema.json from the same,
-openapi.json from the API's routes, and the pictures from the examples. A test fails when one of them is out of date.
+openapi.json from the API's routes, and the pictures from the examples. pictures/house.svg shows which room of
+src/headgate imports which. A test fails when one of them is out of date.
 """
 
+import ast
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +20,7 @@ import typer.main
 import yaml
 from pydantic import BaseModel
 
+from headgate import Flow
 from headgate.api.application import application
 from headgate.cli.main import app
 from headgate.cli.settings import settings_of_commands
@@ -43,7 +47,7 @@ REGISTRY = Registry(KINDS)  # without what other packages may have added here
 CITY = ("city/alarms.yaml", "city/map.yaml", "city/archive.json", "city/quality.py")
 PICTURES = {
     "alarms": CITY[0],
-    "tweets": "tweets.xml",
+    "tweets": "tweets/tweets.xml",
     "nexmark-q4": "nexmark/q4.yaml",
     "sentiment": "sentiment/sentiment.yaml",
     "micro-diamond": "micro/diamond.yaml",
@@ -85,6 +89,7 @@ def files() -> dict[Path, str]:
         reference / "dataflow.schema.json": json.dumps(document.json_schema(REGISTRY), indent=2) + "\n",
         reference / "openapi.json": json.dumps(application(without_engine()).openapi(), indent=2) + "\n",
         pictures / "merged.svg": merged_picture(),
+        pictures / "house.svg": house_picture(),
     }
     written[pictures / "latency.svg"] = latency_picture_of("sizing/logos.yaml", latency_s=2.0)
     written[pictures / "simulated.svg"] = simulated_picture()
@@ -260,6 +265,61 @@ def merged_picture() -> str:
     merged = merge(dataflows)
     graph = replace(merged.graph, description=", ".join(dataflow.name for dataflow in dataflows) + ": one graph")
     return to_svg(graph, REGISTRY, {task: "for " + ", ".join(names) for task, names in merged.users.items()})
+
+
+def house_picture() -> str:
+    """The rooms and their imports, without those that follow from others."""
+    imports = room_imports()
+    below = {room: set().union(*(reachable(other, imports) for other in others)) for room, others in imports.items()}
+    flow = Flow("house", description="Each room imports those to its right")
+    rooms = {room: flow.task("opaque", id=room) for room in sorted(imports)}
+    for room, others in sorted(imports.items()):
+        for other in sorted(others - below[room]):
+            rooms[room] >> rooms[other]
+    picture = to_svg(flow.build(), REGISTRY)
+    picture = re.sub(r"house: \d+ tasks, \d+ streams", "The rooms of src/headgate", picture)
+    for room in rooms:  # what a room is for takes the place of the task's type
+        picture = re.sub(rf"(>{room}<.*?>)opaque<", rf"\g<1>{ROOMS[room]}<", picture, count=1, flags=re.DOTALL)
+    return picture
+
+
+ROOMS = {
+    "adaptation": "policies",
+    "api": "HTTP",
+    "billing": "who pays",
+    "cli": "commands",
+    "documents": "text to dataflow",
+    "forecasting": "rates ahead",
+    "machines": "acquire, release",
+    "model": "values",
+    "planning": "best plans",
+    "queueing": "latency models",
+    "report": "tables, pictures",
+    "runtime": "on Spark",
+    "service": "use cases",
+    "sharing": "merge, unmerge",
+    "simulation": "without Spark",
+    "store": "durable files",
+    "tasks": "task types",
+}
+
+
+def reachable(room: str, imports: dict[str, set[str]]) -> set[str]:
+    return set().union(*({other} | reachable(other, imports) for other in imports[room]))
+
+
+def room_imports() -> dict[str, set[str]]:
+    """For each folder of src/headgate, the other folders from which its modules import, wherever in the module."""
+    package = ROOT / "src" / "headgate"
+    rooms = {path.name for path in package.iterdir() if (path / "__init__.py").exists()}
+    imports: dict[str, set[str]] = {room: set() for room in rooms}
+    for room in rooms:
+        for path in (package / room).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+                names += [name.name for name in node.names] if isinstance(node, ast.Import) else []
+                imports[room] |= {name.split(".")[1] for name in names if name.startswith("headgate.")} & rooms - {room}
+    return imports
 
 
 if __name__ == "__main__":

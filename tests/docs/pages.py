@@ -36,7 +36,16 @@ from headgate.service.size import load_request
 from headgate.tasks.registry import ENTRY_POINT_GROUP
 from tests.docs.shell import Shell, needs_spark
 
-__all__ = ["LANGUAGES_NOT_RUN", "LANGUAGES_RUN", "blocks", "needs_spark_page", "run_page"]
+__all__ = [
+    "LANGUAGES_NOT_RUN",
+    "LANGUAGES_RUN",
+    "blocks",
+    "commands",
+    "file_name",
+    "matches",
+    "needs_spark_page",
+    "run_page",
+]
 
 FLAGS = doctest.ELLIPSIS
 LANGUAGES_NOT_RUN = {"sh", "text", "mermaid"}
@@ -51,7 +60,7 @@ def run_page(path: Path) -> int:
     with _what_pages_install(), Shell() as shell:
         for example in _parsed(path).examples():
             example.namespace["shell"] = shell
-            if isinstance(example.parsed, str) and (name := _file_name(example.parsed)):
+            if isinstance(example.parsed, str) and (name := file_name(example.parsed)):
                 Path(name).write_text(str(example.parsed), encoding="utf-8")
             example.evaluate()
             count += 1
@@ -74,20 +83,25 @@ def _parsed(path: Path) -> Document:
     return Sybil(parsers=[PythonCodeBlockParser(doctest_optionflags=FLAGS), *blocks]).parse(path)
 
 
-def _file_name(text: str) -> str | None:
+def file_name(text: str) -> str | None:
+    """The file that a block is written to, if its first line names one."""
     match = _FILE_NAME.match(text)
     return match.group(1) if match else None
 
 
 def _run_console(example: Example) -> str | None:
-    checker = doctest.OutputChecker()
-    for command, wanted in _commands(example.parsed):
-        printed = example.namespace["shell"].run(command)
-        printed = _settled("".join(f"{line.rstrip()}\n" for line in printed.splitlines()))
-        if not checker.check_output(_settled(wanted), printed, FLAGS):
+    for command, wanted in commands(example.parsed):
+        printed = "".join(f"{line.rstrip()}\n" for line in example.namespace["shell"].run(command).splitlines())
+        if not matches(wanted, printed):
             shown = doctest.Example(command, wanted)
-            return f"$ {command}\n{checker.output_difference(shown, printed, FLAGS | doctest.REPORT_NDIFF)}"
+            difference = doctest.OutputChecker().output_difference(shown, printed, FLAGS | doctest.REPORT_NDIFF)
+            return f"$ {command}\n{difference}"
     return None
+
+
+def matches(wanted: str, printed: str) -> bool:
+    """Whether a command printed what the page shows, in which ``...`` stands for anything."""
+    return doctest.OutputChecker().check_output(_settled(wanted), _settled(printed), FLAGS)
 
 
 def _settled(text: str) -> str:
@@ -95,7 +109,7 @@ def _settled(text: str) -> str:
     return re.sub(r"one of the \d+ that", "one of the many that", text)
 
 
-def _commands(text: str) -> Iterator[tuple[str, str]]:
+def commands(text: str) -> Iterator[tuple[str, str]]:
     """The commands of a block, each with what it is to print."""
     for part in re.split(r"^\$ ", text.replace("\\\n", " "), flags=re.MULTILINE)[1:]:
         command, _, wanted = part.partition("\n")
@@ -126,7 +140,7 @@ def _check_xml(example: Example) -> str | None:
 
 
 def _file_faults(text: str, name: str, load: Callable[[Path], object]) -> str | None:
-    path = Path(_file_name(text) or name)
+    path = Path(file_name(text) or name)
     path.write_text(text, encoding="utf-8")
     if path.name.startswith("broken"):
         return None
@@ -138,7 +152,7 @@ def _file_faults(text: str, name: str, load: Callable[[Path], object]) -> str | 
 
 
 def _faults(text: str, form: str, forgiven: set[str] | None = None) -> str | None:
-    name = _file_name(text)
+    name = file_name(text)
     if name and name.startswith("broken"):
         return None
     try:

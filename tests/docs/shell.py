@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import glob
 import io
+import os
 import re
 import shlex
 import signal
@@ -18,16 +19,35 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
 from unittest import mock
 
 from headgate.cli.main import app, main
 
-__all__ = ["Shell", "needs_spark", "run_headgate"]
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Shell", "let_workers_import", "needs_spark", "run_headgate"]
 
 LONGEST_RUN = "3s"
 QUICK = ("--trigger", "100ms")
 STARTED_WITHIN_S = 60.0
-ON_SPARK = ("run", "submit", "withdraw", "list", "status", "top", "observations", "dead-letters", "bill", "cluster")
+TERMINAL = "another terminal"
+ON_SPARK = (
+    "run",
+    "submit",
+    "withdraw",
+    "list",
+    "status",
+    "top",
+    "observations",
+    "dead-letters",
+    "bill",
+    "cluster",
+    "experiment",
+    "traces",
+)
 _NEEDS_SPARK = re.compile(rf"^\$ headgate ({'|'.join(ON_SPARK)})\b|\bEngine\(", re.MULTILINE)
 
 
@@ -38,6 +58,13 @@ def needs_spark(block: str) -> bool:
     (True, False)
     """
     return bool(_NEEDS_SPARK.search(block))
+
+
+def let_workers_import(spark: SparkSession, folder: Path) -> None:
+    """Functions beside the examples can be imported by workers, as ``headgate run`` sees to with a Spark of its own."""
+    places = [folder, *(path for path in (folder / "examples").iterdir() if path.is_dir())]
+    inherited = os.environ.get("PYTHONPATH", "")
+    spark.sparkContext.environment["PYTHONPATH"] = os.pathsep.join([*map(str, places), inherited])
 
 
 class Shell:
@@ -52,6 +79,8 @@ class Shell:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+        if Path(".headgate-cluster").exists():
+            run_headgate(["cluster", "down"])
 
     def stop(self) -> None:
         """What Ctrl-C does in the terminals in which ``headgate run`` runs."""
@@ -87,7 +116,7 @@ class Shell:
 
 def run_headgate(words: list[str]) -> tuple[str, int]:
     """Run ``headgate WORDS`` in this process; returns what it printed, on both channels, and its exit status."""
-    printed = io.StringIO()
+    printed = _Printed()
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
         status = _main(words)
     return printed.getvalue(), status
@@ -113,13 +142,20 @@ def _expanded(word: str) -> list[str]:
     return sorted(glob.glob(word)) or [word] if "*" in word else [word]  # noqa: PTH207 - as a shell does
 
 
+class _Printed(io.StringIO):
+    """What a command prints, without what ``headgate run`` prints meanwhile in its own terminal."""
+
+    def write(self, text: str) -> int:
+        return len(text) if threading.current_thread().name == TERMINAL else super().write(text)
+
+
 class _Background:
     """``headgate run`` in a thread, until it is stopped by the signal handlers that it has installed."""
 
     def __init__(self, words: list[str]) -> None:
         self._handlers: dict[int, Callable[[int, None], None]] = {}
         self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._work, args=(words,), daemon=True)
+        self._thread = threading.Thread(target=self._work, args=(words,), name=TERMINAL, daemon=True)
         self._thread.start()
         state = words[words.index("--state") + 1] if "--state" in words else ".headgate"
         until = time.monotonic() + STARTED_WITHIN_S
@@ -129,10 +165,10 @@ class _Background:
             time.sleep(0.1)
 
     def _work(self, words: list[str]) -> None:
-        # Only the main thread may install handlers; --json keeps it from printing between other commands' lines.
+        # Only the main thread may install handlers.
         with mock.patch.object(signal, "signal", self._handlers.__setitem__):
             try:
-                app([*words, *QUICK, "--json"], standalone_mode=False)
+                app([*words, *QUICK], standalone_mode=False)
             except BaseException as error:
                 self._error = error
 

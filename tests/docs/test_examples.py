@@ -24,7 +24,7 @@ TABLES = set((RIOTBENCH / "tables").iterdir())
 MADE = ("nexmark", "micro")
 """Folders whose dataflows are written by a make.py."""
 
-WITH_SCRIPTS = ("riotbench", "nexmark", "sentiment", "micro", "linear_road")
+WITH_SCRIPTS = ("tweets", "riotbench", "nexmark", "sentiment", "micro", "linear_road")
 SCRIPTS = {EXAMPLES / "demo.py", EXAMPLES / "demo_screen.py", EXAMPLES / "city_data.py"} | {
     path for folder in WITH_SCRIPTS for path in (EXAMPLES / folder).glob("*.py")
 }
@@ -104,7 +104,7 @@ def test_the_four_word_counts_are_one_value() -> None:
 
 
 def test_there_are_alternates_and_a_loop() -> None:
-    tweets, patterns = (read(EXAMPLES / name).dataflow for name in ("tweets.xml", "patterns/patterns.yaml"))
+    tweets, patterns = (read(EXAMPLES / name).dataflow for name in ("tweets/tweets.xml", "patterns/patterns.yaml"))
     assert any(task.is_dynamic for task in tweets.tasks)
     assert any(stream.feedback for stream in patterns.streams)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import shutil
 import sys
 from collections.abc import Iterator
@@ -10,8 +12,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import typer.main
 
+from headgate.cli.main import app
 from tests.docs.pages import LANGUAGES_NOT_RUN, LANGUAGES_RUN, blocks, needs_spark_page, run_page
+from tests.docs.shell import let_workers_import
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
@@ -22,6 +27,7 @@ PAGES = [
 
 
 ON_SPARK = [page for page in PAGES if needs_spark_page(page)]
+SET_UP = ("make", "source", "git", "cd", "export", "pip")
 
 
 def _name(page: Path) -> str:
@@ -41,15 +47,17 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def on_shared_spark(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def on_shared_spark(request: pytest.FixtureRequest, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Engines run on the Spark that all tests share."""
     from headgate.runtime.engine import engine as engine_module
 
     spark = request.getfixturevalue("spark")
     monkeypatch.setattr(engine_module, "Engine", partial(engine_module.Engine, spark=spark))
     monkeypatch.setenv("PYTHONPATH", os.environ.get("PYTHONPATH", ""))
+    let_workers_import(spark, folder)
     monkeypatch.setattr(sys, "path", [*sys.path])
     yield
+    spark.sparkContext.environment.pop("PYTHONPATH", None)
     for query in spark.streams.active:
         query.stop()
 
@@ -68,8 +76,20 @@ def test_examples_of_the_page_run_on_spark(page: Path, folder: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
 def test_no_block_of_the_page_is_passed_over(page: Path) -> None:
-    for language, _ in blocks(page):
+    for language, text in blocks(page):
         assert language in LANGUAGES_RUN | LANGUAGES_NOT_RUN
+        assert language == "console" or not re.search(r"^\$ ", text, re.MULTILINE), "commands are in console blocks"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_what_is_not_run_is_set_up_or_a_benchmark(page: Path) -> None:
+    for line in (line for language, text in blocks(page) if language == "sh" for line in text.splitlines()):
+        name, *words = shlex.split(line, comments=True) or [""]
+        if name == "headgate":
+            assert words[0] == "bench", f"this can be run in a console block: {line}"
+            typer.main.get_command(app).commands["bench"].make_context("bench", words[1:])  # type: ignore[attr-defined]
+        else:
+            assert name in SET_UP, f"this can be run in a console block: {line}"
 
 
 def test_a_wrong_page_is_noticed(folder: Path) -> None:

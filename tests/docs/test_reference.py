@@ -45,11 +45,11 @@ def test_the_published_schema_is_a_schema() -> None:
     jsonschema.Draft202012Validator.check_schema(schema)
 
 
-def test_the_commands_page_tells_every_command_and_option() -> None:
+def test_the_commands_page_has_every_command_and_option() -> None:
     page = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
     sections = dict(re.findall(r"^## ([\w-]+)\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL))
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    told = {name: set(re.findall(r"^\| `(--[\w-]+)`", section, re.MULTILINE)) for name, section in sections.items()}
+    listed = {name: set(re.findall(r"^\| `(--[\w-]+)`", section, re.MULTILINE)) for name, section in sections.items()}
     wanted = {
         name: {
             max((option for option in parameter.opts), key=len)
@@ -59,16 +59,16 @@ def test_the_commands_page_tells_every_command_and_option() -> None:
         }
         for name, command in commands.items()
     }
-    assert told == wanted
+    assert listed == wanted
 
 
-def test_the_readme_tells_every_command() -> None:
+def test_the_readme_has_every_command() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     assert set(re.findall(r"^\| `headgate ([\w-]+)", readme, re.MULTILINE)) == set(commands)
 
 
-def test_the_faults_page_tells_every_condition() -> None:
+def test_the_faults_page_has_every_condition() -> None:
     source_files = [*(ROOT / "src").rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py")]
     sources = [
         path.read_text(encoding="utf-8")
@@ -77,13 +77,13 @@ def test_the_faults_page_tells_every_condition() -> None:
     ]
     used = {condition for source in sources for condition in CONDITION.findall(source)}
     page = (ROOT / "docs" / "guides" / "faults.md").read_text(encoding="utf-8")
-    told = {
+    listed = {
         name
         for row in re.findall(r"^\| (`[A-Z_]+`.*?) \|", page, re.MULTILINE)
         for name in row.strip("`").split("`, `")
     }
-    assert used - told == set(), "conditions that docs/guides/faults.md lacks"
-    assert told - used == set(), "conditions in docs/guides/faults.md that the code does not have"
+    assert used - listed == set(), "conditions that docs/guides/faults.md lacks"
+    assert listed - used == set(), "conditions in docs/guides/faults.md that the code does not have"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -98,12 +98,12 @@ def _exists(dotted: str) -> bool:
     parts = dotted.split(".")
     for cut in range(len(parts), 0, -1):
         try:
-            found: object = importlib.import_module(".".join(parts[:cut]))
+            value: object = importlib.import_module(".".join(parts[:cut]))
         except ModuleNotFoundError:
             continue
         for part in parts[cut:]:
-            found = getattr(found, part, None)
-        return found is not None
+            value = getattr(value, part, None)
+        return value is not None
     return False
 
 

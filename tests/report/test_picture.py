@@ -31,7 +31,7 @@ tasks:
 
 
 def _dataflows() -> list[Dataflow]:
-    found = [read(EXAMPLES / name).dataflow for name in ("city/alarms.yaml", "city/quality.py", "tweets.xml")]
+    found = [read(EXAMPLES / name).dataflow for name in ("city/alarms.yaml", "city/quality.py", "tweets/tweets.xml")]
     found += [read(EXAMPLES / "patterns/patterns.yaml").dataflow, parse(LOOPS, "yaml").dataflow]
     return found + [parse(json.dumps(layered_document(60, seed)), "json").dataflow for seed in range(5)]
 
