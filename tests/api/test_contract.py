@@ -88,8 +88,8 @@ def test_every_operation_answers_as_the_document_says(contract: Contract) -> Non
         "partitions": {"partitions": 2},
     }.items():
         contract("PUT", f"/v1/dataflows/{{}}/tasks/{{}}/{setting}", "wide", "f", json=body)
-    withdrawn = contract("DELETE", "/v1/dataflows", params={"name": ["wide", "narrow"]})
-    assert withdrawn["withdrawn"][0]["left"]
+    assert contract("DELETE", "/v1/dataflows/{}", "wide")["withdrawn"][0]["left"]
+    contract("POST", "/v1/withdrawals", json={"dataflows": ["narrow"]})
     assert contract.covered == {(method, path) for path, item in DOCUMENT["paths"].items() for method in item}
 
 
@@ -98,8 +98,9 @@ def test_every_refusal_is_a_problem_document(contract: Contract) -> None:
     assert [fault["condition"] for fault in faulty["errors"]] == ["COLUMNS_DO_NOT_FIT"] * 2
     missing = contract("POST", "/v1/dataflows", status=400, json={"replace": 5, "more": 1})
     assert len(missing["errors"]) == 3, "all that is wrong at once"
-    contract("DELETE", "/v1/dataflows", status=400)
-    contract("DELETE", "/v1/dataflows", status=404, params={"name": "none"})
+    contract("POST", "/v1/withdrawals", status=400, json={"dataflows": []})
+    contract("POST", "/v1/withdrawals", status=404, json={"dataflows": ["none"]})
+    contract("DELETE", "/v1/dataflows/{}", "none", status=404)
     contract("GET", "/v1/dataflows/{}", "none", status=404)
     contract("GET", "/v1/observations", status=400, params={"limit": 0})
     contract("GET", "/v1/bill", status=404, params={"owner": "nobody"})

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from headgate.errors import InputError
 from headgate.service.serve import ServedEngine
 from headgate.service.submit import submit
 from headgate.service.withdraw import withdraw
@@ -29,7 +30,7 @@ def sent(client: InProcess, request_id: str, *documents: dict[str, Any], **more:
 
 
 def withdrawn(client: InProcess, request_id: str, name: str) -> Any:
-    return client("DELETE", "/dataflows", request_id, params={"name": name})
+    return client("DELETE", f"/dataflows/{name}", request_id)
 
 
 def test_sent_again_it_gets_the_same_answer_also_after_a_restart(engine: FakeEngine) -> None:
@@ -81,6 +82,17 @@ def test_an_error_of_ours_is_not_kept(engine: FakeEngine, monkeypatch: pytest.Mo
         broken.setattr(engine, "submit", None)
         assert sent(client, "1", document("a")).status_code == 500
     assert sent(client, "1", document("a")).status_code == 200
+
+
+def test_an_engine_that_is_stopping_asks_to_try_again(engine: FakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopping(*_: object, **__: object) -> None:
+        raise InputError("ENGINE_STOPPED", "the engine is being stopped")
+
+    with monkeypatch.context() as stopped:
+        stopped.setattr(engine, "submit", stopping)
+        refused = sent(InProcess(engine), "1", document("a"))
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "5")
+    assert sent(InProcess(engine), "1", document("a")).status_code == 200
 
 
 def test_a_change_that_cannot_be_made_after_it_was_announced(engine: FakeEngine) -> None:

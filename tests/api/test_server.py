@@ -197,6 +197,13 @@ def submit_one(state: Path, name: str) -> None:
         client.submit([document(name)])
 
 
+def test_names_by_the_thousand_and_a_name_that_is_too_long(client: EngineClient) -> None:
+    many = [f"dataflow_number_{number}" for number in range(10_000)]
+    assert refused(lambda: client.withdraw(many)).condition == "UNKNOWN_DATAFLOW"
+    assert refused(lambda: client.status("x" * 60_000)).condition in ("UNKNOWN_DATAFLOW", "BAD_REQUEST")
+    assert names(client) == []
+
+
 def test_clients_that_hang_keep_nobody_waiting(engine: FakeEngine, state: Path, client: EngineClient) -> None:
     hanging = [socket.socket(socket.AF_UNIX) for _ in range(100)]
     try:
@@ -279,6 +286,7 @@ def test_an_error_of_ours_is_answered_and_ends_nothing(
             "INTERNAL",
             "internal error: TypeError: 'NoneType' object is not callable",
         )
+    time.sleep(0.2)
     assert capfd.readouterr() == ("", ""), "nothing on the engine's terminal"
 
 

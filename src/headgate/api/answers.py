@@ -22,6 +22,7 @@ __all__ = [
     "PartitionsRequest",
     "SubmissionRequest",
     "SubmittedDataflow",
+    "WithdrawalRequest",
     "WithdrawnDataflow",
 ]
 
@@ -35,6 +36,12 @@ class SubmissionRequest(_Request):
 
     dataflows: list[dict[str, Any]] = Field(min_length=1, description="Dataflows, as their JSON documents.")
     replace: bool = Field(False, description="Replace running dataflows of the same names.")
+
+
+class WithdrawalRequest(_Request):
+    """Dataflows to withdraw, all of them or none."""
+
+    dataflows: list[str] = Field(min_length=1, description="Their names.")
 
 
 class LimitRequest(_Request):

@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from headgate import __version__
-from headgate.api.changes import change_routes
+from headgate.api.changes import change_routes, problem_response
 from headgate.api.limits import Limits
 from headgate.api.problems import CONTENT_TYPE, ProblemDocument, problem_of
 from headgate.api.reads import read_routes
@@ -55,9 +55,7 @@ def application(served: ServedEngine) -> FastAPI:
 
 
 def _response(error: HeadgateError, **more: Any) -> JSONResponse:
-    problem = problem_of(error) | more
-    headers = {"Retry-After": "5"} if problem["status"] == 503 else None
-    return JSONResponse(problem, problem["status"], headers, media_type=CONTENT_TYPE)
+    return problem_response(problem_of(error) | more)
 
 
 async def _refused(request: Request, error: Any) -> JSONResponse:

@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import APIRouter, Header, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
 
@@ -18,6 +18,7 @@ from headgate.api.answers import (
     LimitRequest,
     PartitionsRequest,
     SubmissionRequest,
+    WithdrawalRequest,
 )
 from headgate.api.problems import CONTENT_TYPE, problem_of
 from headgate.errors import HeadgateError
@@ -25,7 +26,7 @@ from headgate.service.serve import Announce, Answer, ServedEngine
 from headgate.service.submit import submit
 from headgate.service.withdraw import withdraw
 
-__all__ = ["change_routes"]
+__all__ = ["change_routes", "problem_response"]
 
 RequestId = Annotated[
     str | None,
@@ -36,7 +37,6 @@ RequestId = Annotated[
         description="An id of your choice, such as a UUID. The same id sent again gets the same answer for a day.",
     ),
 ]
-Names = Annotated[list[str], Query(alias="name", min_length=1, description="A dataflow; may be repeated.")]
 
 
 class _Changes:
@@ -63,14 +63,20 @@ class _Changes:
                 status, body = await run_in_threadpool(answer, None)
             else:
                 status, body = await run_in_threadpool(self._served.once, request_id, fingerprint, answer)
-        return JSONResponse(body, status, media_type=None if status == 200 else CONTENT_TYPE)
+        return JSONResponse(body) if status == 200 else problem_response(body)
+
+
+def problem_response(problem: Mapping[str, Any]) -> JSONResponse:
+    """A problem document as a response."""
+    headers = {"Retry-After": "5"} if problem["status"] == 503 else None
+    return JSONResponse(problem, problem["status"], headers, media_type=CONTENT_TYPE)
 
 
 def change_routes(served: ServedEngine) -> APIRouter:
     """The routes that change what an engine runs."""
-    router, change, engine = APIRouter(prefix="/v1/dataflows"), _Changes(served), served.engine
+    router, change, engine = APIRouter(prefix="/v1"), _Changes(served), served.engine
 
-    @router.post("", response_model=Changed)
+    @router.post("/dataflows", response_model=Changed)
     async def submit_dataflows(request: Request, body: SubmissionRequest, request_id: RequestId = None) -> Any:
         """Submit dataflows, all of them or none."""
         return await change(
@@ -79,36 +85,41 @@ def change_routes(served: ServedEngine) -> APIRouter:
             lambda announce: submit(engine, body.dataflows, served.registry, replace=body.replace, before=announce),
         )
 
-    @router.delete("", response_model=Changed)
-    async def withdraw_dataflows(request: Request, names: Names, request_id: RequestId = None) -> Any:
+    @router.post("/withdrawals", response_model=Changed)
+    async def withdraw_dataflows(request: Request, body: WithdrawalRequest, request_id: RequestId = None) -> Any:
         """Withdraw dataflows, all of them or none; tasks that others share keep running."""
-        return await change(request, request_id, lambda announce: withdraw(engine, names, before=announce))
+        return await change(request, request_id, lambda announce: withdraw(engine, body.dataflows, before=announce))
 
-    @router.post("/{dataflow}/pause", response_model=EngineAnswer)
+    @router.delete("/dataflows/{dataflow}", response_model=Changed)
+    async def withdraw_dataflow(request: Request, dataflow: str, request_id: RequestId = None) -> Any:
+        """Withdraw one dataflow."""
+        return await change(request, request_id, lambda announce: withdraw(engine, [dataflow], before=announce))
+
+    @router.post("/dataflows/{dataflow}/pause", response_model=EngineAnswer)
     async def pause_dataflow(request: Request, dataflow: str, request_id: RequestId = None) -> Any:
         """Pause a dataflow: its sinks get no rows until it is resumed."""
         return await change(request, request_id, _then_about(lambda: engine.pause(dataflow)))
 
-    @router.post("/{dataflow}/resume", response_model=EngineAnswer)
+    @router.post("/dataflows/{dataflow}/resume", response_model=EngineAnswer)
     async def resume_dataflow(request: Request, dataflow: str, request_id: RequestId = None) -> Any:
         """Resume a paused dataflow."""
         return await change(request, request_id, _then_about(lambda: engine.resume(dataflow)))
 
-    @router.put("/{dataflow}/tasks/{task}/limit", response_model=EngineAnswer)
+    @router.put("/dataflows/{dataflow}/tasks/{task}/limit", response_model=EngineAnswer)
     async def limit_task(
         request: Request, dataflow: str, task: str, body: LimitRequest, request_id: RequestId = None
     ) -> Any:
         """Limit how many rows a source or stateful task takes per trigger, for all dataflows that share it."""
         return await change(request, request_id, _then_about(lambda: engine.limit(dataflow, task, body.rows)))
 
-    @router.put("/{dataflow}/tasks/{task}/alternate", response_model=EngineAnswer)
+    @router.put("/dataflows/{dataflow}/tasks/{task}/alternate", response_model=EngineAnswer)
     async def switch_alternate(
         request: Request, dataflow: str, task: str, body: AlternateRequest, request_id: RequestId = None
     ) -> Any:
         """Make another alternate of a task active, for all dataflows that share it."""
         return await change(request, request_id, _then_about(lambda: engine.switch(dataflow, task, body.alternate)))
 
-    @router.put("/{dataflow}/tasks/{task}/partitions", response_model=EngineAnswer)
+    @router.put("/dataflows/{dataflow}/tasks/{task}/partitions", response_model=EngineAnswer)
     async def set_partitions(
         request: Request, dataflow: str, task: str, body: PartitionsRequest, request_id: RequestId = None
     ) -> Any:

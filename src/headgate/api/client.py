@@ -58,7 +58,7 @@ class EngineClient:
 
     def withdraw(self, names: Sequence[str], *, request_id: str | None = None) -> Answer:
         """Withdraw dataflows, all of them or none."""
-        return self._change("DELETE", "/dataflows", request_id, name=list(names))
+        return self._change("POST", "/withdrawals", request_id, {"dataflows": list(names)})
 
     def pause(self, dataflow: str, *, request_id: str | None = None) -> Answer:
         """Pause a dataflow: its sinks get no rows until it is resumed."""
@@ -96,10 +96,8 @@ class EngineClient:
         """Who pays what."""
         return self._send("GET", "/bill", owner=owner)
 
-    def _change(
-        self, method: str, path: str, request_id: str | None, body: Mapping[str, Any] | None = None, **query: Any
-    ) -> Answer:
-        return self._send(method, path, body, {"Idempotency-Key": request_id or str(uuid.uuid4())}, **query)
+    def _change(self, method: str, path: str, request_id: str | None, body: Mapping[str, Any] | None = None) -> Answer:
+        return self._send(method, path, body, {"Idempotency-Key": request_id or str(uuid.uuid4())})
 
     def _send(
         self,
@@ -120,6 +118,8 @@ class EngineClient:
             raise InputError("ENGINE_GONE", message) from None
         if response.headers.get("content-type", "") == CONTENT_TYPE:
             raise error_of(response.json())
+        if response.is_error:
+            raise InputError("BAD_REQUEST", f"The engine cannot read the request: {response.text[:200]}")
         answer: Answer = response.json()
         return answer
 

@@ -28,7 +28,12 @@ __all__ = ["serving"]
 END_S = 5.0
 """How long requests may take to end when the engine stops."""
 
-QUIET = {"version": 1, "disable_existing_loggers": False, "loggers": {"uvicorn": {"handlers": [], "propagate": False}}}
+QUIET = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "handlers": {"none": {"class": "logging.NullHandler"}},
+    "loggers": {"uvicorn": {"handlers": ["none"], "propagate": False}},
+}
 """Nothing is printed on the engine's terminal: clients get every error as an answer."""
 
 
@@ -63,6 +68,8 @@ def serving(state: Path, app: ASGIApp) -> Iterator[Path]:
         work.start()
         while not server.started and work.is_alive():
             time.sleep(0.005)
+        if not server.started:
+            raise InputError("CANNOT_LISTEN", f"Cannot serve the API on {place}.")
         try:
             yield place
         finally:
