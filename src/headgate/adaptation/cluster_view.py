@@ -73,25 +73,21 @@ class ClusterView:
     @property
     def cores(self) -> Ints:
         """Cores of each machine."""
-        cores: Ints = np.array([each.cores for each in self.cloud.classes], dtype=np.int64)[self.kind]
-        return cores
+        return np.asarray(np.array([each.cores for each in self.cloud.classes], dtype=np.int64)[self.kind])
 
     @property
     def cost(self) -> Floats:
         """Core-seconds of a message, by task."""
-        cost: Floats = self.shape.cost_s[np.arange(self.shape.tasks), self.active]
-        return cost
+        return np.asarray(self.shape.cost_s[np.arange(self.shape.tasks), self.active])
 
     @property
     def out(self) -> Floats:
-        selectivity: Floats = self.shape.selectivity[np.arange(self.shape.tasks), self.active]
-        return selectivity
+        return np.asarray(self.shape.selectivity[np.arange(self.shape.tasks), self.active])
 
     @property
     def power(self) -> Floats:
         """Reference cores by task."""
-        power: Floats = self.speed @ self.placed
-        return power
+        return np.asarray(self.speed @ self.placed)
 
     def aim(self, margin: float) -> float:
         """The target throughput: ``margin`` above the required one, the upper end of the band if there is a backlog.

@@ -202,8 +202,7 @@ def _flow(now: ClusterView) -> tuple[Any, ...]:
 def _worth(now: ClusterView) -> Floats:
     """Power per price of each machine: the last factor of Eq. 10."""
     price = np.array([float(each.price_per_h) for each in now.cloud.classes])
-    worth: Floats = now.cores * now.speed / price[now.kind]
-    return worth
+    return np.asarray(now.cores * now.speed / price[now.kind])
 
 
 def _with_room(now: ClusterView, missing: float, vm_class: VmClass | None) -> int:

@@ -94,8 +94,7 @@ class Trajectory:
 
     @property
     def cost(self) -> Floats:
-        cost: Floats = self.shape.cost_s[np.arange(self.shape.tasks), self.active]
-        return cost
+        return np.asarray(self.shape.cost_s[np.arange(self.shape.tasks), self.active])
 
     def omegas(self, begin: int = 0) -> Floats:
         """Relative throughput of each step from ``begin`` on; also updates ``offered``."""
@@ -117,8 +116,7 @@ class Trajectory:
             return np.where(asked > 0, could / asked, np.inf)
 
     def free(self) -> Ints:
-        free: Ints = self.cores[self.kind] - self.placed.sum(axis=1)
-        return free
+        return np.asarray(self.cores[self.kind] - self.placed.sum(axis=1))
 
     # Changes.
 

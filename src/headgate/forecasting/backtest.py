@@ -111,8 +111,7 @@ def seasonal_scale(values: Floats, season: int, since: int) -> Floats:
     begin = max(since, lag)
     apart = np.abs(values[:, begin:] - values[:, begin - lag : values.shape[1] - lag])
     known = ~np.isnan(apart)
-    scale: Floats = np.where(known, apart, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
-    return scale
+    return np.asarray(np.where(known, apart, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1))
 
 
 def check_length(steps: int, warm_up: int, horizon: int, season: int) -> None:

@@ -87,14 +87,12 @@ class EnsembleModel(ArrayModel):
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(self.errors > 0, least / self.errors, 1.0)
         raw = ratio**self.recipe.power
-        weights: Floats = raw / raw.sum(axis=1, keepdims=True)
-        return weights
+        return np.asarray(raw / raw.sum(axis=1, keepdims=True))
 
     def path(self, horizon: int) -> Floats:
         weights = self.weights()[:, :, np.minimum(np.arange(horizon), self.horizon - 1)]
         paths = self.paths[:, :, :horizon] if horizon <= self.horizon else self._members(horizon)
-        path: Floats = (weights * paths).sum(axis=1)
-        return path
+        return np.asarray((weights * paths).sum(axis=1))
 
     def _members(self, horizon: int) -> Floats:
         """The members' paths, series × members × steps."""

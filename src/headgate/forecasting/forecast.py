@@ -49,5 +49,4 @@ class Forecast:
         if above == below:
             return self.quantiles[:, :, above]
         share = (level - self.levels[below]) / (self.levels[above] - self.levels[below])
-        values: Floats = (1 - share) * self.quantiles[:, :, below] + share * self.quantiles[:, :, above]
-        return values
+        return np.asarray((1 - share) * self.quantiles[:, :, below] + share * self.quantiles[:, :, above])

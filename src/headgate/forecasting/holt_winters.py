@@ -164,5 +164,4 @@ def _filled(values: Floats) -> Floats:
     """
     places = np.arange(len(values))
     known = ~np.isnan(values)
-    filled: Floats = np.interp(places, places[known], values[known], period=len(values))
-    return filled
+    return np.asarray(np.interp(places, places[known], values[known], period=len(values)))

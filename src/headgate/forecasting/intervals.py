@@ -81,5 +81,4 @@ class RecentErrors:
         rough = DEVIATIONS * np.sqrt(self._ahead)[None, :, None] * normal
         known = noise * np.where(count >= FEWEST, read, rough)
         beyond = np.maximum(np.arange(1, horizon + 1) / self.horizon, 1.0)
-        spread: Floats = known[:, np.minimum(np.arange(horizon), self.horizon - 1)] * np.sqrt(beyond)[None, :, None]
-        return spread
+        return np.asarray(known[:, np.minimum(np.arange(horizon), self.horizon - 1)] * np.sqrt(beyond)[None, :, None])

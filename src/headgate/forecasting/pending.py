@@ -33,8 +33,7 @@ class Pending:
 
     def forecasts(self) -> Floats:
         """What was forecast for this moment 1, 2, ... steps ago, series × horizons; NaN where nothing was."""
-        forecasts: Floats = self.paths[(self.made - 1 - self._ahead) % self.horizon, :, self._ahead].T
-        return forecasts
+        return np.asarray(self.paths[(self.made - 1 - self._ahead) % self.horizon, :, self._ahead].T)
 
     def since(self, steps: int) -> Floats:
         """What was forecast so many steps ago for the steps since, series × steps."""

@@ -47,5 +47,4 @@ class SlopedModel(ArrayModel):
         best = self.recent.best()
         rows = np.arange(self.series)
         reach = np.cumsum(self.phi[best][:, None] ** np.arange(1, horizon + 1), axis=1)
-        path: Floats = self.level[rows, best][:, None] + self.trend[rows, best][:, None] * reach
-        return path
+        return np.asarray(self.level[rows, best][:, None] + self.trend[rows, best][:, None] * reach)

@@ -116,25 +116,11 @@ class Strands:
         constant = problem.theta(0.0, 0.0) if problem.sigma > 0 else 0.0
         is_output = np.zeros(shape.tasks, dtype=np.bool_)
         is_output[list(shape.outputs)] = True
-        _score(
-            np.ascontiguousarray(self.alternates(genes)),
-            np.ascontiguousarray(self.machine_genes(genes)),
-            self.cores,
-            self.power,
-            self.price,
-            shape.cost_s,
-            shape.selectivity,
-            shape.value,
-            np.searchsorted(shape.stream_source, np.arange(shape.tasks + 1)).astype(np.int64),
-            shape.stream_target,
-            shape.stream_share,
-            problem.external,
-            is_output,
-            sigma,
-            constant,
-            theta,
-            omega,
-        )
+        first = np.searchsorted(shape.stream_source, np.arange(shape.tasks + 1)).astype(np.int64)
+        streams = (first, shape.stream_target, shape.stream_share)
+        genes_of = (np.ascontiguousarray(self.alternates(genes)), np.ascontiguousarray(self.machine_genes(genes)))
+        flow = (shape.cost_s, shape.selectivity, shape.value, *streams, problem.external, is_output)
+        _score(genes_of, (self.cores, self.power, self.price), flow, sigma, constant, theta, omega)
         if self.near is not None:
             theta -= self.alpha_changes * self._changes(genes, *self.near)
         return theta, omega
@@ -148,8 +134,7 @@ class Strands:
         counts = np.stack([(held == task).sum(axis=1) for task in range(tasks)], axis=1)
         moved = np.abs(counts - np.array(cores)).sum(axis=1) / max(sum(cores), 1)
         switched = (self.alternates(genes) != np.array(active)).mean(axis=1)
-        changes: Floats = moved + switched
-        return changes
+        return np.asarray(moved + switched)
 
     @property
     def _scale(self) -> float:
@@ -184,26 +169,11 @@ class Strands:
 
 
 @compiled
-def _score(
-    alternates: Any,
-    machines: Any,
-    cores: Any,
-    core_power: Any,
-    price: Any,
-    cost: Any,
-    selectivity: Any,
-    value: Any,
-    first: Any,
-    target: Any,
-    share: Any,
-    external: Any,
-    is_output: Any,
-    sigma: float,
-    constant: float,
-    theta: Any,
-    omega: Any,
-) -> None:
+def _score(genes: Any, classes: Any, flow: Any, sigma: float, constant: float, theta: Any, omega: Any) -> None:
     """Eq. 3, 4, 6, 7 and 8 for every individual; one task without cores makes throughput 0."""
+    alternates, machines = genes
+    cores, core_power, price = classes
+    cost, selectivity, value, first, target, share, external, is_output = flow
     count, tasks = alternates.shape
     power = np.zeros(tasks)
     arrived = np.zeros(tasks)

@@ -97,8 +97,7 @@ class _BitMask(Crossover):  # type: ignore[misc]
         bits = random_state.random((matings, strands.problem.tasks + strands.machines)) < 0.5
         tasks = strands.problem.tasks
         mask = np.concatenate([bits[:, :tasks], np.repeat(bits[:, tasks:], 1 + strands.width, axis=1)], axis=1)
-        child: Ints = np.where(mask, x[1], x[0])[None]
-        return child
+        return np.asarray(np.where(mask, x[1], x[0])[None])
 
 
 class _SwitchAddRemove(Mutation):  # type: ignore[misc]

@@ -27,8 +27,7 @@ class Layout:
     @property
     def cores(self) -> Ints:
         """Cores by task."""
-        cores: Ints = self.count @ self.placed
-        return cores
+        return np.asarray(self.count @ self.placed)
 
     @property
     def machines(self) -> int:

@@ -64,8 +64,7 @@ class BreakEven:
         """Profit for many spans, each ``spans`` times as long as the one that the costs are for."""
         at_max = self.cost_at_max * np.asarray(spans)
         rate = (self.value_max - self.value_min) / (at_max - self.cost_at_min * np.asarray(spans))
-        profits: Floats = values - self.value_max - rate * (costs - at_max)
-        return profits
+        return np.asarray(values - self.value_max - rate * (costs - at_max))
 
     @classmethod
     def of(cls, dataflow: Dataflow) -> BreakEven | None:

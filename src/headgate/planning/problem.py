@@ -146,8 +146,7 @@ class Problem:
 
     def needed_power(self, active: Ints) -> Floats:
         """Reference cores with which each task keeps up with everything."""
-        power: Floats = self.achievable(active) * self.shape.cost_s[np.arange(self.tasks), active]
-        return power
+        return np.asarray(self.achievable(active) * self.shape.cost_s[np.arange(self.tasks), active])
 
     def value(self, active: Ints) -> float:
         """Gamma (Eq. 3)."""

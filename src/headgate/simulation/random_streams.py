@@ -35,8 +35,7 @@ def uniform_numbers(seed: int, purpose: int, *coordinates: npt.ArrayLike) -> npt
         for each in (purpose, *coordinates):
             number = np.asarray(each).astype(np.uint64)
             word = _mixed(word + (number + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15))
-    numbers: npt.NDArray[np.float64] = (word >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    return numbers
+    return np.asarray((word >> np.uint64(11)).astype(np.float64) * 2.0**-53)
 
 
 def machine_trace(

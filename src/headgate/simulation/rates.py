@@ -92,8 +92,7 @@ class RandomWalk:
         steps[:, 0] = self.spread * (2 * _uniform(draws[:, 0]) - 1)  # it starts anywhere
         # A free walk folded at the limits is a walk that turns back there.
         folded = np.abs(np.mod(np.cumsum(steps, axis=1) + self.spread, 4 * self.spread) - 2 * self.spread)
-        series: Floats = self.mean * (1 + self.spread - folded)
-        return series
+        return np.asarray(self.mean * (1 + self.spread - folded))
 
     @property
     def mean_per_s(self) -> float:
@@ -226,8 +225,7 @@ class Bursts:
             ended = np.searchsorted(off, edges)
             inside = np.clip(edges - on[np.minimum(ended, len(on) - 1)], 0, None)
             series[row] = np.diff(whole[ended] + inside) / interval_s
-        rates: Floats = self.base * (1 + (self.factor - 1) * series)
-        return rates
+        return np.asarray(self.base * (1 + (self.factor - 1) * series))
 
     @property
     def mean_per_s(self) -> float:

@@ -99,8 +99,7 @@ class Setting:
         pool = self.pool.every(self.interval_s).speed
         number = np.arange(count)
         trace, offset = machine_trace(self.seed, replication, number, pool.shape)
-        speeds: Floats = pool[trace[:, None], (offset[:, None] + np.arange(self.intervals)) % pool.shape[1]]
-        return speeds
+        return np.asarray(pool[trace[:, None], (offset[:, None] + np.arange(self.intervals)) % pool.shape[1]])
 
     def mean_rates(self) -> dict[str, float]:
         return {name: rate.mean_per_s for name, rate in self.rates.items()}

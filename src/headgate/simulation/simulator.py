@@ -148,8 +148,7 @@ class Simulator:
     def acquire(self, row: int, kind: int, count: int = 1) -> Ints:
         """Start machines in one replication; returns their slots."""
         booted = self.setting.warm and self.step == 0
-        slots: Ints = self.fleet.acquire(np.array([row]), np.full(count, kind), self.now_s, booted)[0]
-        return slots
+        return np.asarray(self.fleet.acquire(np.array([row]), np.full(count, kind), self.now_s, booted)[0])
 
     def release(self, row: int, slot: int) -> None:
         """Release a machine."""
@@ -171,8 +170,7 @@ class Simulator:
     def speeds(self) -> Floats:
         """The coefficient of every machine in the last interval, by replication and slot."""
         moment = (self.fleet.offset + max(self.step - 1, 0)) % self._moments
-        speeds: Floats = self.pool.speed[self.fleet.trace, moment]
-        return speeds
+        return np.asarray(self.pool.speed[self.fleet.trace, moment])
 
     def run(self, policy: str) -> Run:
         """The results so far, as a value."""

@@ -188,5 +188,4 @@ def _slots(trace: Trace, where: str) -> Floats:
         edges = np.array([trace.t_s[0], ends[-1]])
     total = np.concatenate([[0.0], np.cumsum(trace.values * (ends - trace.t_s))])
     upto = np.interp(edges, np.append(trace.t_s, ends[-1]), total)
-    means: Floats = np.diff(upto) / np.diff(edges)
-    return means
+    return np.asarray(np.diff(upto) / np.diff(edges))

@@ -68,8 +68,7 @@ def _means(values: Floats, every_s: float, interval_s: float) -> Floats:
     at = edges / every_s
     low = np.minimum(at.astype(np.int64), values.shape[1] - 1)
     upto = total[:, low] + (at - low) * every_s * values[:, low]
-    means: Floats = np.ascontiguousarray(np.diff(upto, axis=1) / np.diff(edges))
-    return means
+    return np.asarray(np.ascontiguousarray(np.diff(upto, axis=1) / np.diff(edges)))
 
 
 STEADY = TracePool(np.ones((1, 1)), np.ones((1, 1)), np.ones((1, 1)), SLOT_S)

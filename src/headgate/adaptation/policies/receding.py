@@ -195,8 +195,7 @@ class Receding:
     def _expected(self, now: ClusterView) -> Floats:
         """Power of a core of each machine over the next hours."""
         rated = np.array([each.core_power for each in now.cloud.classes])[now.kind]
-        power: Floats = rated * np.array([self._machines.expected(name) for name in now.machine])
-        return power
+        return np.asarray(rated * np.array([self._machines.expected(name) for name in now.machine]))
 
     def _enact(self, now: ClusterView, steps: HorizonSteps, rows: list[Ints], forecast: Forecast) -> None:
         now.active[:] = steps.active

@@ -252,8 +252,7 @@ class Horizon:
         """The share of each block that lies between two steps."""
         ends = self._ends
         starts = ends - np.array(self.blocks)
-        covered: Floats = np.clip(np.minimum(ends, end) - np.maximum(starts, begin), 0, None) / np.array(self.blocks)
-        return covered
+        return np.asarray(np.clip(np.minimum(ends, end) - np.maximum(starts, begin), 0, None) / np.array(self.blocks))
 
     def _price(self, kind: int) -> float:
         vm = self.cloud.classes[kind]

@@ -61,8 +61,7 @@ class Leases:
     def cost(self, kind: int) -> Floats:
         """What each way costs with a machine of a class."""
         price = float(self.cloud.classes[kind].price_per_h) * self.billing.period_s / 3_600
-        cost: Floats = self.periods.astype(np.float64) * price
-        return cost
+        return np.asarray(self.periods.astype(np.float64) * price)
 
     def least_cost(self) -> float:
         """What any machine costs at least."""
@@ -95,5 +94,4 @@ class Leases:
 
 def _between(values: Floats, begin: Ints, end: Ints) -> Floats:
     total = np.concatenate([np.zeros((len(values), 1)), np.cumsum(values, axis=1)], axis=1)
-    sums: Floats = total[:, end] - total[:, begin]
-    return sums
+    return np.asarray(total[:, end] - total[:, begin])

@@ -199,8 +199,7 @@ class Fluid:
         """Reference cores for which everything is done in the interval in which it comes, by the cheapest ways."""
         shape = self.future.shape
         least = [min(shape.cost_s[task, : len(ways)]) for task, ways in enumerate(shape.alternates)]
-        work: Floats = np.array(least) @ self.coming[0]
-        return work
+        return np.asarray(np.array(least) @ self.coming[0])
 
     def omega(self, values: Floats) -> Floats:
         """Relative throughput by interval, of a solution."""
