@@ -281,3 +281,14 @@ class FakeInternals:
     def scheduler_pool(self, name: str, minimum: int = 1, weight: int = 1) -> None: ...
 
     def check_streaming(self, frame: DataFrame) -> None: ...
+
+
+class FakeSpark:
+    """As much of a session as a fragment uses that is driven by hand."""
+
+    def __init__(self) -> None:
+        self.conf = {"spark.sql.shuffle.partitions": "2"}
+        self.tags: list[str] = []
+        self.sparkContext = SimpleNamespace(
+            addJobTag=self.tags.append, removeJobTag=self.tags.remove, cancelJobsWithTag=lambda _tag: None
+        )

@@ -48,5 +48,8 @@ def test_users_read_the_cause_and_nothing_of_py4j(failure: str, reason: str) -> 
 
 
 def test_a_slow_start_of_workers_is_told_from_a_fault() -> None:
-    assert workers_were_late("SparkException: Python worker failed to connect back.")
+    cause = "java.net.SocketTimeoutException: Timed out while waiting for the Python worker to connect back"
+    late = f"{PY4J}org.apache.spark.SparkException: Python worker failed to connect back.\n\tat a.b\nCaused by: {cause}"
+    assert workers_were_late(late)
+    assert workers_were_late(reason_of(late)), "the engine sees the reason only"
     assert not workers_were_late("ValueError: Python worker")

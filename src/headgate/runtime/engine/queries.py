@@ -22,7 +22,7 @@ from headgate.runtime.epochs.context import FragmentContext
 from headgate.runtime.epochs.fragment import RunningFragment
 from headgate.runtime.epochs.limits import set_limit
 from headgate.runtime.isolation.quarantine import Quarantine
-from headgate.runtime.spark_internals.failures import workers_were_late
+from headgate.runtime.spark_internals.failures import JOB_FAILURES, reason_of, workers_were_late
 from headgate.store.files import read_json
 
 __all__ = ["Queries"]
@@ -155,8 +155,8 @@ class Queries:
             fragment.refusal = None
         except HeadgateError as error:
             fragment.refusal = error.message
-        except PySparkException as error:
-            fragment.refusal = " ".join(str(error).split())[:300]
+        except JOB_FAILURES as error:
+            fragment.refusal = reason_of(str(error))
 
     def restart(self, fragment: RunningFragment) -> None:
         """Stop a fragment after its epoch, unless it has been, and start it again from its checkpoint."""
@@ -255,7 +255,7 @@ class Queries:
             if fragment.query is not None:
                 fragment.query.processAllAvailable()
         except PySparkException as error:
-            reason = fragment.failure or str(error)
+            reason = fragment.failure or reason_of(str(error))
             if fragment in self.without_workers():
                 with lock:
                     self.restart(fragment)

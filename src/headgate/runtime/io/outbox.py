@@ -14,6 +14,7 @@ from headgate.errors import os_reason
 from headgate.model.names import Signature
 from headgate.runtime.compile.plan import CompiledPlan
 from headgate.runtime.io.sinks import Memory, StagedDelivery, deliver
+from headgate.runtime.spark_internals.failures import JOB_FAILURES, reason_of
 from headgate.store.files import read_json, write_json
 
 __all__ = ["SinkOutbox"]
@@ -64,8 +65,7 @@ class SinkOutbox:
         try:
             deliver(task, delivery, self._spark, self._memory)
         except Exception as error:
-            reason = os_reason(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
-            message = f"cannot write to sink '{task.name}' ({reason.splitlines()[0][:200]})"
+            message = f"cannot write to sink '{task.name}' ({_reason(error)[:200]})"
             self.refusals[sink] = f"{message}; its rows are queued and retried"
             return False
         self.refusals.pop(sink, None)
@@ -82,3 +82,9 @@ class SinkOutbox:
             names.append((Path(path).name, rows))
         kept = {"snapshot": snapshot, "fragment": delivery.fragment, "epoch": delivery.epoch, "files": names}
         write_json(item / "delivery.json", kept)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return os_reason(error)
+    return reason_of(str(error) if isinstance(error, JOB_FAILURES) else f"{type(error).__name__}: {error}")

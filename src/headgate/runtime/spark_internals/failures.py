@@ -14,7 +14,7 @@ __all__ = ["JOB_FAILURES", "named_culprit", "reason_of", "workers_were_late"]
 JOB_FAILURES = (PySparkException, Py4JJavaError, TaskRaised)
 """What a failing job raises, and what a task raises that cannot even be put into one."""
 
-_WORKERS_LATE = ("Python worker failed to connect back", "CANNOT_OPEN_SOCKET")
+_WORKERS_LATE = ("Python worker failed to connect back", "the Python worker to connect back", "CANNOT_OPEN_SOCKET")
 
 _NOISE = re.compile(r"(An error occurred while calling |py4j\.|at |\.\.\. \d+ more|File \"|Traceback )")
 """How lines begin that only a developer of Spark can use."""
