@@ -22,7 +22,7 @@ def schema(
 ) -> None:
     """Print the JSON Schema of dataflow files, with the options of every task type.
 
-    Point an editor at it to have fields completed and slips underlined as you write.
+    Point an editor at it to complete fields and to underline mistakes as you write.
 
     Example: [bold]headgate schema -o dataflow.schema.json[/bold]
     """

@@ -51,7 +51,7 @@ def show(
 
 
 def _drawn(loaded: Loaded, registry: Registry, view: View) -> str:
-    # Each view is imported when it is asked for: laying out a picture takes a library that text does not need.
+    # Each view is imported when it is needed: a picture needs a library that text does not.
     if view is View.SVG:
         from headgate.report.svg import to_svg
 

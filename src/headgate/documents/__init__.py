@@ -90,7 +90,7 @@ def _bytes(path: Path) -> bytes:
 
 def parse(data: bytes | str, form: str, registry: Registry | None = None, file: str | None = None) -> Checked:
     """Parse and check a dataflow given as text; ``form`` is one of :data:`FORMATS`."""
-    # What checks a document stands above the formats' modules, which know its shape; this function stands above both.
+    # Checking imports the formats' modules, so this function imports both only when it is called.
     from headgate.documents.check import check
 
     registry = registry if registry is not None else default_registry()

@@ -62,7 +62,7 @@ def alternate(
 
 
 class FlowTask:
-    """A task in a flow that is being written; ``a >> b`` lets a stream run from one to the other."""
+    """A task in a flow that is being written; ``a >> b`` connects them with a stream."""
 
     def __init__(self, flow: Flow, id: str, document: MarkedDict) -> None:
         self._flow = flow

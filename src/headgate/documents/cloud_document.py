@@ -33,7 +33,7 @@ class VmClassDocument(_Document):
     bandwidth_mbit_per_s: float = Field(1_000.0, description="To one other machine.")
     price_per_h: Price = Field(description="Price of an hour.")
     boot_s: NonNegativeFloat = Field(0.0, description="From asking for one to its first work.")
-    shut_down_s: NonNegativeFloat = Field(0.0, description="For how long it is still paid after it was let go.")
+    shut_down_s: NonNegativeFloat = Field(0.0, description="For how long it is still paid after it was released.")
     interruptions_per_h: NonNegativeFloat = Field(0.0, description="How often a spot machine is taken back.")
 
 

@@ -78,7 +78,7 @@ class _Document(BaseModel):
 
 
 class ServiceLevelDocument(_Document):
-    """What is asked of a dataflow and what it may cost."""
+    """What a dataflow needs and what it may cost."""
 
     throughput_min: float = Field(
         0.8, gt=0, le=1, description="Least relative throughput: output over achievable output."
@@ -166,7 +166,7 @@ class AlternateDocument(_Document):
     name: Name | None = Field(None, description="What to call it; its type if left out.")
     type: str = Field(min_length=1, max_length=512, description="A task type; headgate tasks lists them.")
     config: dict[str, Any] = Field(default_factory=dict, description="The options of that type.")
-    value: float = Field(1.0, gt=0, description="What it is worth beside the others; only the ratio counts.")
+    value: float = Field(1.0, gt=0, description="Its value relative to the other alternates; only the ratio counts.")
     cost_s: float | None = Field(None, ge=0, description="Core-seconds per message on the reference core, if known.")
     selectivity: float | None = Field(None, ge=0, description="Messages out per message in, if known.")
 
@@ -209,13 +209,15 @@ class TaskDocument(_Document):
 
 
 class DataflowDocument(_Document):
-    """A dataflow: tasks, the streams between them, whose it is and what is asked of it."""
+    """A dataflow: tasks, the streams between them, its owner and its service level."""
 
     version: Literal[1] = Field(1, description="Version of this format.")
     name: Name | None = Field(None, description="What to call the dataflow; the file's name if left out.")
     owner: Name = Field(DEFAULT_OWNER, description="Whose it is, and who pays.")
     description: Text = Field("", description="What it is for.")
-    service_level: ServiceLevelDocument = Field(ServiceLevelDocument(), description="What is asked of it.")
+    service_level: ServiceLevelDocument = Field(
+        ServiceLevelDocument(), description="What it needs and what it may cost."
+    )
     share: Share = Field(Share.ANYONE, description="With whom its tasks may be shared, unless they say otherwise.")
     tasks: list[Any] = Field(description="The steps, in any order.", min_length=1)
 

@@ -31,7 +31,7 @@ class ExperimentDocument(BaseModel):
 
     version: Literal[1] = 1
     name: Name | None = Field(None, description="What to call it; the file's name if left out.")
-    dataflows: Texts = Field(description="Files of dataflows, beside this one.")
+    dataflows: Texts = Field(description="Files of dataflows, relative to this one.")
     policies: Texts = Field(description="Policies, as headgate simulate knows them.")
     rates: dict[str, Texts] = Field(min_length=1, description="By name: a rate for all sources, or SOURCE=RATE each.")
     variability: Texts = Field(("none",), description="none, ec2, futuregrid, or files or folders of traces.")

@@ -1,4 +1,4 @@
-"""A document as it was written: plain values, and the line on which each of them stands."""
+"""A document as it was written: plain values, and the line of each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Path = Sequence[str | int]
 
 
 class MarkedDict(dict[str, Any]):
-    """A mapping that remembers where it and each of its keys stand."""
+    """A mapping that keeps its own place and that of each key."""
 
     __slots__ = ("mark", "marks")
 
@@ -34,7 +34,7 @@ class MarkedDict(dict[str, Any]):
 
 
 class MarkedList(list[Any]):
-    """A list that remembers where it and each of its items stand."""
+    """A list that keeps its own place and that of each item."""
 
     __slots__ = ("mark", "marks")
 
@@ -63,7 +63,7 @@ class Located:
     """What is wrong with the document but did not keep it from being read, such as a key given twice."""
 
     def place(self, path: Path) -> Place:
-        """Where the part at ``path`` stands; if it is not there, where the closest part above it stands."""
+        """The place of the part at ``path``, or of the closest part above it."""
         mark = find_mark(self.marked(), path)
         return Place(self.file, *(mark or (1, None)))
 
@@ -82,7 +82,7 @@ def find_mark(tree: object, path: Path) -> Mark | None:
 
 
 def with_tasks(faults: Iterable[Fault], tree: object, value: Any) -> tuple[Fault, ...]:
-    """Faults of the text, each with the id of the task in which it stands, if it stands in one.
+    """Faults of the text, each with the id of the task that it is in, if any.
 
     ``tree`` has the marks of the document, ``value`` its content.
     """

@@ -1,4 +1,4 @@
-"""The document that ``headgate size`` reads: operators, their rates, and what is asked for."""
+"""The document that ``headgate size`` reads: operators, their rates, and a limit."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class MicroBatchDocument(_Document):
 
 
 class SizingDocument(_Document):
-    """A network of operators and what is asked of it: processors to split, or a latency to keep."""
+    """A network of operators, and processors to split or a latency to keep."""
 
     version: Literal[1] = Field(1, description="Version of this format.")
     name: Name | None = Field(None, description="What to call it; the file's name if left out.")

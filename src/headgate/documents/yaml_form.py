@@ -51,9 +51,9 @@ def read(text: str, file: str | None = None) -> Located:
         message = ", ".join(part for part in (error.context, error.problem) if part)
         raise InvalidDataflow([*builder.faults, Fault("NOT_YAML", f"this is not YAML: {message}", place)]) from None
     except (yaml.reader.ReaderError, UnicodeEncodeError):
-        # The line that libyaml tells counts bytes as if they were characters.
+        # The line that libyaml reports counts bytes as if they were characters.
         match = _FORBIDDEN.search(text)
-        message = f"this is not YAML: character {shorten(match.group())} may not stand there" if match else "not YAML"
+        message = f"this is not YAML: character {shorten(match.group())} is not allowed there" if match else "not YAML"
         line = text.count("\n", 0, match.start()) + 1 if match else 1
         raise InvalidDataflow([*builder.faults, Fault("NOT_YAML", message, Place(file, line))]) from None
     except yaml.YAMLError:
@@ -160,9 +160,7 @@ class _Builder:
     def _alias(self, event: Any) -> object:
         if event.anchor not in self.anchors:
             message = f"alias *{event.anchor[:60]} has no finished anchor &{event.anchor[:60]} before it"
-            self._stop(
-                "UNKNOWN_ALIAS", message, "an anchor that stands before its alias and does not contain it", event
-            )
+            self._stop("UNKNOWN_ALIAS", message, "an anchor before its alias and does not contain it", event)
         value, size = self.anchors[event.anchor]
         self.values += size
         self.aliased += size

@@ -1,4 +1,4 @@
-"""A bill as tables and as a picture: what each dataflow pays, beside what it would have paid alone."""
+"""A bill as tables and as a picture: what each dataflow pays, compared with running alone."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def bill_tables(bill: Bill) -> tuple[Table, Table]:
 
 
 def draw_bill(bill: Bill, ending: str) -> bytes:
-    """A bar for each dataflow, by owner, and one for what was idle; the sum is told above."""
+    """A bar for each dataflow, by owner, and one for what was idle; the title has the sum."""
     if ending.lower() not in ENDINGS:
         message = f"a picture whose name ends in {ending[:20]!r}; expected {', '.join(ENDINGS)}"
         raise InputError("UNKNOWN_PICTURE", message)

@@ -43,7 +43,7 @@ def draw_forecast(table: SeriesTable, forecast: Forecast, method: str, ending: s
 
 
 def draw_backtest(table: SeriesTable, scores: Sequence[Scores], ending: str) -> bytes:
-    """Error by distance, coverage of the intervals, and the best forecaster's last forecast beside what came."""
+    """Error by distance, coverage of the intervals, and the best forecaster's last forecast compared with what came."""
     best = min(scores, key=lambda each: (np.isnan(each.mase), each.mase))
 
     def draw(figure: Any) -> None:
@@ -80,9 +80,9 @@ def _coverage(axes: Axes, scores: Sequence[Scores]) -> None:
         shown = [each.coverage[share] for share in shares]
         shade = SHADES[place % len(SHADES)]
         axes.plot(shares, shown, color=shade, marker="o", markersize=4, linewidth=1.2, label=each.name)
-    axes.set_title("intervals: asked for, and what lay within", loc="left", fontsize=10)
-    axes.set_xlabel("share asked for")
-    axes.set_ylabel("share within")
+    axes.set_title("intervals: nominal and actual coverage", loc="left", fontsize=10)
+    axes.set_xlabel("nominal share")
+    axes.set_ylabel("share of values within")
     axes.set_xlim(0.45, 0.95)
     axes.set_ylim(0, 1.02)
     axes.grid(True, alpha=0.25)

@@ -51,7 +51,7 @@ def draw_latency(
         ):
             axes.plot(processors, values, style, marker=".", label=label, color=shade)
         if target_s is not None:
-            axes.axhline(target_s, color="#c2410c", linewidth=1, linestyle="-.", label="asked for")
+            axes.axhline(target_s, color="#c2410c", linewidth=1, linestyle="-.", label="limit")
         axes.plot([chosen[0]], [chosen[1]], "o", markersize=9, color="#c2410c", zorder=5)
         axes.annotate(
             f"{chosen[0]} processors\n{split}",

@@ -25,12 +25,12 @@ class PictureLayout:
 
     @property
     def tallest(self) -> float:
-        """The greatest height at which a task stands or a stream passes."""
+        """The greatest height of a task or a passing stream."""
         return max([*self.height.values(), *(y for points in self.bends.values() for _, y in points)], default=0.0)
 
 
 def arrange(dataflow: Dataflow) -> PictureLayout:
-    """Lay a dataflow out; each task stands one layer after the last of those that feed it."""
+    """Lay a dataflow out; each task is one layer after the last of those that feed it."""
     import igraph
 
     graph = Graph(dataflow)
@@ -60,7 +60,7 @@ def arrange(dataflow: Dataflow) -> PictureLayout:
 
 
 def _apart(heights: list[float], layers: list[int]) -> list[float]:
-    """The heights with what stands in one layer at least one unit apart, which igraph does not always see to.
+    """Move what is in one layer at least one unit apart, which igraph does not always do.
 
     >>> _apart([0.0, 2.0, 2.0, 2.5], [0, 0, 0, 1])
     [0.0, 2.0, 3.0, 2.5]

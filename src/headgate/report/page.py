@@ -34,6 +34,6 @@ def html_page(title: str, sections: Sequence[tuple[str, str | bytes]], note: str
 
 
 def _inline(svg: bytes) -> str:
-    """An SVG without its XML head, which may stand only at the top of a file of its own."""
+    """An SVG without its XML declaration, which is allowed only at the start of a file."""
     text = svg.decode("utf-8")
     return f"<figure>{text[text.index('<svg') :]}</figure>"

@@ -1,7 +1,7 @@
-"""A dataflow in pixels: how big each box is, where it stands, and which way each stream takes.
+"""A dataflow in pixels: how big each box is, its place, and the path of each stream.
 
-Boxes stand in columns, one for each layer. Between two columns is a gap in which streams first bend to the height at
-which they enter the next box and then run straight; their labels stand on the straight part, clear of any line.
+Boxes are in columns, one for each layer. Between two columns is a gap in which streams first bend to the height at
+which they enter the next box and then run straight; their labels are on the straight part, clear of any line.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class TaskBox:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What stands on a stream; ``x`` is the middle of the text."""
+    """The text on a stream; ``x`` is the middle of the text."""
 
     text: str
     x: float

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from textwrap import indent
+from collections.abc import Sequence
 
 from headgate.errors import printable
 from headgate.model.dataflow import Dataflow
 from headgate.model.graph import Graph
 from headgate.model.service_level import ServiceLevel
 from headgate.report.labels import stream_label, task_lines
-from headgate.report.text_table import text_table
 
 __all__ = ["describe_service_level", "to_text"]
 
@@ -38,11 +37,11 @@ def to_text(dataflow: Dataflow) -> str:
     if dataflow.description:
         head += map(printable, dataflow.description.splitlines())
     head += [describe_service_level(dataflow.service_level), ""]
-    return "\n".join(head) + "\n" + indent(text_table(rows), "  ")
+    return "\n".join(head) + "\n" + _aligned(rows)
 
 
 def describe_service_level(level: ServiceLevel) -> str:
-    """Say in one line what is asked of a dataflow."""
+    """Describe a service level in one line."""
     parts = [f"throughput at least {level.throughput_min:g} ± {level.throughput_tolerance:g}"]
     if level.latency_max_s is not None:
         lower = f" (resources may go below {level.latency_min_s:g} s)" if level.latency_min_s is not None else ""
@@ -58,3 +57,11 @@ def describe_service_level(level: ServiceLevel) -> str:
 
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Rows in columns, indented."""
+    cells = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
+    return "".join(f"  {line.rstrip()}\n" for line in lines)

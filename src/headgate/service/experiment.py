@@ -61,7 +61,7 @@ COLUMNS = ", ".join(
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One simulation of the grid. Its key stands for all that its result depends on."""
+    """One simulation of the grid. Its key is a hash of all that its result depends on."""
 
     key: str
     named: Mapping[str, str]

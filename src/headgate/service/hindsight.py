@@ -15,7 +15,7 @@ SLACK = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Regret:
-    r"""A run beside the bound. Profits are PLAN-AHEAD's, :math:`\Gamma - \sigma\mu`, unless they say otherwise."""
+    r"""A run and the bound. Profits are PLAN-AHEAD's, :math:`\Gamma - \sigma\mu`, unless they say otherwise."""
 
     policy: str
     omega: float
@@ -42,21 +42,21 @@ def regrets(
     """The bound for the first replication of a world, and how near each run came to it."""
     setting = runs[0].setting
     bound = bound or hindsight(setting, 0, time_limit_s, progress=progress)
-    asked = setting.dataflow.service_level.throughput_min
-    found = []
+    throughput_min = setting.dataflow.service_level.throughput_min
+    results = []
     for run in runs:
         seen = run.summary()
         profit = bound.break_even.net_value(seen.gamma, seen.cost)
         best = bound.theta(bound.bound)
-        found.append(
+        results.append(
             Regret(
                 run.policy,
                 seen.omega,
-                seen.omega >= asked - SLACK,
+                seen.omega >= throughput_min - SLACK,
                 profit,
                 bound.bound - profit,
                 profit / bound.bound if bound.bound > 0 else float("nan"),
                 bound.theta(profit) / best if best > 0 else float("nan"),
             )
         )
-    return bound, found
+    return bound, results

@@ -78,7 +78,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class PlannedChanges:
-    """What applying a plan changes beside submitting its dataflows: (dataflow, task, alternate or partitions)."""
+    """What a plan changes after its dataflows are submitted: (dataflow, task, alternate or partitions)."""
 
     alternates: tuple[tuple[str, str, str], ...] = ()
     partitions: tuple[tuple[str, str, int], ...] = ()

@@ -133,7 +133,7 @@ def _residual(submission: Submission, tasks: tuple[TaskId, ...]) -> str:
 def capacity_tables(
     problem: Problem, answers: Sequence[Answer], best: Plan | None, latency: Mapping[str, Latency]
 ) -> tuple[Table, ...]:
-    """Plans of all algorithms beside each other, and alternates, cores and machines of the best."""
+    """Compare the plans of all algorithms, and list alternates, cores and machines of the best."""
     from headgate.planning.plan import Plan
 
     rows = [

@@ -22,7 +22,7 @@ __all__ = ["replay_gap", "replayed_setting"]
 def replayed_setting(request: SimulationRequest, path: Path, registry: Registry) -> Setting:
     """The world of a live run: its rates, what its tasks cost, how its machines performed.
 
-    Rates that are asked for come before those observed; alternates that were never at work keep the costs of the file.
+    Given rates win over observed ones; alternates that never ran keep the costs of the file.
     """
     observations = read_observations(path)
     dataflow = load(request.dataflow, registry).dataflow

@@ -85,22 +85,22 @@ def setting_of(request: SimulationRequest, registry: Registry) -> Setting:
 
 def rates_of(texts: Sequence[str], sources: Sequence[str], folder: Path | None = None) -> Mapping[str, ArrivalRate]:
     """Rates by source: ``SOURCE=RATE``, or a rate alone for all sources that have none of their own."""
-    found: dict[str, ArrivalRate] = {}
+    rates: dict[str, ArrivalRate] = {}
     for_all = None
     for text in texts:
         name, equals, rest = text.partition("=")
         own = bool(equals) and ":" not in name
         try:
-            made = read_rate(rest if own else text, folder)
+            rate = read_rate(rest if own else text, folder)
         except BadValue as error:
             raise InputError("BAD_RATE", f"rate {text[:60]!r}: {error.sentence}") from None
         if own:
-            found[name.strip()] = made
+            rates[name.strip()] = rate
         else:
-            for_all = made
+            for_all = rate
     if for_all is not None:
-        found = {source: found.get(source, for_all) for source in sources} | found
-    return found
+        rates = {source: rates.get(source, for_all) for source in sources} | rates
+    return rates
 
 
 def cloud_of(name: str, folder: Path | None = None) -> Cloud:

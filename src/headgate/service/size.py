@@ -221,7 +221,7 @@ def latency_picture(request: SizingRequest, sized: Sized, ending: str) -> bytes:
     points = [_point(each) for each in curve if each.mean_s < 50 * curve[-1].mean_s or each == sized]
     split = ":".join(map(str, sized.allocation)) if len(sized.rows) <= 6 else ""
     title = f"{request.name}, {request.network.external_rate_per_s:g} tuples/s"
-    # Of the three curves the one that was asked about; another percentile has none.
+    # The limit belongs to one of the three curves; another percentile has none.
     drawn = {None: sized.mean_s, 0.95: sized.p95_s, 0.99: sized.p99_s}
     target = request.latency_max_s if request.percentile in drawn else None
     chosen = (sized.processors, drawn.get(request.percentile, sized.mean_s))
@@ -308,7 +308,7 @@ _LATENCIES = tuple(TableColumn(f"{name}_s", name, "s", ".4g") for name in ("mean
 
 
 def sizing_tables(request: SizingRequest, answers: Mapping[str, Sized], changes: str = "") -> tuple[Table, Table]:
-    """Allocations beside each other, and the operators of each; a latency that is unknown cannot be kept up with."""
+    """Compare allocations, and list the operators of each; latency is unknown where an operator cannot keep up."""
     goals = {"now": "as it is", "sized": _goal(request), "what if": changes}
     priced = any(each.cost != each.processors for each in answers.values())
     batched = any(each.trigger_s is not None for each in answers.values())

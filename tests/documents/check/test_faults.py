@@ -62,7 +62,7 @@ class Case:
 CASES = [
     # The text itself.
     Case("NOT_YAML", "yaml", "tasks:\n  - [a, b\n<<<", says="this is not YAML: while parsing a flow sequence"),
-    Case("NOT_YAML", "yaml", "name: a\ndescription: \x07 <<<\n", says=r"character '\x07' may not stand there"),
+    Case("NOT_YAML", "yaml", "name: a\ndescription: \x07 <<<\n", says=r"character '\x07' is not allowed there"),
     Case("NOT_JSON", "json", '{"name": "a",\n "tasks": [}<<<', says="this is not JSON: expecting value"),
     Case(
         "NOT_JSON",
@@ -573,6 +573,8 @@ OTHERWISE = {
     "UNREAD_OUTPUT": "test_notices",
     "TWO_FLOWS": "tests/documents/test_builder.py",
     "NOT_A_TASK": "tests/documents/test_builder.py",
+    "NOT_TOML": "tests/cli/test_settings.py",
+    "BAD_SETTINGS": "tests/cli/test_settings.py",
     "BAD_CLOUD": "tests/cli/test_simulate.py",
     "BAD_VM_CLASS": "tests/cli/test_simulate.py",
 }

@@ -33,14 +33,14 @@ __all__ = ["Checked", "check"]
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A dataflow that holds together, and what its author should know about it."""
+    """A valid dataflow, and notices for its author."""
 
     dataflow: Dataflow
     notices: tuple[Notice, ...]
     located: Located
 
     def places(self, tasks: Iterable[str]) -> dict[str, Place]:
-        """Where in their file tasks stand."""
+        """Where tasks are in their file."""
         wanted = set(tasks)
         numbered = enumerate(self.dataflow.tasks)
         return {task.id: self.located.place(["tasks", index]) for index, task in numbered if task.id in wanted}

@@ -1,4 +1,4 @@
-"""What pydantic found, said in our words and with the line on which it stands."""
+"""Errors of pydantic as faults, each with its line."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _VALIDATOR = re.compile(r"(function-(before|after|wrap|plain)|lax-or-strict|null
 def complaints(
     error: ValidationError, model: type[BaseModel], located: Located, base: Path = (), task: str | None = None
 ) -> Iterator[Fault]:
-    """One fault for each thing that pydantic found below ``base``."""
+    """One fault for each error of pydantic below ``base``."""
     for detail in error.errors(include_url=False):
         named = detail["type"] in ("missing", "extra_forbidden")  # the last step is then the name, whatever it is
         above, last = (detail["loc"][:-1], detail["loc"][-1:]) if named else (detail["loc"], ())
@@ -114,7 +114,7 @@ def _readable(path: list[str | int]) -> str:
 
 
 def _fields_at(model: type[BaseModel], path: tuple[str | int, ...]) -> list[str]:
-    """The fields of the model that stands at ``path`` below ``model``."""
+    """The fields of the model at ``path`` below ``model``."""
     current: Any = model
     for step in path:
         if isinstance(step, str) and isinstance(current, type) and issubclass(current, BaseModel):

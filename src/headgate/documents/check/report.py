@@ -1,4 +1,4 @@
-"""What a check has found so far, and the tasks as far as they could be understood."""
+"""Faults and notices of a check so far, and the tasks as far as they could be read."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class TaskInCheck:
     id: TaskId
     path: Path
     inputs: tuple[InputDocument, ...]
-    """The streams that enter it, as they are written. What else its document says is let go of as soon as it is known:
+    """The streams that enter it, as they are written. The rest of its document is released as soon as it is read:
     with many tasks, time goes into memory."""
 
     has_alternates: bool

@@ -129,7 +129,7 @@ def _check_fed(task: TaskInCheck, report: Report) -> None:
 
 
 def tell_unread_outputs(tasks: Tasks, report: Report) -> None:
-    """Give notice of outputs that nobody reads: legal, and often a slip."""
+    """Give notice of outputs that no task reads: valid, and often a mistake."""
     read = {(stream.source, stream.source_port) for task in tasks.known.values() for _, stream in task.feeds}
     for task in tasks.known.values():
         for port in task.ports.outputs if task.ports else ():
@@ -138,7 +138,7 @@ def tell_unread_outputs(tasks: Tasks, report: Report) -> None:
 
 
 def check_loops(tasks: Tasks, report: Report) -> bool:
-    """Report cycles that no feedback stream closes, and idle feedback; tell whether there was a cycle."""
+    """Report cycles that no feedback stream closes, and idle feedback; returns whether there was a cycle."""
     forward = {task.id: [s.source for _, s in task.feeds if not s.feedback] for task in tasks.known.values()}
     circles = cycles(forward)
     for cycle in circles:
