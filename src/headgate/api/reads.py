@@ -8,10 +8,9 @@ from fastapi import APIRouter, Query
 
 from headgate.api.answers import BillAnswer, DataflowDetails, EngineAnswer, EngineStatus, Listing, Observations
 from headgate.service.bill import bill_facts
-from headgate.service.listing import listing
 from headgate.service.observations import latest
 from headgate.service.serve import ServedEngine
-from headgate.service.status import status
+from headgate.service.status import listing, status
 
 __all__ = ["read_routes"]
 

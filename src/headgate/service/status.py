@@ -7,7 +7,12 @@ from typing import Any
 
 from headgate.service.engine import RunningEngine
 
-__all__ = ["status"]
+__all__ = ["listing", "status"]
+
+
+def listing(engine: RunningEngine) -> dict[str, Any]:
+    """Every dataflow with its owner, state and tasks, in the order of submission."""
+    return {**engine.about(), "dataflows": [asdict(flow) for flow in engine.status()[0]]}
 
 
 def status(engine: RunningEngine, name: str | None = None) -> dict[str, Any]:
