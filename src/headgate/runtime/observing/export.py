@@ -1,4 +1,4 @@
-"""Observations as parquet tables, for the simulator's replay and for anybody's notebook."""
+"""Observations as parquet tables, for the simulator's replay and for notebooks."""
 
 from __future__ import annotations
 
