@@ -24,7 +24,7 @@ from headgate.runtime.engine.engine import Engine
 from headgate.sharing.deduplicate import deduplicate
 from tests.runtime import functions
 from tests.runtime.flows import COLUMNS, Expected, dataflow_of, documents, drop_file, make_rows
-from tests.runtime.small import files, flow, memory, numbered, put, wait_for
+from tests.runtime.small import flow, memory, numbered, put, wait_for
 
 pytestmark = pytest.mark.spark
 
@@ -150,22 +150,6 @@ def test_parts_of_batches_and_rows_behind(engine: Engine, tmp_path: Path) -> Non
     assert 0 < fragment.rows_behind <= 2_000 * (time.monotonic() - began)
 
 
-def test_rows_are_behind_until_their_epoch_is_done(engine: Engine, tmp_path: Path) -> None:
-    """Without a limit an epoch takes all that is there: none of it waits, and all of it is behind."""
-    put(tmp_path / "in", "0", numbered(0, 500))
-    config = {"path": str(tmp_path / "in" / "0.json"), "columns": "id long, k string, v double"}
-    source = {"id": "src", "type": "replay", "config": {**config, "rate_per_s": 200.0, "repeat": True}}
-    slow = {"type": "python", "config": {"function": "headgate_benchmarks.waiting.wait", "options": {"seconds": 0.01}}}
-    engine.submit(flow("a", source, slow, memory("a")))
-    wait_for(lambda: engine.memory.rows("a"), "rows")
-    observer = engine.observer()
-    time.sleep(2.0)  # twice as many come as it can serve
-    (fragment,) = observer.observe().fragments
-    (running,) = engine.fragments.values()
-    assert running.backlog.throttled() == 0
-    assert fragment.rows_behind > 100
-
-
 def test_workers_are_forked_from_a_process_that_has_imported(spark: SparkSession) -> None:
     import pyarrow as pa
 
@@ -179,17 +163,3 @@ def test_workers_are_forked_from_a_process_that_has_imported(spark: SparkSession
 
     found = {row.parent for row in spark.range(1).mapInArrow(told, "parent string").collect()}
     assert all("headgate.runtime.spark_internals.daemon" in parent for parent in found), found
-
-
-def test_an_observer_starts_when_it_is_made_and_sees_every_row_once(engine: Engine, tmp_path: Path) -> None:
-    put(tmp_path / "in", "0", numbered(0, 10))
-    engine.submit(flow("a", files(tmp_path / "in"), memory("a")))
-    engine.wait_until_idle()
-    late, early = engine.observer(), engine.observer()
-    put(tmp_path / "in", "1", numbered(10, 7))
-    engine.wait_until_idle()
-    first = early.observe()
-    put(tmp_path / "in", "2", numbered(20, 5))
-    engine.wait_until_idle()
-    assert [first.sinks[0].rows, early.observe().sinks[0].rows] == [7, 5]
-    assert late.observe().sinks[0].rows == 12

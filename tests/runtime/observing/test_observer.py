@@ -112,8 +112,10 @@ def test_rows_for_a_sink_that_refuses_them_have_not_arrived() -> None:
     assert (sink.rows, sink.sojourn) == (0, None)
 
 
-def test_observers_do_not_disturb_each_other() -> None:
+def test_an_observer_begins_when_it_is_made_and_disturbs_no_other() -> None:
     rig = Rig()
+    rig.record(0, 3)
+    rig.observer.observe()
     other = rig.another()
-    rig.record(0, 5)
+    rig.record(1, 5)
     assert rig.observer.observe().tasks[0].rows_out == other.observe().tasks[0].rows_out == 5
