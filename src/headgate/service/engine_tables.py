@@ -100,7 +100,7 @@ def _submitted(facts: Answer, tasks: Sequence[str]) -> Table:
         return {"task": task, "change": "new" if task in new else "not needed", "detail": None}
 
     counts = f"{len(reused)} shared" + (f", {len(wider)} from wider streams" if wider else "") + f", {len(new)} new"
-    return Table(f"{facts['dataflow']}: {_counted(tasks, 'task')}, {counts}", CHANGE, tuple(map(row, tasks)))
+    return Table(f"{facts['dataflow']}: {_counted(tasks, 'task')}; {counts}", CHANGE, tuple(map(row, tasks)))
 
 
 def _fragments(answer: Answer) -> str:
