@@ -30,12 +30,12 @@ from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
-from headgate.documents import parse
 from headgate.model.dataflow import Dataflow
 from headgate_benchmarks.benchmark import Benchmark
 from headgate_benchmarks.cpu_clock import cpu_seconds
 from headgate_benchmarks.on_spark import drop, keeping_house, on_spark
 from headgate_benchmarks.study import Measured, Progress
+from headgate_benchmarks.workloads import dataflow_of, parquet_sink
 
 __all__ = ["OBSERVE", "burn"]
 
@@ -116,7 +116,7 @@ def _flow(name: str, source: Mapping[str, Any], sink: Mapping[str, Any], *tasks:
     made: list[dict[str, Any]] = [{"id": "in", **source}]
     for number, task in enumerate((*tasks, sink)):
         made.append({"id": f"t{number}", **task, "inputs": [made[-1]["id"]]})
-    return parse(json.dumps({"name": name, "tasks": made}), "json").dataflow
+    return dataflow_of(name, made)
 
 
 def _flows(source: Mapping[str, Any], sink: Callable[[str], Mapping[str, Any]]) -> list[Dataflow]:
@@ -128,10 +128,6 @@ def _flows(source: Mapping[str, Any], sink: Callable[[str], Mapping[str, Any]]) 
         _flow("python", source, sink("python"), valid, {"type": "python", "config": {"function": BURN}}),
         _flow("keyed", source, sink("keyed"), valid, {"type": "kalman", "config": KALMAN}),
     ]
-
-
-def _parquet(folder: Path) -> dict[str, Any]:
-    return {"type": "write_files", "config": {"path": str(folder), "format": "parquet"}}
 
 
 # what measuring costs
@@ -154,7 +150,7 @@ def _cost(spark: Any, folder: Path, progress: Progress, sizes: Sizes) -> Measure
             engines[side] = ends.enter_context(engine)
             ends.enter_context(keeping_house(engine))  # which observes, where there is something to observe
             source = {"type": "read_files", "config": config}
-            engine.submit(*_flows(source, lambda name, side=side: _parquet(folder / side / name)))  # type: ignore[misc]
+            engine.submit(*_flows(source, lambda name, side=side: parquet_sink(folder / side / name)))  # type: ignore[misc]
 
         def work(side: str, some: Sequence[Path]) -> None:
             for path in some:
@@ -197,7 +193,7 @@ def _warmed(spark: Any, folder: Path, progress: Progress, sizes: Sizes) -> None:
     for path in sorted((folder / "data").iterdir())[: sizes.warm_files]:
         os.link(path, folder / "warm" / "in" / path.name)
     config = {"path": str(folder / "warm" / "in"), "columns": COLUMNS, "files_per_batch": 5}
-    flows = _flows({"type": "read_files", "config": config}, lambda name: _parquet(folder / "warm" / name))
+    flows = _flows({"type": "read_files", "config": config}, lambda name: parquet_sink(folder / "warm" / name))
     measuring = Measuring(sample_every=2, share=2.0)
     with Engine(folder / "warm" / "state", spark=spark, trigger_s=0.1, measuring=measuring) as engine:
         engine.submit(*flows)
@@ -229,7 +225,7 @@ def _profiled(spark: Any, folder: Path, progress: Progress, sizes: Sizes) -> dic
     config = {"path": str(recording), "columns": COLUMNS, "rate_per_s": 4_000.0, "repeat": True}
     source = {"type": "replay", "config": config}
     with Engine(place / "state", spark=spark, trigger_s=0.5, measuring=Measuring(sample_every=2, share=2.0)) as engine:
-        engine.submit(*_flows(source, lambda name: _parquet(place / name)))
+        engine.submit(*_flows(source, lambda name: parquet_sink(place / name)))
         kinds = {task.signature: task.users[0] for task in engine.plan.tasks.values() if len(task.users) == 1}
         until, enough = time.monotonic() + sizes.profile_s, 0
         while enough < 4 and time.monotonic() < until:

@@ -13,7 +13,6 @@ Everything is measured in one run, on one Spark, the two sides of each ratio tak
 
 from __future__ import annotations
 
-import json
 import random
 import shutil
 import statistics
@@ -25,12 +24,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headgate.documents import parse
 from headgate.model.dataflow import Dataflow
 from headgate_benchmarks.benchmark import Benchmark
 from headgate_benchmarks.cpu_clock import cpu_seconds
 from headgate_benchmarks.on_spark import READINGS, drop, on_spark, readings
 from headgate_benchmarks.study import Measured, Progress
+from headgate_benchmarks.workloads import dataflow_of, parquet_sink
 
 __all__ = ["RUNTIME", "tiny_dataflows"]
 
@@ -91,11 +90,7 @@ def _dataflow(name: str, source: Path, number: int, sink: dict[str, Any], files_
         {"id": "kept", "type": "select", "config": {"columns": kept}, "inputs": ["made"]},
         {"id": "out", **sink, "inputs": ["kept"]},
     ]
-    return parse(json.dumps({"name": name, "tasks": tasks}), "json").dataflow
-
-
-def _parquet(folder: Path) -> dict[str, Any]:
-    return {"type": "write_files", "config": {"path": str(folder), "format": "parquet"}}
+    return dataflow_of(name, tasks)
 
 
 # what running costs
@@ -152,7 +147,7 @@ def _under_headgate(spark: Any, place: Path, data: Path, count: int) -> tuple[fl
     from headgate.runtime.engine.engine import Engine
 
     before = cpu_seconds()
-    flows = [_dataflow(f"flow{n}", data, n, _parquet(place / f"out{n}")) for n in range(count)]
+    flows = [_dataflow(f"flow{n}", data, n, parquet_sink(place / f"out{n}")) for n in range(count)]
     with Engine(place / "state", spark=spark, trigger_s=0.0) as engine:
         engine.submit(*flows)
         engine.wait_until_idle()
@@ -171,7 +166,7 @@ def _rows_in(place: Path, count: int) -> float:
 
 def tiny_dataflows(source: Path, place: Path, count: int) -> list[Dataflow]:
     """The dataflows of ``floor_ms``."""
-    return [_dataflow(f"tiny{n}", source, n, _parquet(place / f"out{n}"), None) for n in range(count)]
+    return [_dataflow(f"tiny{n}", source, n, parquet_sink(place / f"out{n}"), None) for n in range(count)]
 
 
 def _floor(seed: int, progress: Progress, sizes: Sizes) -> Measured:
@@ -186,7 +181,7 @@ def _floor(seed: int, progress: Progress, sizes: Sizes) -> Measured:
         for turn in range(sizes.changes):
             progress(f"hot change {turn + 1} of {sizes.changes}")
             out = place / f"merged{turn}"
-            flow = _dataflow(f"merged{turn}", source, 60 + turn, _parquet(out), None)
+            flow = _dataflow(f"merged{turn}", source, 60 + turn, parquet_sink(out), None)
             merges.append(_first_row(lambda flow=flow: engine.submit(flow), out, feeder))  # type: ignore[misc]
             pauses.append(_pause(fragment, feeder, engine.plan.number))
             wanted = "b" if turn % 2 == 0 else "a"
@@ -232,10 +227,10 @@ def _switchable(source: Path, out: Path) -> Dataflow:
                 {"name": "b", "type": "derive", "config": {"columns": {"way": "'b'"}}, "value": 0.5},
             ],
         },
-        {"id": "out_a", **_parquet(out / "a"), "inputs": [{"from": "either", "where": "way = 'a'"}]},
-        {"id": "out_b", **_parquet(out / "b"), "inputs": [{"from": "either", "where": "way = 'b'"}]},
+        {"id": "out_a", **parquet_sink(out / "a"), "inputs": [{"from": "either", "where": "way = 'a'"}]},
+        {"id": "out_b", **parquet_sink(out / "b"), "inputs": [{"from": "either", "where": "way = 'b'"}]},
     ]
-    return parse(json.dumps({"name": "switchable", "tasks": tasks}), "json").dataflow
+    return dataflow_of("switchable", tasks)
 
 
 class _Feeder:
@@ -309,8 +304,8 @@ def _keyed_flow(name: str, source: Path, works: list[dict[str, Any]], out: Path,
     tasks.append({"id": "few", "type": "select", "config": {"columns": ["id", "sensor", "t"]}, "inputs": ["clean"]})
     for n, work in enumerate(works):
         tasks.append({"id": f"keyed{n}", **work, "inputs": ["few"]})
-        tasks.append({"id": f"out{n}", **_parquet(out / str(n)), "inputs": [f"keyed{n}"]})
-    return parse(json.dumps({"name": name, "tasks": tasks}), "json").dataflow
+        tasks.append({"id": f"out{n}", **parquet_sink(out / str(n)), "inputs": [f"keyed{n}"]})
+    return dataflow_of(name, tasks)
 
 
 def _keyed(seed: int, progress: Progress, sizes: Sizes) -> Measured:

@@ -12,7 +12,6 @@ On a local cluster of real Spark workers, all in one run:
 
 from __future__ import annotations
 
-import json
 import shutil
 import statistics
 import tempfile
@@ -23,12 +22,12 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headgate.documents import parse
 from headgate.machines.local import LocalProvider
 from headgate.machines.provider import machine_class
 from headgate.model.dataflow import Dataflow
 from headgate_benchmarks.benchmark import Benchmark
 from headgate_benchmarks.study import Measured, Progress
+from headgate_benchmarks.workloads import dataflow_of
 
 if TYPE_CHECKING:
     from headgate.runtime.engine.engine import Engine
@@ -112,7 +111,7 @@ def _dataflow(source: Path) -> Dataflow:
         },
         {"id": "out", "type": "write_memory", "config": {"name": "out"}, "inputs": ["wait"]},
     ]
-    return parse(json.dumps({"name": "waiting", "tasks": tasks}), "json").dataflow
+    return dataflow_of("waiting", tasks)
 
 
 def _rate(engine: Engine, source: Path, cores: int, rows: int) -> float:

@@ -17,7 +17,6 @@ tasks in the same queries, and differ by noise. ``hot`` goes first: Spark gets f
 
 from __future__ import annotations
 
-import json
 import random
 import shutil
 import statistics
@@ -27,7 +26,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from headgate.documents import parse
 from headgate.model.dataflow import Dataflow
 from headgate.model.strategy import StrategyName
 from headgate.model.table import Table
@@ -35,6 +33,7 @@ from headgate_benchmarks.cpu_clock import cpu_seconds
 from headgate_benchmarks.on_spark import READINGS, drop, keeping_house, on_spark, readings
 from headgate_benchmarks.share.collections import riotbench_like
 from headgate_benchmarks.study import Measured, Progress, columns
+from headgate_benchmarks.workloads import dataflow_of, parquet_sink
 
 __all__ = ["SparkSizes", "run_strategies", "runnable"]
 
@@ -98,10 +97,9 @@ def runnable(flow: Dataflow, sources: Path, sinks: Path) -> Dataflow:
             work = WORKS[int(label.removeprefix("step"))]
             tasks.append({"id": task.id, **work, "inputs": inputs[task.id]})
         if task.id not in read:
-            config = {"path": str(sinks / flow.name / task.id), "format": "parquet"}
-            tasks.append({"id": f"{task.id}_out", "type": "write_files", "config": config, "inputs": [task.id]})
-    document = {"name": flow.name, "owner": flow.owner, "tasks": tasks}
-    return parse(json.dumps(document), "json").dataflow
+            sink = parquet_sink(sinks / flow.name / task.id)
+            tasks.append({"id": f"{task.id}_out", **sink, "inputs": [task.id]})
+    return dataflow_of(flow.name, tasks, owner=flow.owner)
 
 
 def run_strategies(seed: int, progress: Progress, sizes: SparkSizes) -> Measured:

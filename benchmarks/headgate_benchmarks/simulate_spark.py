@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headgate.documents import parse
 from headgate_benchmarks.on_spark import keeping_house, on_spark
 from headgate_benchmarks.study import Measured, Progress
+from headgate_benchmarks.workloads import dataflow_of, poisson_times
 
 if TYPE_CHECKING:
     from headgate.adaptation.cluster import Cluster
@@ -106,14 +106,10 @@ def _started(cluster: Cluster, progress: Progress, look_s: float) -> int:
 
 def _record(path: Path, steps: Sequence[tuple[float, float]], seed: int) -> int:
     draw = random.Random(seed)
-    at, begun, lines = 0.0, 0.0, []
-    for rate, seconds in steps:
-        at = begun + draw.expovariate(rate)
-        while at < begun + seconds:
-            row = {"at": round(at, 4), "sensor": f"s{draw.randrange(SENSORS)}", "v": round(draw.gauss(20, 4), 2)}
-            lines.append(json.dumps(row) + "\n")
-            at += draw.expovariate(rate)
-        begun += seconds
+    lines = []
+    for at in poisson_times(steps, draw):
+        row = {"at": round(at, 4), "sensor": f"s{draw.randrange(SENSORS)}", "v": round(draw.gauss(20, 4), 2)}
+        lines.append(json.dumps(row) + "\n")
     path.write_text("".join(lines), encoding="utf-8")
     return len(lines)
 
@@ -128,4 +124,4 @@ def _flow(recording: Path) -> Dataflow:
         {"id": "smooth", "type": "kalman", "config": smooth, "inputs": ["ask"]},
         {"id": "out", "type": "write_memory", "config": {"name": "out"}, "inputs": ["smooth"]},
     ]
-    return parse(json.dumps({"name": "live", "tasks": tasks}), "json").dataflow
+    return dataflow_of("live", tasks)

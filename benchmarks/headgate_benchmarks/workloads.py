@@ -2,16 +2,41 @@
 
 from __future__ import annotations
 
+import json
 import random
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+from headgate.documents import parse
 from headgate.model.config import Config
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import DataflowName, PortName, TaskId
 from headgate.model.stream import Stream
 from headgate.model.task import Alternate, Task
 
-__all__ = ["chain", "layered_document", "relational_chain"]
+__all__ = ["chain", "dataflow_of", "layered_document", "parquet_sink", "poisson_times", "relational_chain"]
+
+
+def dataflow_of(name: str, tasks: Iterable[Mapping[str, Any]], **more: Any) -> Dataflow:
+    """A dataflow from the documents of its tasks."""
+    return parse(json.dumps({"name": name, **more, "tasks": list(tasks)}), "json").dataflow
+
+
+def parquet_sink(folder: Path) -> dict[str, Any]:
+    """The document of a task that writes Parquet files, without its inputs."""
+    return {"type": "write_files", "config": {"path": str(folder), "format": "parquet"}}
+
+
+def poisson_times(steps: Iterable[tuple[float, float]], draw: random.Random) -> Iterator[float]:
+    """When rows arrive by a Poisson process with rates (1/s), each for some seconds."""
+    begun = 0.0
+    for rate, seconds in steps:
+        at = begun + draw.expovariate(rate)
+        while at < begun + seconds:
+            yield at
+            at += draw.expovariate(rate)
+        begun += seconds
 
 
 def layered_document(tasks: int, seed: int) -> dict[str, Any]:

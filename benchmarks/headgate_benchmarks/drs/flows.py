@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headgate.documents import parse
 from headgate.model.dataflow import Dataflow
+from headgate_benchmarks.workloads import dataflow_of, poisson_times
 
 __all__ = ["COLUMNS", "LOOP_SHARE", "SERVICE", "SINK", "Service", "chain", "loop", "record"]
 
@@ -40,16 +40,9 @@ def record(path: Path, rates: Sequence[tuple[float, float]], seed: int) -> int:
     there are.
     """
     draw = random.Random(seed)
-    times: list[float] = []
-    begun = 0.0
-    for rate, seconds in rates:
-        at = begun + draw.expovariate(rate)
-        while at < begun + seconds:
-            times.append(at)
-            at += draw.expovariate(rate)
-        begun += seconds
+    times = list(poisson_times(rates, draw))
     lines = []
-    for number, at in enumerate(sorted(times)):
+    for number, at in enumerate(times):
         rounds = 0
         while draw.random() < LOOP_SHARE:
             rounds += 1
@@ -71,7 +64,7 @@ def _operator(service: Service, inputs: Sequence[Any], *, last: bool = False) ->
 
 def _flow(name: str, tasks: Sequence[dict[str, Any]], sink_inputs: Sequence[Any]) -> Dataflow:
     sink = {"id": SINK, "type": "write_memory", "config": {"name": name}, "inputs": list(sink_inputs)}
-    return parse(json.dumps({"name": name, "tasks": [*tasks, sink]}), "json").dataflow
+    return dataflow_of(name, [*tasks, sink])
 
 
 def chain(name: str, recording: Path) -> Dataflow:
