@@ -94,11 +94,11 @@ DRS = Benchmark(
         tried=((3, 3, 2), (2, 4, 1)),
         settle=1,
         batches=1,
-        most_s=3.0,
+        most_s=15.0,
         worse=(1.0, 1.3),
         rates=(2.0, 4.0),
-        step_s=4.0,
-        window_s=2.0,
+        step_s=3.0,
+        window_s=1.5,
     ),
     "service_*_s chain_rank_correlation chain_mmk_rank_correlation chain_noise chain_recommended chain_recommended_s "
     "chain_best_other_s chain_recommended_is_best loop_rank_correlation loop_noise loop_recommended_s "

@@ -102,7 +102,8 @@ def hold(
 ) -> Held:
     """Give operators their processors, let some batches pass, and measure those that follow.
 
-    ``settle`` counts from the batch that was under way. After ``most_s`` in either phase what there is counts.
+    ``settle`` counts from the batch that was under way. A phase also waits for a first row to be through; it ends
+    after ``most_s`` in any case.
     """
     pairs: Sequence[tuple[Signature, int]] = list(zip(tasks.values(), allocation, strict=True))
     cluster.observe()
@@ -112,7 +113,7 @@ def hold(
     phases = []
     for wanted in (settle, batches):
         summed, until = Summed(), clock() + most_s
-        while summed.batches < wanted and clock() < until:
+        while (summed.batches < wanted or not summed.rows_done) and clock() < until:
             sleep(LOOK_S)
             summed.add(cluster.observe())
         phases.append(summed)
