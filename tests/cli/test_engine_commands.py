@@ -53,7 +53,7 @@ def test_submit_shows_what_becomes_of_each_task(engine: FakeEngine) -> None:
     assert printed.startswith("wide: 3 tasks; 0 shared, 3 new\n")
     assert printed.endswith("Snapshot 1; fragments: 1 touched, 0 started, 0 restarted.\n")
     lines = [line.split() for line in run("submit", write("narrow", "value > 5")).splitlines()]
-    assert lines[0] == ["narrow:", "3", "tasks,", "1", "shared,", "1", "from", "wider", "streams,", "1", "new"]
+    assert lines[0] == ["narrow:", "3", "tasks;", "1", "shared,", "1", "from", "wider", "streams,", "1", "new"]
     assert lines[3] == ["r", "shared", "with", "wide"]
     assert lines[4][:5] == ["f", "from", "a", "wider", "stream"]
     assert lines[5] == ["w", "new", "-"]
