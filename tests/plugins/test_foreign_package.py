@@ -168,6 +168,10 @@ def test_a_package_runs_like_what_is_built_in(start: Callable[[], Run], tmp_path
     report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
     assert report["failures"] == {}
     assert report["tasks"] == 8  # five shared tasks, and three sinks
+    rows_in, rows_out, errors = report["observed"]["comfort"]
+    assert rows_in == rows_out + errors > 0
+    assert report["observed"]["both_scales"][:2] == [rows_out, 2 * rows_out]
+    assert report["observed"]["record_high"][:2] == [2 * rows_out, 2 * rows_out]
     assert delivered(out / "plain") == plain
     assert delivered(out / "board") == board
     assert delivered(out / "other") == board

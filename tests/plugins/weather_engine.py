@@ -40,6 +40,7 @@ def main(folder: Path) -> int:
     quick = {"spark.driver.memory": "1g", "spark.driver.extraJavaOptions": QUICK}
     spark = open_session(MASTER, {**quick, **SETTINGS})
     with Engine(folder / "state", spark=spark, trigger_s=0.1) as engine:
+        observer = engine.observer()
         running = {flow.name for flow in engine.snapshot.dataflows}
         for flow in dataflows(folder):
             if flow.name not in running:
@@ -55,7 +56,7 @@ def main(folder: Path) -> int:
             "failures": engine.failures(),
             "switches": switches,
             "tasks": len(engine.plan.tasks),
-            "fragments": len(engine.plan.fragments),
+            "observed": {seen.type: [seen.rows_in, seen.rows_out, seen.errors] for seen in observer.observe().tasks},
         }
         (folder / "report.json").write_text(json.dumps(report), encoding="utf-8")
     spark.stop()

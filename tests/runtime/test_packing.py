@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from headgate.model.work import KeyedWork
 from headgate.runtime.keyed.host import Results, Values, hosting, stepped
 from headgate.runtime.keyed.packing import key_codes, key_text, opened, packs
-from headgate.tasks import gather
-from headgate.tasks.gather import Accumulate, Interpolate
+from headgate.tasks import interpolate
+from headgate.tasks.interpolate import Interpolate
 from headgate.tasks.keyed import Count
 from headgate.tasks.registry import default_registry
+from headgate_riotbench.gather import Accumulate
 
 KEYS = st.one_of(st.none(), st.text(max_size=3))
 ROWS = st.lists(st.tuples(KEYS, st.one_of(st.none(), st.floats()), st.integers(0, 5)), max_size=30)
@@ -73,7 +74,7 @@ def test_many_rows_at_once_as_one_by_one(batches: list[list[float | None]]) -> N
     message = []
     for many in (1, 1_000):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(gather, "MANY", many)
+            patch.setattr(interpolate, "MANY", many)
             stored, results = None, Results(len(tasks))
             for values in batches:
                 columns = {"v": values, "w": values[::-1]}

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from headgate.tasks import BUILT_IN
 from headgate.tasks.keyed_base import step_of
 from headgate.tasks.keyed_results import row_with_result
+from headgate_riotbench import TYPES as RIOTBENCH
 
-BY_NAME = {kind.name: kind for kind in BUILT_IN}
+BY_NAME = {kind.name: kind for kind in (*BUILT_IN, *RIOTBENCH)}
 maybe = st.none() | st.floats(-1e6, 1e6)
 
 

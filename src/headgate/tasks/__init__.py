@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from headgate.model.task_type import TaskType
 from headgate.tasks import (
-    gather,
     generate,
+    interpolate,
     keyed,
     lookup,
     parse,
@@ -13,7 +13,6 @@ from headgate.tasks import (
     reshape,
     sinks,
     sources,
-    statistics,
     user_defined,
     windows,
 )
@@ -28,8 +27,7 @@ BUILT_IN: tuple[TaskType, ...] = (
     *reshape.TYPES,
     *lookup.TYPES,
     *keyed.TYPES,
-    *gather.TYPES,
-    *statistics.TYPES,
+    *interpolate.TYPES,
     *windows.TYPES,
     *user_defined.TYPES,
     *sinks.TYPES,

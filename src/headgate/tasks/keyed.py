@@ -1,7 +1,8 @@
-"""Task types that remember something of each key: counts, averages, differences, filters."""
+"""Task types that remember something of each key: counts, averages, differences, filters, the highest values."""
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
@@ -11,7 +12,7 @@ from headgate.model.task_type import ColumnName
 from headgate.model.work import Index, Result
 from headgate.tasks.keyed_base import KeyedColumn, KeyedConfig, Row, Step, Stepped, as_json, keyed
 
-__all__ = ["TYPES", "Count", "Dedup", "Difference", "KalmanFilter", "MovingAverage", "Running"]
+__all__ = ["TYPES", "Count", "Dedup", "Difference", "Distinct", "KalmanFilter", "MovingAverage", "Running", "TopK"]
 
 
 class Count(KeyedConfig):
@@ -194,6 +195,77 @@ def _dedup(options: Dedup, index: Index) -> Step:
     return step
 
 
+class Distinct(KeyedColumn):
+    """Count the distinct values of each key so far, exactly. It remembers every one of them."""
+
+    example: ClassVar[Mapping[str, Any]] = {"key": ["field"], "column": "sensor"}
+
+    column: ColumnName = Field(description="The column whose values are counted.")
+    into: ColumnName = Field("distinct", description="The name of the new column.")
+
+    def added(self) -> Mapping[str, str]:
+        return {self.into: "double"}
+
+
+def distinct(options: Distinct, index: Index) -> Step:
+    """The step of a distinct task; it remembers all values.
+
+    >>> step = distinct(Distinct(key=("k",), column="v"), ["v"].index)
+    >>> state, one = step(None, ["a"])
+    >>> one, step(state, ["a"])[1], step(state, ["b"])[1]
+    (1.0, 1.0, 2.0)
+    """
+    column = index(options.column)
+
+    def step(state: Any, row: Row) -> Stepped:
+        seen: frozenset[Any] | set[Any] = set() if state is None else state
+        if row[column] is not None and row[column] not in seen:
+            seen.add(row[column])  # type: ignore[union-attr]  # the host's copy: nobody else has it
+        return seen, float(len(seen))
+
+    return step
+
+
+class TopK(KeyedColumn):
+    """Pass the rows that are among the highest of their key so far, with their rank when they came."""
+
+    example: ClassVar[Mapping[str, Any]] = {"key": ["district"], "column": "dust", "size": 3}
+
+    column: ColumnName = Field(description="The column to compare by; of equal values the first counts.")
+    size: PositiveInt = Field(10, le=100_000, description="How many are the highest.")
+    into: ColumnName = Field("rank", description="The name of the new column; the highest has rank 1.")
+
+    @property
+    def sparse(self) -> bool:
+        return True
+
+    def added(self) -> Mapping[str, str]:
+        return {self.into: "bigint"}
+
+
+def top_k(options: TopK, index: Index) -> Step:
+    """The step of a top_k task; it remembers the highest values, the least of them first.
+
+    >>> step = top_k(TopK(key=("k",), column="v", size=2), ["v"].index)
+    >>> state, first = step(None, [5])
+    >>> state, second = step(state, [7])
+    >>> first, second, step(state, [4])[1], step(state, [6])[1]
+    (1.0, 1.0, None, 2.0)
+    """
+    column, size = index(options.column), options.size
+
+    def step(state: Any, row: Row) -> Stepped:
+        highest, value = list(state or ()), row[column]
+        if value is None or (len(highest) == size and not value > highest[0]):
+            return state, None
+        at = bisect.bisect_left(highest, value)
+        rank = len(highest) - at + 1
+        highest.insert(at, value)
+        return tuple(highest[-size:]), float(rank)
+
+    return step
+
+
 TYPES = (
     keyed("count", Count, _count),
     keyed("moving_average", MovingAverage, _moving_average),
@@ -201,4 +273,6 @@ TYPES = (
     keyed("difference", Difference, _difference),
     keyed("kalman", KalmanFilter, _kalman),
     keyed("dedup", Dedup, _dedup),
+    keyed("distinct", Distinct, distinct),
+    keyed("top_k", TopK, top_k),
 )

@@ -170,9 +170,11 @@ def result_of(options: KeyedConfig) -> Callable[[Mapping[str, Any] | None], Resu
     return result
 
 
-def keyed(name: str, config: type[KeyedConfig], start: Callable[[Any, Index], Step]) -> TaskType:
+def keyed(
+    name: str, config: type[KeyedConfig], start: Callable[[Any, Index], Step], package: str = "headgate"
+) -> TaskType:
     """A keyed task type that goes from row to row."""
-    return TaskType(name, config, STEP, State.KEYED, work=KeyedWork(by_step(start)))
+    return TaskType(name, config, STEP, State.KEYED, package=package, work=KeyedWork(by_step(start)))
 
 
 class _OneRow:

@@ -1,8 +1,7 @@
-"""Keyed task types that estimate: RIoTBench's statistics, and the highest values."""
+"""Keyed task types that estimate: RIoTBench's statistics."""
 
 from __future__ import annotations
 
-import bisect
 import hashlib
 import math
 from collections.abc import Mapping
@@ -14,7 +13,7 @@ from headgate.model.task_type import ColumnName
 from headgate.model.work import Index
 from headgate.tasks.keyed_base import KeyedColumn, Row, Step, Stepped, as_json, keyed
 
-__all__ = ["TYPES", "BlockAverage", "Distinct", "DistinctSketch", "SecondMoment", "SlidingRegression", "TopK"]
+__all__ = ["TYPES", "BlockAverage", "DistinctSketch", "SecondMoment", "SlidingRegression"]
 
 
 class BlockAverage(KeyedColumn):
@@ -58,37 +57,6 @@ def block_average(options: BlockAverage, index: Index) -> Step:
             return (total, count, last), last if every else None
         mean = total / size
         return (0.0, 0, mean), mean
-
-    return step
-
-
-class Distinct(KeyedColumn):
-    """Count the distinct values of each key so far, exactly. It remembers every one of them."""
-
-    example: ClassVar[Mapping[str, Any]] = {"key": ["field"], "column": "sensor"}
-
-    column: ColumnName = Field(description="The column whose values are counted.")
-    into: ColumnName = Field("distinct", description="The name of the new column.")
-
-    def added(self) -> Mapping[str, str]:
-        return {self.into: "double"}
-
-
-def distinct(options: Distinct, index: Index) -> Step:
-    """The step of a distinct task; it remembers all values.
-
-    >>> step = distinct(Distinct(key=("k",), column="v"), ["v"].index)
-    >>> state, one = step(None, ["a"])
-    >>> one, step(state, ["a"])[1], step(state, ["b"])[1]
-    (1.0, 1.0, 2.0)
-    """
-    column = index(options.column)
-
-    def step(state: Any, row: Row) -> Stepped:
-        seen: frozenset[Any] | set[Any] = set() if state is None else state
-        if row[column] is not None and row[column] not in seen:
-            seen.add(row[column])  # type: ignore[union-attr]  # the host's copy: nobody else has it
-        return seen, float(len(seen))
 
     return step
 
@@ -253,51 +221,9 @@ def sliding_regression(options: SlidingRegression, index: Index) -> Step:
     return step
 
 
-class TopK(KeyedColumn):
-    """Pass the rows that are among the highest of their key so far, with their rank when they came."""
-
-    example: ClassVar[Mapping[str, Any]] = {"key": ["district"], "column": "dust", "size": 3}
-
-    column: ColumnName = Field(description="The column to compare by; of equal values the first counts.")
-    size: PositiveInt = Field(10, le=100_000, description="How many are the highest.")
-    into: ColumnName = Field("rank", description="The name of the new column; the highest has rank 1.")
-
-    @property
-    def sparse(self) -> bool:
-        return True
-
-    def added(self) -> Mapping[str, str]:
-        return {self.into: "bigint"}
-
-
-def top_k(options: TopK, index: Index) -> Step:
-    """The step of a top_k task; it remembers the highest values, the least of them first.
-
-    >>> step = top_k(TopK(key=("k",), column="v", size=2), ["v"].index)
-    >>> state, first = step(None, [5])
-    >>> state, second = step(state, [7])
-    >>> first, second, step(state, [4])[1], step(state, [6])[1]
-    (1.0, 1.0, None, 2.0)
-    """
-    column, size = index(options.column), options.size
-
-    def step(state: Any, row: Row) -> Stepped:
-        highest, value = list(state or ()), row[column]
-        if value is None or (len(highest) == size and not value > highest[0]):
-            return state, None
-        at = bisect.bisect_left(highest, value)
-        rank = len(highest) - at + 1
-        highest.insert(at, value)
-        return tuple(highest[-size:]), float(rank)
-
-    return step
-
-
 TYPES = (
-    keyed("block_average", BlockAverage, block_average),
-    keyed("distinct", Distinct, distinct),
-    keyed("distinct_sketch", DistinctSketch, distinct_sketch),
-    keyed("second_moment", SecondMoment, second_moment),
-    keyed("sliding_regression", SlidingRegression, sliding_regression),
-    keyed("top_k", TopK, top_k),
+    keyed("block_average", BlockAverage, block_average, "headgate-riotbench"),
+    keyed("distinct_sketch", DistinctSketch, distinct_sketch, "headgate-riotbench"),
+    keyed("second_moment", SecondMoment, second_moment, "headgate-riotbench"),
+    keyed("sliding_regression", SlidingRegression, sliding_regression, "headgate-riotbench"),
 )
