@@ -29,14 +29,7 @@ LONG_FILES: frozenset[str] = frozenset(
         "runtime/epochs/fragment.py",
     }
 )
-VAGUE_NAMES: dict[str, int] = {
-    "cli": 191,
-    "control": 28,
-    "runtime": 442,
-    "service": 82,
-    "sharing": 70,
-    "tasks": 158,
-}
+VAGUE_NAMES: dict[str, int] = {"sharing": 3}
 
 PRIVATE = re.compile(r'\b_(jvm|jsc|jdf|jsparkSession|jsq|jc|jo|gateway)\b|py4j|__dict__\["schema"\]|StateMessage_pb2')
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,103 +14,45 @@ from headgate.model.cluster.observation import Observation
 
 __all__ = ["export_observations"]
 
-_TIME = [("ended", pa.float64()), ("seconds", pa.float64())]
-_TEXTS = pa.list_(pa.string())
+_TYPES = {"text": pa.string(), "int": pa.int64(), "real": pa.float64(), "texts": pa.list_(pa.string())}
 
-TABLES: dict[str, tuple[Callable[[Observation], Iterable[dict[str, Any]]], pa.Schema]] = {
-    "tasks": (
-        lambda seen: (
-            {k: v for k, v in asdict(task).items() if k != "profile"}
-            | {f"profile_{k}": v for k, v in (asdict(task.profile) if task.profile else {}).items()}
-            for task in seen.tasks
-        ),
-        pa.schema(
-            [
-                *_TIME,
-                ("task", pa.string()),
-                ("name", pa.string()),
-                ("type", pa.string()),
-                ("alternate", pa.string()),
-                ("dataflows", _TEXTS),
-                ("partitions", pa.int64()),
-                ("rows_in", pa.int64()),
-                ("rows_out", pa.int64()),
-                ("errors", pa.int64()),
-                ("profile_rows", pa.int64()),
-                ("profile_cpu_s_per_row", pa.float64()),
-                ("profile_sojourn_s_per_row", pa.float64()),
-                ("profile_transfer_s_per_row", pa.float64()),
-                ("profile_memory_bytes", pa.int64()),
-                ("profile_spread", pa.float64()),
-            ]
-        ),
-    ),
-    "sinks": (
-        lambda seen: (
-            {k: v for k, v in asdict(sink).items() if k != "sojourn"}
-            | {f"sojourn_{k}": v for k, v in (asdict(sink.sojourn) if sink.sojourn else {}).items()}
-            for sink in seen.sinks
-        ),
-        pa.schema(
-            [
-                *_TIME,
-                ("task", pa.string()),
-                ("name", pa.string()),
-                ("dataflows", _TEXTS),
-                ("rows", pa.int64()),
-                ("sojourn_mean_s", pa.float64()),
-                ("sojourn_p50_s", pa.float64()),
-                ("sojourn_p95_s", pa.float64()),
-                ("sojourn_p99_s", pa.float64()),
-            ]
-        ),
-    ),
-    "fragments": (
-        lambda seen: (asdict(fragment) for fragment in seen.fragments),
-        pa.schema(
-            [
-                *_TIME,
-                ("id", pa.string()),
-                ("kind", pa.string()),
-                ("tasks", _TEXTS),
-                ("batches", pa.int64()),
-                ("rows_in", pa.int64()),
-                ("rows_behind", pa.int64()),
-                ("batch_s", pa.float64()),
-                ("planning_s", pa.float64()),
-                ("scheduling_s", pa.float64()),
-                ("execution_s", pa.float64()),
-                ("commit_s", pa.float64()),
-            ]
-        ),
-    ),
-    "workers": (
-        lambda seen: (asdict(worker) for worker in seen.workers),
-        pa.schema(
-            [
-                *_TIME,
-                ("id", pa.string()),
-                ("machine", pa.string()),
-                ("cores", pa.int64()),
-                ("busy", pa.float64()),
-                ("speed", pa.float64()),
-                ("vm_class", pa.string()),
-            ]
-        ),
-    ),
+_COLUMNS = {
+    "tasks": "task:text name:text type:text alternate:text dataflows:texts partitions:int rows_in:int rows_out:int "
+    "errors:int profile_rows:int profile_cpu_s_per_row:real profile_sojourn_s_per_row:real "
+    "profile_transfer_s_per_row:real profile_memory_bytes:int profile_spread:real",
+    "sinks": "task:text name:text dataflows:texts rows:int sojourn_mean_s:real sojourn_p50_s:real sojourn_p95_s:real "
+    "sojourn_p99_s:real",
+    "fragments": "id:text kind:text tasks:texts batches:int rows_in:int rows_behind:int batch_s:real planning_s:real "
+    "scheduling_s:real execution_s:real commit_s:real",
+    "workers": "id:text machine:text cores:int busy:real speed:real vm_class:text",
 }
-"""What each table has of an observation, row by row, and its columns."""
+"""The columns of each table: fields of its observations, those of a nested value with its name before theirs."""
+
+
+def _schema(columns: str) -> pa.Schema:
+    pairs = (column.split(":") for column in f"ended:real seconds:real {columns}".split())
+    return pa.schema([(name, _TYPES[kind]) for name, kind in pairs])
+
+
+SCHEMAS = {name: _schema(columns) for name, columns in _COLUMNS.items()}
+
+
+def _row(observed: Any) -> dict[str, Any]:
+    row = asdict(observed)
+    for name, nested in [(name, value) for name, value in row.items() if isinstance(value, dict)]:
+        row |= {f"{name}_{key}": value for key, value in nested.items()}
+    return row
 
 
 def export_observations(observations: Iterable[Observation], folder: Path) -> dict[str, int]:
     """Write ``tasks.parquet``, ``sinks.parquet``, ``fragments.parquet`` and ``workers.parquet``; returns their rows."""
     folder.mkdir(parents=True, exist_ok=True)
-    writers = {name: pq.ParquetWriter(folder / f"{name}.parquet", schema) for name, (_, schema) in TABLES.items()}
-    written = dict.fromkeys(TABLES, 0)
+    writers = {name: pq.ParquetWriter(folder / f"{name}.parquet", schema) for name, schema in SCHEMAS.items()}
+    written = dict.fromkeys(SCHEMAS, 0)
     try:
         for seen in observations:
-            for name, (rows_of, schema) in TABLES.items():
-                rows = [{"ended": seen.ended, "seconds": seen.seconds, **row} for row in rows_of(seen)]
+            for name, schema in SCHEMAS.items():
+                rows = [{"ended": seen.ended, "seconds": seen.seconds, **_row(each)} for each in getattr(seen, name)]
                 if rows:
                     writers[name].write_table(pa.Table.from_pylist(rows, schema))
                     written[name] += len(rows)
