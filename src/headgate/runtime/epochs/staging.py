@@ -1,4 +1,4 @@
-"""Staging: the outputs of an epoch, written by the workers in one Spark job, before anybody may see them."""
+"""Staging: workers write the outputs of an epoch in one Spark job, before they are committed."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ STAGED = (
 )
 
 LINES = ("json", "csv", "text")
-"""Forms of which a row is a line."""
+"""Formats in which a row is a line."""
 
 ENDINGS = {"parquet": ".parquet", "json": ".json", "csv": ".csv", "text": ".txt", "arrow": ".arrow", "topic": ".arrow"}
 
 POINTS = 64
-"""Into how many quantiles the times are condensed at which the events of a file's rows were taken in."""
+"""How many quantiles are kept of the ingest times of a file's rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def stage(
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return _write(batches, wanted, target, ingested, further)
 
-    # Only the column's name is asked for. With many outputs, PySpark takes as long to fetch their types as all else.
+    # Only the column's name is needed. With many outputs, fetching their types would take as long as all else.
     set_schema(frame, StructType().add(OUTPUTS, StructType()))
     rows = frame.mapInArrow(metered(write), STAGED).collect()
     counts: Counter[int] = Counter()
@@ -144,7 +144,7 @@ def _times(known: pa.Array | None, rows: int, otherwise: int) -> np.ndarray[Any,
 
 
 def _lines(rows: Any) -> memoryview:
-    """Texts, or structs of one each, as lines: the very bytes that Arrow has put together."""
+    """Texts, or structs of one text each, as lines: a view of Arrow's bytes."""
     texts = rows.field(0) if pa.types.is_struct(rows.type) else rows
     lines = pc.binary_join_element_wise(pc.fill_null(texts.cast(pa.string()), ""), "", "\n")
     _, ends, data = lines.buffers()

@@ -35,7 +35,7 @@ FEWEST_ROWS = 100
 """The smallest limit."""
 
 USUAL_FIXED_S = 0.25
-"""What an epoch takes without rows, as long as all had about as many and nothing else is known."""
+"""The assumed fixed time of an epoch, while all epochs had about as many rows."""
 
 SHRINK, GROW = 0.25, 2.0
 DECAY = 0.8
@@ -105,7 +105,7 @@ class Admission:
         return self.limit
 
     def lift(self) -> None:
-        """Admit all there is."""
+        """Remove the limit."""
         self.limit, self._calm = None, 0
 
     def _next(self, rows: int, seconds: float) -> int | None:

@@ -27,7 +27,7 @@ from headgate.store.files import read_json, write_json
 __all__ = ["DeadLetter", "DeadLetters", "LeftOut", "Letters", "count_left_out", "read_letters"]
 
 MOST_ROWS, MOST_BYTES = 10_000, 16_000_000
-"""What is kept of a task's letters."""
+"""How many dead letters of a task are kept, and how many bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Letters:
 
 
 class DeadLetters:
-    """Takes the letters of epochs; what is asked of it again does nothing more."""
+    """Stores the dead letters of epochs; storing them again changes nothing."""
 
     def __init__(self, folder: Path, most_rows: int = MOST_ROWS, most_bytes: int = MOST_BYTES) -> None:
         self._folder = folder
@@ -88,7 +88,7 @@ class DeadLetters:
         """Keep the letters of a task and an epoch, or only count them if it skips."""
         with self._lock:  # a task may run in several fragments
             counts = self._counts(letters.task)
-            # Whoever brings letters of an origin brings them in the order of epochs.
+            # The letters of an origin come in the order of epochs.
             if letters.epoch > counts["last"].get(letters.origin, -1):
                 self._take(letters, counts)
 
@@ -170,7 +170,7 @@ def _table(path: str) -> pa.Table | None:
 
 
 def _latest(files: Sequence[tuple[str, int]]) -> str:
-    """The last error that letters know themselves."""
+    """The last error in the files of a delivery."""
     table = _table(files[-1][0]) if files else None
     error = table.column("error")[-1].as_py() if table is not None and table.num_rows else None
     return error or ""

@@ -1,4 +1,4 @@
-"""Guards around tasks that are SQL expressions: a row for which they raise becomes a letter, and the others pass.
+"""Guards around tasks that are SQL expressions: a row for which they raise becomes a dead letter, the others pass.
 
 Catalyst's ``TryEval`` returns null for what raises. Around a struct that holds the task's row it distinguishes three
 cases in one evaluation: the struct is null where the task raised, its only field is null where the task let no row
@@ -24,15 +24,15 @@ DEFAULT_BUDGET_S = 60.0
 """How long a task may take for a micro-batch if neither it nor the engine says."""
 
 FIRST_WATCH, LONGEST_WATCH = 100, 100_000
-"""How many epochs without a bad row it takes to let a guard down: at first, and at most."""
+"""After how many epochs without a bad row a guard is removed: at first, and at most."""
 
 OPAQUE = "spark_partition_id() >= 0"
-"""Always true, and no optimiser knows it: what is computed twice would else be computed ahead, outside the guard."""
+"""Always true, but the optimiser does not know: otherwise it would move common expressions out of the guard."""
 
 
 @dataclass(frozen=True, slots=True)
 class GuardSettings:
-    """What a fusion needs to know of guards: the tasks that have one, and the budget of those that name none."""
+    """The tasks that have a guard, and the default time budget."""
 
     up: frozenset[str] = frozenset()
     budget_s: float = DEFAULT_BUDGET_S
@@ -56,7 +56,7 @@ class _Up:
 
 @dataclass(slots=True)
 class ActiveGuards:
-    """Which guards are up, and for how long."""
+    """Which tasks have a guard, and for how long."""
 
     _up: dict[str, _Up] = field(default_factory=dict)
     _last: dict[str, int] = field(default_factory=dict)

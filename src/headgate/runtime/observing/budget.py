@@ -1,4 +1,4 @@
-"""How long tasks may be measured: some seconds at first, then a share of the time in which epochs are at work."""
+"""The time budget of profiling: some seconds at first, then a share of the time in which epochs run."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ __all__ = ["ProfilingBudget"]
 
 
 class ProfilingBudget:
-    """Counts seconds at work and seconds spent; epochs at the same time count once, for they share the processors.
+    """Counts seconds in epochs and seconds of profiling; overlapping epochs count once, since they share cores.
 
-    ``at_first_s`` may be spent beyond the share, once: what nothing is known of is soon measured.
+    ``at_first_s`` may be spent beyond the share, once: so that new tasks are measured soon.
 
     >>> budget = ProfilingBudget(share=0.5, at_first_s=4.0)
     >>> for began, ended in ((0.0, 6.0), (1.0, 5.0), (4.0, 8.0), (10.0, 12.0)):
@@ -29,18 +29,18 @@ class ProfilingBudget:
         self.spent_s = 0.0
 
     def work(self, began: float, ended: float) -> None:
-        """Tell when an epoch was at work."""
+        """Note that an epoch ran from one time to another."""
         with self._lock:
             self.worked_s += max(0.0, ended - max(began, self._until))
             self._until = max(ended, self._until)
 
     def spend(self, seconds: float) -> None:
-        """Tell how long measuring took."""
+        """Note how long profiling took."""
         with self._lock:
             self.spent_s += seconds
 
     @property
     def left_s(self) -> float:
-        """Seconds that may be spent now; below 0 if more were spent than there are."""
+        """Seconds that may be spent now; negative if the budget is overdrawn."""
         with self._lock:
             return self._at_first_s + self._share * self.worked_s - self.spent_s

@@ -46,14 +46,14 @@ Count = JobCount | OutputCount
 
 
 def observed(frame: DataFrame, aggregates: Mapping[str, str]) -> tuple[DataFrame, Observation]:
-    """A frame with some aggregates over its rows, by name, to be known when a job has run over it."""
+    """A frame with named aggregates over its rows; their values are known once a job has run."""
     observation = Observation()
     return frame.observe(observation, *(_expression(text, name) for name, text in aggregates.items())), observation
 
 
 @lru_cache(maxsize=10_000)
 def _expression(text: str, name: str) -> Column:
-    """Parsed once: the next epochs count the same."""
+    """Parsed once, since the next epochs count the same."""
     return F.expr(f"{text} as {name}")
 
 

@@ -1,4 +1,4 @@
-"""A task by itself, over rows that are there already, to be measured."""
+"""A task on its own over stored rows, so that its cost can be measured."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ Frames = Mapping[str, DataFrame]
 
 
 class IsolatedTask(ABC):
-    """A task and its input: what it makes of rows, and what there is without it."""
+    """A task and its input, with the frames to compare: with the task and without it."""
 
     times = 1
-    """How often the task works through the rows in what is made of them."""
+    """How many copies of the task the measured frame contains."""
 
     def __init__(self, task: CompiledTask, entering: Frames) -> None:
         self.task = task
         self.entering = {port: frame.persist() for port, frame in entering.items()}
 
     def rows(self) -> int:
-        """How many rows there are to work on; materialises them."""
+        """The number of input rows; materialises them."""
         return sum(frame.count() for frame in self.entering.values())
 
     @contextmanager
@@ -73,7 +73,7 @@ class IsolatedTask(ABC):
 
     @abstractmethod
     def without(self, entering: Frames) -> DataFrame:
-        """The rows as they would go by without the task."""
+        """The rows without the task."""
 
     @abstractmethod
     def made(self, entering: Frames) -> DataFrame:
@@ -82,10 +82,10 @@ class IsolatedTask(ABC):
 
     @abstractmethod
     def output(self, entering: Frames) -> DataFrame:
-        """What the task puts out."""
+        """The task's output."""
 
     def close(self) -> None:
-        """Let go of the rows."""
+        """Unpersist the rows."""
         for frame in self.entering.values():
             frame.unpersist()
 
@@ -100,7 +100,7 @@ def _power_of_two(number: float) -> int:
 
 
 def repeated(frame: DataFrame, times: int) -> DataFrame:
-    """All rows, and all of them again: a row that comes many times in a row is foreseen by a processor, and cheaper."""
+    """All rows, several times over; one row many times in succession would cost a processor less."""
     again = frame.sparkSession.range(0, times, 1, 1).select(F.col("id").alias("__again"))
     return again.crossJoin(F.broadcast(frame)).select(*map(quoted, frame.columns))
 
@@ -121,7 +121,7 @@ class _Stateless(IsolatedTask):
         (frame,) = entering.values()
         names = [name for name in frame.columns if name != INGEST]
         does = work.sql(self.task.options, names)
-        # The time of ingest goes by with the rows, as it does without the task: reading it is no part of its work.
+        # The time of ingest stays with the rows, as it does without the task: reading it is not part of its work.
         beside = [F.col(name) for name in frame.columns if name == INGEST]
         if does.condition is not None:
             beside.append(F.expr(does.condition).alias("__passes"))
@@ -172,7 +172,7 @@ class _Keyed(IsolatedTask):
         key = places_of(names, options.key)
 
         def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            # All rows at once, as those of an epoch that has much to do: what each key takes by itself is then little.
+            # All rows at once, as in a large epoch, so that the fixed cost of each key matters little.
             if not (given := list(batches)):
                 return
             does = hosting([(f"life {copy}", "way", work, options) for copy in range(copies)], names)
@@ -184,14 +184,14 @@ class _Keyed(IsolatedTask):
             for count in np.bincount(codes).tolist():
                 stepped(None, values, (begin, begin + count), does.tasks, results)
                 begin += count
-            # The host hands results on with the rows, and that is part of what a task takes.
+            # The host passes results on with the rows, which is part of a task's cost.
             yield pa.RecordBatch.from_arrays(results.arrays()[:2], ["results", "texts"])
 
         return frame.mapInArrow(metered(run), "results array<double>, texts array<string>")
 
 
 def isolated(rows: DataFrame, plan: CompiledPlan, fragment: Fragment, task: CompiledTask) -> IsolatedTask | None:
-    """A task of a fragment by itself, over rows of one of its epochs; ``None`` where none of them reach it."""
+    """A task of a fragment on its own, over rows of one of its epochs; ``None`` where no row reaches it."""
     if SNAPSHOT in rows.columns:
         rows = rows.where(f"{SNAPSHOT} = {plan.number}")
     if task.state is State.KEYED:

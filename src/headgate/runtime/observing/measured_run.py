@@ -1,4 +1,4 @@
-"""One measured run of some work on Spark: its CPU time in Spark's process and in Python workers, time and memory."""
+"""One measured run on Spark: CPU time in the JVM and in Python workers, run time and memory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Trial", "Trials", "drain"]
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What a run took."""
+    """The cost of a run."""
 
     cpu_s: float
     run_s: float

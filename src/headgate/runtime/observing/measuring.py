@@ -12,16 +12,16 @@ class Measuring:
     """What is measured while dataflows run."""
 
     counting: bool = True
-    """Whether the rows of every task are counted in every epoch; without, nothing is observed."""
+    """Whether the rows of every task are counted in every epoch; without that, there are no observations."""
 
     sample_every: int | None = 20
-    """One epoch of a fragment in so many has tasks measured by themselves; none has if it is left out."""
+    """One epoch of a fragment in so many is used to profile tasks; ``None`` turns profiling off."""
 
     share: float = 0.005
-    """Of the time in which epochs are at work, so much may go to measuring tasks by themselves."""
+    """The share of the time in epochs that profiling may take."""
 
     at_first_s: float = 4.0
-    """And so many seconds beyond that, once in an engine's life."""
+    """Further seconds for profiling, once per engine."""
 
 
 MEASURING = Measuring()

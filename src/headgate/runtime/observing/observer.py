@@ -32,21 +32,21 @@ __all__ = ["ObservedEngine", "Observer", "sojourn_of"]
 
 @dataclass(frozen=True, slots=True)
 class ObservedEngine:
-    """What an observer looks at: the engine's parts, as they are when it looks."""
+    """The parts of an engine that an observer reads."""
 
     inside: SparkInternals
     records: Records
     plan: Callable[[], CompiledPlan]
     fragments: Callable[[], Sequence[RunningFragment]]
     refusing: Callable[[], Iterable[Signature]]
-    """The sinks that refuse rows: what goes to them has not arrived."""
+    """The sinks that refuse rows; these rows have not arrived."""
 
     profiles: Callable[[], Mapping[tuple[Signature, str], TaskProfile]]
     workers: Callable[[float], tuple[WorkerObservation, ...]]
 
 
 LOOKED_AT = 4
-"""Batches of a fragment, the latest of an interval, of whose jobs Spark's status store is asked."""
+"""How many of a fragment's latest batches the observer looks up in Spark's status store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,21 +63,21 @@ class _Batches:
 
 @dataclass(slots=True)
 class Observer:
-    """Observes since its last look; several of them do not disturb each other."""
+    """Observes the time since its last observation; observers are independent of each other."""
 
     engine: ObservedEngine
     clock: Callable[[], float] = time.time
     _last: float = field(init=False)
     _records: Any = field(init=False)
     _progress: dict[str, int] = field(default_factory=dict)
-    """Up to which batch Spark's own account of a fragment has been read."""
+    """The last batch of each fragment whose progress has been read."""
 
     def __post_init__(self) -> None:
         self._last = self.clock()
         self._records = self.engine.records.taken()
 
     def observe(self) -> Observation:
-        """All that was measured since the last look."""
+        """All that was measured since the last observation."""
         now = self.clock()
         seconds, self._last = max(now - self._last, 1e-6), now
         records: list[EpochRecord] = [self._records.popleft() for _ in range(len(self._records))]
@@ -120,7 +120,7 @@ class Observer:
         return _Batches(
             len(records),
             sum(record.rows_in for record in records),
-            run_s - in_jobs,  # what of an epoch's run is not in a job is the making of jobs
+            run_s - in_jobs,  # an epoch's time outside jobs is the planning of jobs
             waited,
             in_jobs - waited,
             sum(record.ended - record.committed for record in records),
@@ -144,7 +144,7 @@ class Observer:
         )
 
     def _by_spark(self, fragment: RunningFragment) -> tuple[float, float]:
-        """What Spark itself took before and after the epochs since the last look: planning, and making durable."""
+        """Seconds that Spark itself took around the epochs since the last observation: planning and committing."""
         if fragment.query is None:
             return 0.0, 0.0
         last = self._progress.get(fragment.fragment.id, -1)

@@ -1,4 +1,4 @@
-"""The profiler: measures tasks by themselves, on rows that sampled epochs have kept, beside the epochs.
+"""The profiler: measures single tasks in the background, on rows of sampled epochs.
 
 A task's input is materialised, so that nothing but the task is measured: what it takes to go through the rows with the
 task, less what it takes to go through them without. Rows are repeated, or left out, until the difference is large
@@ -37,7 +37,7 @@ from headgate.runtime.observing.measuring import Measuring
 __all__ = ["Profiler"]
 
 ROWS = 20_000
-"""Rows of an epoch that are looked at."""
+"""Rows of an epoch that are used."""
 
 WORTH_S, WAITED_S = 0.15, 0.5
 """CPU seconds that a task's own part of a measurement should come to; or seconds, for one that waits. What Spark takes
@@ -49,10 +49,10 @@ FASTEST = 500.0
 """By how much the rows of a measurement may grow at once."""
 
 FIRST_S = 2.0
-"""What measuring a task is taken to cost before any has been measured."""
+"""The assumed cost of profiling a task before any has been profiled."""
 
 KEPT = 5
-"""Measurements of a task that count; the middle one is believed."""
+"""How many measurements of a task are kept; the profile is their median."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ Key = tuple[Signature, str]
 
 
 class Profiler:
-    """Keeps what has been measured of tasks, and measures more when epochs hand it rows."""
+    """Keeps the measurements of tasks, and measures more when epochs hand over rows."""
 
     def __init__(self, spark: SparkSession, measuring: Measuring) -> None:
         self._every = measuring.sample_every
@@ -79,16 +79,16 @@ class Profiler:
         self._samples: dict[Key, deque[_Sample]] = {}
         self._asked: dict[Key, int] = {}
         self.next_s = FIRST_S
-        """What measuring a task is taken to cost: as much as the last time."""
+        """The assumed cost of profiling a task: that of the last one."""
 
     def wants(self, epoch: int) -> bool:
-        """Whether an epoch is to keep its rows: one in so many, and if measuring a task more is within its share."""
+        """Whether an epoch is to keep its rows: one in so many, while the budget allows another task."""
         if self._every is None or epoch < 1 or epoch % self._every:
             return False
         return self.budget.left_s >= self.next_s
 
     def sample(self, rows: DataFrame, plan: CompiledPlan, fragment: Fragment) -> None:
-        """Measure some of a fragment's tasks on an epoch's rows; at least one, and no more than time is left for."""
+        """Measure some of a fragment's tasks on an epoch's rows: at least one, and as many as the budget allows."""
         began = time.monotonic()
         allowed_s = self.budget.left_s
         kept = rows.limit(ROWS).persist()
@@ -105,24 +105,24 @@ class Profiler:
             self.budget.spend(time.monotonic() - began)
 
     def _in_need(self, plan: CompiledPlan, fragment: Fragment) -> list[CompiledTask]:
-        """The tasks that can be measured, those first that have been looked at least often."""
+        """The tasks that can be measured, those measured least often first."""
         hosted = fragment.roots if fragment.kind is Kind.KEYED else ()
         tasks = [plan.tasks[signature] for signature in (*hosted, *fragment.tasks) if signature in plan.tasks]
         measurable = [task for task in tasks if task.role is not Role.SINK and task.state is not State.NATIVE]
         return sorted(measurable, key=lambda task: self._asked.get(_key(task), 0))
 
     def times(self) -> Mapping[Key, int]:
-        """How often each task has been measured, or would have been if rows had reached it."""
+        """How often each task was due for measurement, whether or not rows reached it."""
         with self._lock:
             return dict(self._asked)
 
     def samples(self) -> Mapping[Key, Sequence[_Sample]]:
-        """The measurements that count, by task."""
+        """The kept measurements by task."""
         with self._lock:
             return {key: tuple(samples) for key, samples in self._samples.items()}
 
     def profiles(self) -> Mapping[Key, TaskProfile]:
-        """What is known of tasks."""
+        """The profiles of tasks."""
         return {key: _profile(samples) for key, samples in self.samples().items()}
 
     def _measure(self, rows: DataFrame, plan: CompiledPlan, fragment: Fragment, task: CompiledTask) -> None:
@@ -142,10 +142,10 @@ class Profiler:
                 self._samples.setdefault(key, deque(maxlen=KEPT)).append(sample)
 
     def _sampled(self, work: IsolatedTask, given: int, known: Sequence[_Sample]) -> _Sample:
-        """Measure with more and more rows, until the task's own part is worth measuring."""
+        """Measure with more and more rows, until the task's own cost is large enough to be measured."""
         wanted = _rows_to_begin_with(known[-1], work.times) if known else FIRST_ROWS
         with work.scaled(given, FIRST_ROWS) as (entering, _), self._trials.metering():
-            # What Spark compiles for this plan, and what workers import, is not the rows' fault.
+            # Warm-up: compilation and imports are not part of the cost of rows.
             for frame in (work.without(entering), work.made(entering)):
                 drain(frame)
         while True:
@@ -164,12 +164,12 @@ class Profiler:
                 done = count * work.times
                 cpu_s = max(cpu_s, 0.0) / done
                 sample = _Sample(count, cpu_s, max(run_s / done, cpu_s), 0.0, after.memory_bytes // work.times)
-            # What rows take to be handed on depends on their columns, and those stay: it is measured once.
+            # The cost of passing rows on depends on their columns, which stay: it is measured once.
             transfer_s = known[-1].transfer_s if known else self._transfer(work, given, min(count, TRANSFERRED))
             return replace(sample, transfer_s=transfer_s)
 
     def _transfer(self, work: IsolatedTask, given: int, wanted: int) -> float:
-        """CPU seconds per row of output to hand the rows on as topics do."""
+        """CPU seconds per output row to write it to a topic."""
         folder = Path(tempfile.mkdtemp(prefix="headgate-trial-"))
         with work.scaled(given, wanted) as (entering, _):
             output = work.output(entering).persist()
@@ -191,7 +191,7 @@ def _key(task: CompiledTask) -> Key:
 
 
 def _rows_to_begin_with(known: _Sample, times: int) -> int:
-    """As many rows as will be worth measuring, from what is known."""
+    """How many rows a measurement needs, from earlier measurements."""
     worth = WORTH_S / known.cpu_s if known.cpu_s > 0 else MOST_ROWS
     waited = WAITED_S / known.sojourn_s if known.sojourn_s > 0 else MOST_ROWS
     return min(MOST_ROWS, max(FIRST_ROWS, math.ceil(1.1 * min(worth, waited) / times)))

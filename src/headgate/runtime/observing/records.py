@@ -16,7 +16,7 @@ from headgate.runtime.observing.counting import RowCounts
 __all__ = ["Arrivals", "EpochRecord", "Records"]
 
 KEPT = 20_000
-"""Records that wait for an observer who does not come; the oldest go first."""
+"""How many records are kept for an observer; the oldest are dropped first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Arrivals:
     rows: int
     ingested_us: np.ndarray[Any, np.dtype[np.int64]]
     at: float = 0.0
-    """When they were there, in seconds since 1970."""
+    """When they arrived, in seconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +49,14 @@ class EpochRecord:
 
 
 class Records:
-    """Hands every record to all who have asked for records."""
+    """Hands every record to all observers."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._takers: list[deque[EpochRecord]] = []
 
     def taken(self) -> deque[EpochRecord]:
-        """A place where records come in from now on, for one observer."""
+        """A queue of records for one observer, from now on."""
         with self._lock:
             self._takers.append(deque(maxlen=KEPT))
             return self._takers[-1]

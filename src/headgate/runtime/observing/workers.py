@@ -1,4 +1,4 @@
-"""What is observed of workers: cores, how busy they were, how fast they are, and on which machine they run."""
+"""Observations of workers: cores, utilisation, speed and machine."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EVERY_S = 120.0
 """From one probe to the next: at some 60 milliseconds each, it takes 0.05 % of a core."""
 
 NEWCOMER_S = 5.0
-"""An executor that has no speed yet is not kept waiting that long."""
+"""How soon an executor without a speed is probed."""
 
 PATIENCE_S = 30.0
 """A probe that gets no core on a busy executor in that time is cancelled."""
@@ -56,7 +56,7 @@ class Workers:
         self._probe_every_s = probe_every_s
         self._clock = clock
         self._spent: dict[str, float] = {}
-        """Seconds that tasks had spent on each executor when it was last looked at, those under way included."""
+        """Seconds that tasks, running ones included, had spent on each executor at the last observation."""
 
         self._speeds: dict[str, deque[float]] = {}
         self._probing: InheritableThread | None = None
@@ -98,12 +98,12 @@ class Workers:
         return statistics.median(last) if last else None
 
     def probe(self) -> None:
-        """Probe all executors, and wait for it; those that are too busy go without."""
+        """Probe all executors and wait; busy ones may be left out."""
         self._start_probe(self._clock())
         self.wait_until_probed()
 
     def wait_until_probed(self, timeout_s: float = PATIENCE_S) -> None:
-        """Wait for a probe that is under way."""
+        """Wait for a running probe."""
         if self._probing is not None:
             self._probing.join(timeout_s)
 

@@ -1,4 +1,4 @@
-"""The process that Spark's Python workers are forked from, with all imported that they are going to need.
+"""The process that Spark's Python workers are forked from, with their imports done.
 
     python -m headgate.runtime.spark_internals.daemon pyspark.worker
 
@@ -19,7 +19,7 @@ __all__ = ["run"]
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 KEPT_BYTES, LARGE_BYTES = 256 << 20, 32 << 20
-"""Free memory that a worker keeps, and the size from which memory is asked for by itself."""
+"""How much freed memory a worker keeps, and from which size an allocation is mapped separately."""
 
 
 def run() -> None:

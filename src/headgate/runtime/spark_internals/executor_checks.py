@@ -91,7 +91,7 @@ def _first_ones(executors: Executors, patience_s: float) -> Sequence[ExecutorInf
 
 
 def _look_at(folder: str, version: str) -> Callable[[], dict[str, Any]]:
-    """What an executor does to show that it is fit.
+    """The function that an executor runs to show that it is fit.
 
     It is sent as it is, since it is no module's function, and so can say that there is no Headgate.
     """

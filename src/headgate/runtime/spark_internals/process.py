@@ -15,7 +15,7 @@ from headgate.runtime.spark_internals.internals import internals
 __all__ = ["SparkProcess"]
 
 LOG_BYTES = 8_000_000
-"""How much of what Spark prints is kept, and as much again of what it printed before."""
+"""The size at which Spark's log is rotated; one older log is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class SparkProcess:
     session: SparkSession
     started: bool
     log: Path
-    """What Spark prints, if the engine has started it."""
+    """Spark's log, if the engine has started it."""
 
     def check(self) -> None:
         """Raise when a Spark that the engine has started has ended, or its master has ended it."""

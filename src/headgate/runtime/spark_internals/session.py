@@ -31,7 +31,7 @@ DEFAULTS: Mapping[str, str] = {
     "spark.scheduler.mode": "FAIR",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "2",
-    # Micro-batches are small and alike: planning them anew at each stage costs more than it finds.
+    # Micro-batches are small and similar: adaptive planning costs more than it gains.
     "spark.sql.adaptive.enabled": "false",
     # The default manager goes through a file-context that forks a process per file on Linux without native Hadoop.
     "spark.sql.streaming.checkpointFileManagerClass": f"{_CHECKPOINTING}.FileSystemBasedCheckpointFileManager",
@@ -39,7 +39,7 @@ DEFAULTS: Mapping[str, str] = {
     "spark.sql.streaming.stateStore.providerClass": f"{_STATE}.RocksDBStateStoreProvider",
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.stopTimeout": "60000",
-    # How large the filters of member_of may become; Spark's own limits suit a few million ids.
+    # How large Bloom filters may become; Spark's own limits suit a few million ids.
     "spark.sql.optimizer.runtime.bloomFilter.maxNumItems": "1000000000",
     "spark.sql.optimizer.runtime.bloomFilter.maxNumBits": "8000000000",
 }
@@ -60,7 +60,7 @@ def open_session(
     What Spark's process and its workers print goes to the file ``log``, or where this process prints if there is none.
     """
     for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
-        # They write to the terminal, as JSON and with all of Java's stack, what is raised anyway.
+        # They print, as JSON and with Java's whole stack, what is raised anyway.
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
     # Workers must run the Python that this process runs, or they find other packages.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -69,7 +69,7 @@ def open_session(
     if java_home.exists():
         os.environ.setdefault("JAVA_HOME", java_home.read_text(encoding="utf-8").strip())
     check_master(master, settings or {})
-    # On other machines it is still to be seen whether they have this package.
+    # Other machines may not have this package; that is checked later.
     here = {"spark.python.daemon.module": "headgate.runtime.spark_internals.daemon"} if is_local(master) else {}
     wanted = {"spark.master": master, **DEFAULTS, **here, **settings_for(master), **(settings or {})}
     if log is not None:
