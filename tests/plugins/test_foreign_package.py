@@ -171,7 +171,9 @@ def test_a_package_runs_like_what_is_built_in(start: Callable[[], Run], tmp_path
     rows_in, rows_out, errors = report["observed"]["comfort"]
     assert rows_in == rows_out + errors > 0
     assert report["observed"]["both_scales"][:2] == [rows_out, 2 * rows_out]
-    assert report["observed"]["record_high"][:2] == [2 * rows_out, 2 * rows_out]
+    highs_in, highs_out, _ = report["observed"]["record_high"]  # rows that waited when it was killed come on top
+    assert highs_in == highs_out >= 2 * rows_out
+    assert report["switches"] > 0
     assert delivered(out / "plain") == plain
     assert delivered(out / "board") == board
     assert delivered(out / "other") == board

@@ -46,7 +46,7 @@ def main(folder: Path) -> int:
             if flow.name not in running:
                 engine.submit(flow)
         switches = 0
-        while not (folder / "finish").exists():
+        while switches == 0 or not (folder / "finish").exists():
             switches += 1
             engine.switch("weather", "feels", ("sql", "package")[switches % 2])
             engine.housekeep()
