@@ -122,7 +122,7 @@ def situations(draw: st.DrawFn) -> tuple[ClusterView, int]:
     now = _situation(_all(1), draw(st.floats(0.0, 40.0)))
     active = np.array([rng.integers(0, len(ways)) for ways in SHAPE.alternates])
     waiting = rng.uniform(0, 3, SHAPE.tasks) * draw(st.booleans())
-    found = ClusterView(
+    outlook = ClusterView(
         SHAPE,
         _cloud(97.0),
         ROAD.service_level,
@@ -138,7 +138,7 @@ def situations(draw: st.DrawFn) -> tuple[ClusterView, int]:
         tuple(f"vm-{number}" for number in range(machines)),
         rng.choice([0.0, 60.0], machines),
     )
-    return found, draw(st.integers(1, 20))
+    return outlook, draw(st.integers(1, 20))
 
 
 def _same(one: ClusterView, other: ClusterView) -> bool:
@@ -341,11 +341,11 @@ def test_averaging_models_feed_the_reactive_policy() -> None:
     for model, rate, speed in (("wpa", 10.0, 1.5), ("wpo", 5.0, 2.0), ("wpp", 15.0, 1.0)):
         now = _situation(_all(1), 10.0)
         core = Noted()
-        told = Outlook(np.array([now.external * 0.5, now.external * 1.5]), np.array([now.speed, now.speed / 2]))
+        message = Outlook(np.array([now.external * 0.5, now.external * 1.5]), np.array([now.speed, now.speed / 2]))
 
         class Told:
-            def predict(self, now: ClusterView, told: Outlook = told) -> Outlook:
-                return told
+            def predict(self, now: ClusterView, message: Outlook = message) -> Outlook:
+                return message
 
         Averaged(model, Told(), core).decide(now, 1)
         assert core.seen[0] == pytest.approx((rate, speed))
@@ -356,9 +356,9 @@ def test_waaf_is_the_mean_of_what_was_seen_lately() -> None:
     for rate in (4.0, 8.0, 12.0, 16.0):
         now = _situation(_all(1), rate)
         now.speed[:] = rate
-        found = predictor.predict(now)
-    assert found.external[:, SHAPE.place("reports")].mean() == pytest.approx(12.0)
-    assert found.speed[0, 0] == pytest.approx(12.0)
+        outlook = predictor.predict(now)
+    assert outlook.external[:, SHAPE.place("reports")].mean() == pytest.approx(12.0)
+    assert outlook.speed[0, 0] == pytest.approx(12.0)
     with pytest.raises(BadValue):
         RecentMean(0)
 
@@ -432,14 +432,14 @@ def test_a_forecaster_that_fails_is_noticed_and_the_reactive_policy_decides_unti
 
     for turn in range(1, 4):
         sound, _ = decided(turn)
-        assert not any("observations instead" in told for told in sound.reasons)
+        assert not any("observations instead" in message for message in sound.reasons)
     fails = True
-    told: list[str] = []
+    message: list[str] = []
     for turn in range(4, 6 + 2 * FROZEN):
         now, reactive = decided(turn)
-        told += [each for each in now.reasons if "observations instead" in each]
-    assert len(told) == 1, "told once, not at every turn"
-    assert SENTENCES[fault] in told[0]
+        message += [each for each in now.reasons if "observations instead" in each]
+    assert len(message) == 1, "told once, not at every turn"
+    assert SENTENCES[fault] in message[0]
     assert _same(now, reactive)
     fails = False
     again: list[str] = []
@@ -524,7 +524,7 @@ def test_what_is_decided_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ahead", "told"),
+    ("ahead", "message"),
     [
         (LookAheadSettings("olt"), "unknown forecaster 'olt'"),
         (LookAheadSettings("oracle:much"), "oracle:ERROR:BIAS"),
@@ -533,9 +533,9 @@ def test_what_is_decided_is_told() -> None:
         (LookAheadSettings("holt", 10.0), "shorter than an interval"),
     ],
 )
-def test_settings_that_cannot_be_are_told_in_a_sentence(ahead: LookAheadSettings, told: str) -> None:
+def test_settings_that_cannot_be_are_told_in_a_sentence(ahead: LookAheadSettings, message: str) -> None:
     setting = _setting(1.0)
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=message):
         simulate(setting, make_policy("lookahead", setting, ahead))
 
 

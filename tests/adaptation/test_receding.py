@@ -62,10 +62,10 @@ def knowing(rates: list[float]) -> Forecaster:
 def test_it_reaches_the_throughput_and_says_why() -> None:
     seen = run_with(world(STEP), knowing(STEP))
     assert seen.summary().omega >= 0.8
-    told = [each.reason for each in seen.reasons]
-    assert told
-    assert not any(each.startswith("reactive") for each in told)
-    assert any("acquire" in each for each in told)
+    message = [each.reason for each in seen.reasons]
+    assert message
+    assert not any(each.startswith("reactive") for each in message)
+    assert any("acquire" in each for each in message)
 
 
 class Broken:
@@ -86,9 +86,9 @@ def test_where_the_forecaster_fails_the_reactive_policy_decides_and_a_sentence_s
     seen = run_with(setting, Guarded(Broken))
     other = simulate(setting, Reshaped(Reactive(), START))
     assert [each.what for each in seen.decisions] == [each.what for each in other.decisions]
-    told = [each.reason for each in seen.reasons if each.reason.startswith("reactive")]
-    assert len(told) == setting.intervals - 1
-    assert "is not a finite number" in told[0]
+    message = [each.reason for each in seen.reasons if each.reason.startswith("reactive")]
+    assert len(message) == setting.intervals - 1
+    assert "is not a finite number" in message[0]
 
 
 def test_where_the_solver_finds_nothing_the_reactive_policy_decides(monkeypatch: pytest.MonkeyPatch) -> None:

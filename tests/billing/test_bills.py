@@ -36,13 +36,13 @@ def test_the_papers_example() -> None:
         VmUsage("v2", cent_a_minute, (worker(E="D2 D3", F="D2 D3"), worker(G="D2", H="D2"))),
         VmUsage("v3", cent_a_minute, (worker(D3="D3", I="D3"),)),
     )
-    found = attribute([Interval(START, 60, vms)])
-    cents = {str(name): share * 100 for name, share in found.shares.items()}
+    bill_of_all = attribute([Interval(START, 60, vms)])
+    cents = {str(name): share * 100 for name, share in bill_of_all.shares.items()}
     # c_A = 1/(2*2*2), c_C = 1/(2*2*1), c_I = 1/(1*2*1)
     assert cents["D1"] == 2 * Fraction(1, 8) + 2 * Fraction(1, 4)
     assert cents["D2"] == 2 * Fraction(1, 8) + 2 * Fraction(1, 4)
     assert cents["D3"] == 4 * Fraction(1, 8) + 2 * Fraction(1, 2)
-    assert (found.idle, found.total) == (Fraction(), Fraction(3, 100))
+    assert (bill_of_all.idle, bill_of_all.total) == (Fraction(), Fraction(3, 100))
 
 
 prices = st.decimals(Decimal("0.001"), 50, places=4)
@@ -76,8 +76,10 @@ def test_bills_and_idle_add_up_to_the_clusters_cost_to_the_last_cent(
 @given(intervals)
 def test_every_export_tells_the_same_sum(usage: list[tuple[int, tuple[VmUsage, ...]]]) -> None:
     bill, _ = bill_of(usage)
-    told = json.loads(to_json(bill))
-    assert sum((Decimal(x["cost"]) for x in told["dataflows"]), Decimal(told["idle"])) == Decimal(told["total"])
+    exported = json.loads(to_json(bill))
+    assert sum((Decimal(x["cost"]) for x in exported["dataflows"]), Decimal(exported["idle"])) == Decimal(
+        exported["total"]
+    )
     assert sum(Decimal(row["cost"]) for row in csv.DictReader(io.StringIO(to_csv(bill)))) == bill.total
     focus = list(csv.DictReader(io.StringIO(to_focus(bill))))
     assert sum(Decimal(row["BilledCost"]) for row in focus) == bill.total

@@ -37,15 +37,15 @@ def test_what_is_used_is_paid_for_by_the_second(tmp_path: Path) -> None:
     journal.changed(1_015, usage(a=3))
     journal.changed(1_110, usage(a=1, a_b=2, b=1))
     journal.ended(1_210)
-    told = bill(state)
-    assert [(line.dataflow, line.cost, line.alone) for line in told.lines] == [
+    message = bill(state)
+    assert [(line.dataflow, line.cost, line.alone) for line in message.lines] == [
         ("a", Decimal("0.1500"), Decimal("0.2000")),
         ("b", Decimal("0.0500"), Decimal("0.1000")),
     ]
-    assert (told.idle, told.total) == (Decimal("0.0100"), Decimal("0.2100"))
-    assert of_owner(told, "owner of b").total == Decimal("0.0500")
+    assert (message.idle, message.total) == (Decimal("0.0100"), Decimal("0.2100"))
+    assert of_owner(message, "owner of b").total == Decimal("0.0500")
     with pytest.raises(InputError, match="did you mean 'owner of"):
-        of_owner(told, "owner of c")
+        of_owner(message, "owner of c")
 
 
 def test_after_a_crash_usage_ends_where_it_was_last_known(tmp_path: Path) -> None:
@@ -78,16 +78,17 @@ def test_a_name_that_two_owners_have_had(tmp_path: Path) -> None:
         journal.changed(at_s, Usage((BilledMachine("local", PRICE, {("etl",): 2}),), (customer,)))  # type: ignore[dict-item]
     journal.ended(30)
     record = read_usage(tmp_path / "usage")
-    told = draw_up(record.intervals, record.customers, Prices(PRICE))
-    assert [(line.dataflow, line.owner, line.cost) for line in told.lines] == [
+    message = draw_up(record.intervals, record.customers, Prices(PRICE))
+    assert [(line.dataflow, line.owner, line.cost) for line in message.lines] == [
         ("etl", "ana", Decimal("0.02")),
         ("etl (ben)", "ben", Decimal("0.01")),
     ]
 
 
 def test_nothing_to_bill(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is no state directory"):
+    with pytest.raises(InputError) as missing:
         bill(tmp_path / "none")
+    assert missing.value.condition == "NO_STATE"
     with pytest.raises(InputError, match="no engine has run there yet"):
         bill(tmp_path)
     UsageJournal(tmp_path / "usage").changed(5, usage())
@@ -114,15 +115,15 @@ def test_bills_add_up_to_what_the_machine_cost(
         journal.ended(at_s)
     if at_s == 1_000:
         return
-    told = bill(state)
-    assert sum((line.cost for line in told.lines), told.idle) == told.total
+    message = bill(state)
+    assert sum((line.cost for line in message.lines), message.idle) == message.total
     exact = Fraction(PRICE) * (at_s - 1_000) / 3_600
-    assert abs(Fraction(told.total) - exact) <= Fraction(1, 20_000)
-    assert of_all_owners(told) == sum((line.cost for line in told.lines), Decimal())
+    assert abs(Fraction(message.total) - exact) <= Fraction(1, 20_000)
+    assert of_all_owners(message) == sum((line.cost for line in message.lines), Decimal())
 
 
-def of_all_owners(told: object) -> Decimal:
-    return sum((line.cost for line in told.owners), Decimal())  # type: ignore[attr-defined]
+def of_all_owners(message: object) -> Decimal:
+    return sum((line.cost for line in message.owners), Decimal())  # type: ignore[attr-defined]
 
 
 def test_the_picture(tmp_path: Path) -> None:
@@ -130,8 +131,8 @@ def test_the_picture(tmp_path: Path) -> None:
     journal = UsageJournal(tmp_path / "usage")
     journal.changed(0, usage(**{f"f{n}": n + 1 for n in range(50)}))
     journal.ended(10_000)
-    told = bill(tmp_path)
-    assert draw_bill(told, ".png").startswith(b"\x89PNG")
-    assert draw_bill(told, ".svg").startswith(b"<?xml")
+    message = bill(tmp_path)
+    assert draw_bill(message, ".png").startswith(b"\x89PNG")
+    assert draw_bill(message, ".svg").startswith(b"<?xml")
     with pytest.raises(InputError, match=r"expected \.png"):
-        draw_bill(told, ".gif")
+        draw_bill(message, ".gif")

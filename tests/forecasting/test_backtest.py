@@ -21,22 +21,22 @@ Floats = npt.NDArray[np.float64]
 def test_seasonal_naive_is_the_yardstick() -> None:
     values = np.random.default_rng(1).uniform(10, 20, (5, 120))
     forecaster = start(SeasonalNaive(12), 5, Settings(horizon=12))
-    found = backtest(forecaster, values, horizon=12, season=12, warm_up=12)
-    assert found.mase == pytest.approx(1.0, abs=0.05)
-    assert found.origins == 120 - 12 - 12 + 1
+    scores = backtest(forecaster, values, horizon=12, season=12, warm_up=12)
+    assert scores.mase == pytest.approx(1.0, abs=0.05)
+    assert scores.origins == 120 - 12 - 12 + 1
 
 
 def test_naive_on_a_line_is_off_by_the_distance() -> None:
-    found = backtest(start(Naive(), 1), np.arange(60.0)[None, :], horizon=4, warm_up=10)
-    assert found.mase_by_step == pytest.approx([1.0, 2.0, 3.0, 4.0])
+    scores = backtest(start(Naive(), 1), np.arange(60.0)[None, :], horizon=4, warm_up=10)
+    assert scores.mase_by_step == pytest.approx([1.0, 2.0, 3.0, 4.0])
 
 
 def test_an_oracle_is_never_wrong() -> None:
     values = np.random.default_rng(2).uniform(10, 20, (3, 80))
-    found = backtest(Oracle().start(values), values, horizon=5, warm_up=7)
-    assert found.mase == 0
-    assert found.pinball.tolist() == [0.0, 0.0, 0.0]
-    assert found.coverage == {0.9: 1.0, 0.8: 1.0, 0.5: 1.0}
+    scores = backtest(Oracle().start(values), values, horizon=5, warm_up=7)
+    assert scores.mase == 0
+    assert scores.pinball.tolist() == [0.0, 0.0, 0.0]
+    assert scores.coverage == {0.9: 1.0, 0.8: 1.0, 0.5: 1.0}
 
 
 def test_figures_by_hand() -> None:
@@ -53,33 +53,33 @@ def test_figures_by_hand() -> None:
             return Forecast(np.full((1, horizon), 10.0), quantiles, (0.05, 0.95))
 
     values = np.array([[9.0, 11.0, 13.0, 7.0, 10.0]])
-    found = backtest(Says(), values, horizon=1, warm_up=1)
-    assert found.error.tolist() == [[(1 + 3 + 3 + 0) / 4]]
-    assert found.scale.tolist() == [(2 + 2 + 6 + 3) / 4]
-    assert found.coverage[0.9] == pytest.approx(0.5)
+    scores = backtest(Says(), values, horizon=1, warm_up=1)
+    assert scores.error.tolist() == [[(1 + 3 + 3 + 0) / 4]]
+    assert scores.scale.tolist() == [(2 + 2 + 6 + 3) / 4]
+    assert scores.coverage[0.9] == pytest.approx(0.5)
     low = [0.05 * 3, 0.05 * 5, 0.95 * 1, 0.05 * 2]
     high = [0.05 * 1, 0.95 * 1, 0.05 * 5, 0.05 * 2]
-    assert found.pinball[0] == pytest.approx((sum(low) + sum(high)) / 2 / 4 / found.scale[0])
+    assert scores.pinball[0] == pytest.approx((sum(low) + sum(high)) / 2 / 4 / scores.scale[0])
 
 
 def test_no_more_moments_than_are_asked_for_and_gaps_are_left_out() -> None:
     values = np.random.default_rng(3).uniform(10, 20, (2, 300))
     values[0, 100:200] = np.nan
     steps: list[int] = []
-    found = backtest(
+    scores = backtest(
         start(recipe_of("holt"), 2, Settings(horizon=3)), values, 3, warm_up=20, origins=50,
         progress=lambda done, _: steps.append(done),
     )  # fmt: skip
-    assert found.origins <= 50
+    assert scores.origins <= 50
     assert steps == sorted(steps)
-    assert np.isfinite(found.mase)
+    assert np.isfinite(scores.mase)
 
 
 def test_a_series_that_never_changes_has_no_mase() -> None:
-    found = backtest(start(Naive(), 2), np.stack([np.full(50, 3.0), np.arange(50.0)]), horizon=1, warm_up=5)
-    assert np.isnan(found.mase_by_series[0])
-    assert found.mase == pytest.approx(1.0)
-    assert found.as_dict()["coverage"]["0.9"] is not None
+    scores = backtest(start(Naive(), 2), np.stack([np.full(50, 3.0), np.arange(50.0)]), horizon=1, warm_up=5)
+    assert np.isnan(scores.mase_by_series[0])
+    assert scores.mase == pytest.approx(1.0)
+    assert scores.as_dict()["coverage"]["0.9"] is not None
     alone = backtest(start(Naive(), 1), np.full((1, 50), 3.0), horizon=1, warm_up=5)
     assert alone.as_dict()["mase"] is None
 

@@ -40,19 +40,19 @@ def test_shares_below_quantiles(make: object, name: str) -> None:
     values = make(np.random.default_rng(21))  # type: ignore[operator]
     forecaster = start(recipe_of(name), SERIES, Settings(horizon=HORIZON))
     forecaster.update(values[:, :STEPS])
-    found = forecaster.forecast(HORIZON)
+    forecast = forecaster.forecast(HORIZON)
     came = values[:, STEPS:, None]
-    below = (came <= found.quantiles).mean(axis=(0, 1))
+    below = (came <= forecast.quantiles).mean(axis=(0, 1))
     # 150 series × 5 steps that are not independent: three standard errors of some 200 draws.
-    assert below == pytest.approx(np.array(found.levels), abs=0.09)
+    assert below == pytest.approx(np.array(forecast.levels), abs=0.09)
 
 
 def test_each_horizon_has_its_own_width() -> None:
     values = _walk(np.random.default_rng(22))
     forecaster = start(Naive(), SERIES, Settings(horizon=HORIZON))
     forecaster.update(values[:, :STEPS])
-    found = forecaster.forecast(HORIZON)
-    width = np.median(found.at(0.9) - found.at(0.1), axis=0)
+    forecast = forecaster.forecast(HORIZON)
+    width = np.median(forecast.at(0.9) - forecast.at(0.1), axis=0)
     assert width / width[0] == pytest.approx(np.sqrt(np.arange(1, HORIZON + 1)), rel=0.15)
 
 
@@ -82,6 +82,6 @@ def test_intervals_after_a_constant_stretch_are_not_infinite() -> None:
     values = np.concatenate([np.full(60, 5.0), [900.0, 900.0, 900.0, 900.0, 900.0]])
     forecaster = start(Holt(), 1, Settings(horizon=HORIZON))
     forecaster.update(values[None, :])
-    found = forecaster.forecast(HORIZON)
-    assert (found.at(0.95) < 20_000).all()
-    assert found.mean[0] == pytest.approx(900, rel=0.5)
+    forecast = forecaster.forecast(HORIZON)
+    assert (forecast.at(0.95) < 20_000).all()
+    assert forecast.mean[0] == pytest.approx(900, rel=0.5)

@@ -166,8 +166,8 @@ def _posterior(values: Floats, q: float, r: float, phi: float, prior: float) -> 
     covariance = (measured * spread) @ measured.T + np.eye(seen.sum())
     across = (maps[-1] * spread) @ measured.T
     # Level and trend begin anywhere; the first measurement is where we count from.
-    found = across @ np.linalg.solve(covariance, values[seen] - values[0])
-    return float(found[0] + values[0]), float(found[1])
+    forecast = across @ np.linalg.solve(covariance, values[seen] - values[0])
+    return float(forecast[0] + values[0]), float(forecast[1])
 
 
 @pytest.mark.parametrize(("q", "r", "phi"), [(0.1, 0.0, 0.0), (1.0, 0.1, 0.9), (0.01, 0.001, 1.0), (2.0, 0.5, 0.8)])

@@ -30,17 +30,17 @@ def _of(name: str, values: npt.ArrayLike, horizon: int = HORIZON, **given: objec
     rows = np.atleast_2d(np.asarray(values, dtype=np.float64))
     forecaster = _started(name, len(rows), **given)
     forecaster.update(rows)
-    found = forecaster.forecast(horizon)
-    _is_sane(found, len(rows), horizon)
-    return found
+    forecast = forecaster.forecast(horizon)
+    _is_sane(forecast, len(rows), horizon)
+    return forecast
 
 
-def _is_sane(found: Forecast, series: int, horizon: int) -> None:
-    assert found.mean.shape == (series, horizon)
-    assert found.quantiles.shape == (series, horizon, len(found.levels))
-    assert np.isfinite(found.mean).all()
-    assert np.isfinite(found.quantiles).all()
-    assert (np.diff(found.quantiles, axis=2) >= 0).all()
+def _is_sane(forecast: Forecast, series: int, horizon: int) -> None:
+    assert forecast.mean.shape == (series, horizon)
+    assert forecast.quantiles.shape == (series, horizon, len(forecast.levels))
+    assert np.isfinite(forecast.mean).all()
+    assert np.isfinite(forecast.quantiles).all()
+    assert (np.diff(forecast.quantiles, axis=2) >= 0).all()
 
 
 def _noisy(steps: int, series: int = 1, seed: int = 5) -> Floats:
@@ -58,27 +58,27 @@ def _late(histories: list[Floats]) -> Floats:
 @every
 def test_short_histories(name: str) -> None:
     histories = [_noisy(steps)[0] for steps in (1, 2, 3, 5, 8, 13)]
-    found = _of(name, _late(histories))
-    assert (found.mean >= 0).all()
+    forecast = _of(name, _late(histories))
+    assert (forecast.mean >= 0).all()
     for row, history in enumerate(histories):
-        assert (found.mean[row] <= 4 * history.max()).all()
+        assert (forecast.mean[row] <= 4 * history.max()).all()
 
 
 @every
 def test_one_observation_is_forecast_to_stay(name: str) -> None:
-    found = _of(name, [7.0], horizon=9)
-    assert found.mean.tolist() == [[7.0] * 9]
-    assert (found.at(0.05) < 7).all()
-    assert (found.at(0.95) > 7).all()
+    forecast = _of(name, [7.0], horizon=9)
+    assert forecast.mean.tolist() == [[7.0] * 9]
+    assert (forecast.at(0.05) < 7).all()
+    assert (forecast.at(0.95) > 7).all()
 
 
 @every
 def test_constant_series_and_all_zeros(name: str) -> None:
     values = np.array([0.0, 1.0, 1e-12, 12_345.678, 1e12])
-    found = _of(name, np.repeat(values[:, None], 60, axis=1), horizon=7)
+    forecast = _of(name, np.repeat(values[:, None], 60, axis=1), horizon=7)
     for row, value in enumerate(values):
-        assert found.mean[row] == pytest.approx(value, rel=1e-9, abs=1e-300)
-        assert found.quantiles[row] == pytest.approx(value, rel=1e-6, abs=1e-300)
+        assert forecast.mean[row] == pytest.approx(value, rel=1e-9, abs=1e-300)
+        assert forecast.quantiles[row] == pytest.approx(value, rel=1e-6, abs=1e-300)
 
 
 @every
@@ -92,9 +92,9 @@ def test_gaps(name: str) -> None:
     assert np.abs(with_gaps.mean - without.mean).max() < 30
     ends_in_gaps = values.copy()
     ends_in_gaps[0, -40:] = np.nan
-    found = _of(name, ends_in_gaps)
-    assert (found.mean > 5).all()
-    assert (found.mean < 110).all()
+    forecast = _of(name, ends_in_gaps)
+    assert (forecast.mean > 5).all()
+    assert (forecast.mean < 110).all()
 
 
 @every
@@ -108,9 +108,9 @@ def test_a_series_that_begins_late(name: str) -> None:
 def test_a_series_that_was_never_observed_has_no_forecast(name: str) -> None:
     forecaster = _started(name, 2)
     forecaster.update(np.stack([np.full(30, np.nan), np.full(30, 3.0)]))
-    found = forecaster.forecast(3)
-    assert np.isnan(found.mean[0]).all()
-    assert found.mean[1] == pytest.approx(3.0)
+    forecast = forecaster.forecast(3)
+    assert np.isnan(forecast.mean[0]).all()
+    assert forecast.mean[1] == pytest.approx(3.0)
     assert np.isnan(_started(name, 1).forecast(2).mean).all()
 
 
@@ -118,19 +118,19 @@ def test_a_series_that_was_never_observed_has_no_forecast(name: str) -> None:
 def test_a_step_of_100x(name: str) -> None:
     after = (3, 8, 40)
     steps = [np.concatenate([_noisy(80)[0], 100 * _noisy(each, seed=9)[0]]) / 10 for each in after]
-    found = _of(name, _late(steps))
-    assert (found.mean < 4_000).all()
-    assert (found.mean[1:] > 50).all()
-    assert (found.mean[1:] < 2_000).all()
+    forecast = _of(name, _late(steps))
+    assert (forecast.mean < 4_000).all()
+    assert (forecast.mean[1:] > 50).all()
+    assert (forecast.mean[1:] < 2_000).all()
 
 
 @every
 def test_a_fall_to_a_hundredth_and_to_nothing(name: str) -> None:
     falls = [(after, share) for after in (3, 8, 40) for share in (0.01, 0.0)]
-    found = _of(name, _late([np.concatenate([_noisy(80)[0], share * _noisy(n, seed=9)[0]]) for n, share in falls]))
-    assert (found.mean >= 0).all()
-    assert (found.mean < 110).all()
-    assert (found.mean[4:] < 15).all()
+    forecast = _of(name, _late([np.concatenate([_noisy(80)[0], share * _noisy(n, seed=9)[0]]) for n, share in falls]))
+    assert (forecast.mean >= 0).all()
+    assert (forecast.mean < 110).all()
+    assert (forecast.mean[4:] < 15).all()
 
 
 @every
@@ -143,9 +143,9 @@ def test_one_outlier_of_100x_is_forgotten(name: str) -> None:
 @every
 def test_nothing_is_negative_unless_allowed(name: str) -> None:
     falling = np.maximum(100.0 - 5 * np.arange(20), 0)
-    found = _of(name, falling)
-    assert (found.mean >= 0).all()
-    assert (found.quantiles >= 0).all()
+    forecast = _of(name, falling)
+    assert (forecast.mean >= 0).all()
+    assert (forecast.quantiles >= 0).all()
     below = _of(name, -_noisy(60), non_negative=False)
     assert (below.mean < 0).all()
 
@@ -167,9 +167,9 @@ def test_alone_and_among_many_it_is_the_same(name: str) -> None:
     many[4, 55:] *= 100
     together = _of(name, many)
     for row in (1, 2, 4, 5, 6, 10):
-        found = _of(name, many[row])
-        assert found.mean[0] == pytest.approx(together.mean[row], rel=1e-9, abs=1e-12)
-        assert found.quantiles[0] == pytest.approx(together.quantiles[row], rel=1e-9, abs=1e-12)
+        forecast = _of(name, many[row])
+        assert forecast.mean[0] == pytest.approx(together.mean[row], rel=1e-9, abs=1e-12)
+        assert forecast.quantiles[0] == pytest.approx(together.quantiles[row], rel=1e-9, abs=1e-12)
 
 
 @every
@@ -194,15 +194,15 @@ def test_in_pieces_and_at_once_it_is_the_same(name: str) -> None:
 @every
 def test_scale_makes_no_difference(name: str) -> None:
     values = _noisy(60)
-    found = _of(name, np.concatenate([values, 1024 * values]))
-    assert found.mean[1] == pytest.approx(1024 * found.mean[0], rel=1e-6)
+    forecast = _of(name, np.concatenate([values, 1024 * values]))
+    assert forecast.mean[1] == pytest.approx(1024 * forecast.mean[0], rel=1e-6)
 
 
 @every
 def test_farther_than_it_watches_it_is_less_sure(name: str) -> None:
-    found = _of(name, _noisy(60), horizon=3 * HORIZON)
-    width = (found.at(0.95) - found.at(0.05))[0]
-    below = found.at(0.05)[0] == 0
+    forecast = _of(name, _noisy(60), horizon=3 * HORIZON)
+    width = (forecast.at(0.95) - forecast.at(0.05))[0]
+    below = forecast.at(0.05)[0] == 0
     assert below.any() or width[-1] >= width[HORIZON - 1] * 0.99
 
 
@@ -227,14 +227,14 @@ def test_wrong_shapes_are_told(name: str) -> None:
 def test_whatever_comes_the_forecast_is_finite_and_within_reason(name: str, values: Floats) -> None:
     forecaster = _started(name, len(values))
     forecaster.update(values)
-    found = forecaster.forecast(HORIZON)
+    forecast = forecaster.forecast(HORIZON)
     seen = ~np.isnan(values).all(axis=1)
-    assert np.isfinite(found.mean[seen]).all()
-    assert np.isfinite(found.quantiles[seen]).all()
-    assert (found.mean[seen] >= 0).all()
+    assert np.isfinite(forecast.mean[seen]).all()
+    assert np.isfinite(forecast.quantiles[seen]).all()
+    assert (forecast.mean[seen] >= 0).all()
     largest = np.nanmax(values[seen], axis=1) if seen.any() else np.zeros(0)
-    assert (found.mean[seen].max(axis=1) <= 20 * largest + 1e-9).all()
-    assert (np.diff(found.quantiles[seen], axis=2) >= 0).all()
+    assert (forecast.mean[seen].max(axis=1) <= 20 * largest + 1e-9).all()
+    assert (np.diff(forecast.quantiles[seen], axis=2) >= 0).all()
 
 
 def test_they_all_answer_the_protocol() -> None:

@@ -20,10 +20,10 @@ def test_a_wave_is_forecast() -> None:
     noise = np.random.default_rng(1).normal(0, 1, 66)
     forecaster = start(recipe_of("auto-theta", 12), 3, Settings(horizon=6))
     forecaster.update(np.stack([wave + noise, np.zeros(66), np.full(66, np.nan)])[:, :60])
-    found = forecaster.forecast(6)
-    assert np.abs(found.mean[0] - wave[60:]).max() < 8
-    assert found.mean[1].tolist() == [0.0] * 6
-    assert np.isnan(found.mean[2]).all()
+    forecast = forecaster.forecast(6)
+    assert np.abs(forecast.mean[0] - wave[60:]).max() < 8
+    assert forecast.mean[1].tolist() == [0.0] * 6
+    assert np.isnan(forecast.mean[2]).all()
 
 
 @pytest.mark.slow  # the package takes seconds to import

@@ -45,18 +45,18 @@ def _flat(mean: float, horizon: int) -> Forecast:
 
 def _with(row: int, value: float) -> Callable[[int], Forecast]:
     def say(horizon: int) -> Forecast:
-        found = _flat(10.0, horizon)
-        found.mean[row] = value
-        found.quantiles[row] = value
-        return found
+        forecast = _flat(10.0, horizon)
+        forecast.mean[row] = value
+        forecast.quantiles[row] = value
+        return forecast
 
     return say
 
 
 def _crossed(horizon: int) -> Forecast:
-    found = _flat(10.0, horizon)
-    found.quantiles[1] = np.linspace(12, 8, len(LEVELS))
-    return found
+    forecast = _flat(10.0, horizon)
+    forecast.quantiles[1] = np.linspace(12, 8, len(LEVELS))
+    return forecast
 
 
 def _asked(say: Callable[[int], Forecast]) -> tuple[Guarded, Forecast]:
@@ -76,15 +76,15 @@ def _asked(say: Callable[[int], Forecast]) -> tuple[Guarded, Forecast]:
     ],
 )
 def test_nonsense_about_one_series_leaves_the_others_alone(say: Callable[[int], Forecast], wrong: Wrong) -> None:
-    guarded, found = _asked(say)
+    guarded, forecast = _asked(say)
     assert guarded.failing.tolist() == [False, True, False]
-    assert found.mean.tolist() == [[10.0, 10.0], [20.0, 20.0], [10.0, 10.0]]
-    assert np.isfinite(found.quantiles).all()
+    assert forecast.mean.tolist() == [[10.0, 10.0], [20.0, 20.0], [10.0, 10.0]]
+    assert np.isfinite(forecast.quantiles).all()
     (complaint,) = guarded.complaints
     assert (complaint.wrong, complaint.series, complaint.step) == (wrong, (1,), 2)
-    told = complaint.sentence(["a", "b", "c"])
-    assert told.startswith("after step 2 the forecast of 'fake' for 'b' ")
-    assert told.endswith("; the last value is used instead")
+    message = complaint.sentence(["a", "b", "c"])
+    assert message.startswith("after step 2 the forecast of 'fake' for 'b' ")
+    assert message.endswith("; the last value is used instead")
 
 
 def test_what_goes_on_is_told_once_and_what_comes_back_again() -> None:
@@ -105,9 +105,9 @@ def test_what_goes_on_is_told_once_and_what_comes_back_again() -> None:
 
 
 def test_a_wrong_shape() -> None:
-    guarded, found = _asked(lambda horizon: _flat(10.0, horizon + 1))
+    guarded, forecast = _asked(lambda horizon: _flat(10.0, horizon + 1))
     assert guarded.failing.all()
-    assert found.mean[:, 0].tolist() == [10.0, 20.0, 30.0]
+    assert forecast.mean[:, 0].tolist() == [10.0, 20.0, 30.0]
     assert guarded.complaints[0].wrong is Wrong.SHAPE
 
 
@@ -115,9 +115,9 @@ def test_a_forecast_that_raises() -> None:
     def say(horizon: int) -> Forecast:
         raise ZeroDivisionError("by nought")
 
-    guarded, found = _asked(say)
+    guarded, forecast = _asked(say)
     assert guarded.failing.all()
-    assert found.mean[:, 0].tolist() == [10.0, 20.0, 30.0]
+    assert forecast.mean[:, 0].tolist() == [10.0, 20.0, 30.0]
     assert guarded.complaints[0].sentence() == (
         "after step 2 forecaster 'fake' raised ZeroDivisionError: by nought; the last value is used instead"
     )
@@ -149,13 +149,13 @@ def test_an_update_that_raises_begins_anew_with_what_was_seen() -> None:
         column = np.array([step, 2.0 * step, 50.0 - step])
         guarded.update(column)
         sound.update(column)
-        found = guarded.forecast(3)
-        assert np.isfinite(found.mean).all()
+        result = guarded.forecast(3)
+        assert np.isfinite(result.mean).all()
         if step == 9:
             assert guarded.failing.all()
         else:
             assert not guarded.failing.any()
-            assert found.mean == pytest.approx(sound.forecast(3).mean)
+            assert result.mean == pytest.approx(sound.forecast(3).mean)
     assert [each.wrong for each in guarded.complaints] == [Wrong.RAISED]
 
 

@@ -13,9 +13,9 @@ def test_a_perfect_oracle() -> None:
     truth = np.random.default_rng(1).uniform(1, 9, (4, 30))
     knows = Oracle().start(truth)
     knows.update(truth[:, :10])
-    found = knows.forecast(6)
-    assert (found.mean == truth[:, 10:16]).all()
-    assert (found.quantiles == truth[:, 10:16, None]).all()
+    forecast = knows.forecast(6)
+    assert (forecast.mean == truth[:, 10:16]).all()
+    assert (forecast.quantiles == truth[:, 10:16, None]).all()
 
 
 @pytest.mark.parametrize(("reading", "last"), [("variance", np.sqrt(0.1)), ("deviation", 0.1)])
@@ -56,9 +56,9 @@ def test_asked_twice_it_says_the_same_and_later_something_else() -> None:
 def test_past_the_end_it_repeats_and_nothing_is_negative() -> None:
     knows = Oracle(error=1.0).start([[1.0, 2.0, 3.0]] * 500)
     knows.update(np.zeros((500, 2)))
-    found = knows.forecast(5)
-    assert (found.mean >= 0).all()
-    assert (found.quantiles >= 0).all()
+    forecast = knows.forecast(5)
+    assert (forecast.mean >= 0).all()
+    assert (forecast.quantiles >= 0).all()
     assert (Oracle().start([[1.0, 2.0]]).forecast(4).mean == [[1.0, 2.0, 2.0, 2.0]]).all()
 
 

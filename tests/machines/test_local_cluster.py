@@ -113,9 +113,9 @@ def test_the_guide_by_its_word(tmp_path: Path) -> None:
     (tmp_path / "squares.yaml").write_text(flow, encoding="utf-8")
     (tmp_path / "numbers").mkdir()
     (tmp_path / "numbers" / "1.json").write_text("".join(json.dumps({"n": n}) + "\n" for n in range(40)))
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = str(found.getsockname()[1])
+    with socket.socket() as machine:
+        machine.bind(("127.0.0.1", 0))
+        port = str(machine.getsockname()[1])
     said: list[str] = []
     try:
         for line in commands.strip().splitlines():

@@ -70,9 +70,9 @@ def test_the_columns_that_an_expression_reads(text: str) -> None:
 
 @pytest.mark.parametrize("text", NO_EXPRESSIONS, ids=lambda text: text[:20])
 def test_what_is_no_expression_is_refused_with_a_reason(text: str) -> None:
-    with pytest.raises(ValueError, match=NO_EXPRESSIONS[text]) as told:
+    with pytest.raises(ValueError, match=NO_EXPRESSIONS[text]) as message:
         columns_of(text)
-    assert len(str(told.value)) < 200
+    assert len(str(message.value)) < 200
 
 
 def test_a_query_is_a_single_select() -> None:

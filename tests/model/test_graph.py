@@ -42,9 +42,9 @@ def test_loops_are_the_strongly_connected_parts(parents: Parents) -> None:
 
 @given(graphs())
 def test_one_cycle_is_told_for_each_knot(parents: Parents) -> None:
-    found = cycles(parents)
-    assert len(found) == len(loops(parents))
-    for cycle in found:
+    loops_of = cycles(parents)
+    assert len(loops_of) == len(loops(parents))
+    for cycle in loops_of:
         assert cycle[0] == cycle[-1]
         assert all(before in parents[after] for before, after in pairwise(cycle))
 

@@ -43,10 +43,10 @@ def test_columns_may_be_called_like_types(text: str) -> None:
     ],
 )
 def test_slips_are_told(text: str, says: str, near: str | None) -> None:
-    with pytest.raises(BadValue, match=says) as told:
+    with pytest.raises(BadValue, match=says) as message:
         Schema.parse(text)
     if near:
-        assert told.value.nearest == near
+        assert message.value.nearest == near
 
 
 def test_columns_are_found_in_whatever_case() -> None:

@@ -146,9 +146,9 @@ def test_what_is_no_list_of_columns_is_refused(text: str) -> None:
 
 
 def test_a_slip_is_told_with_the_nearest_type() -> None:
-    with pytest.raises(BadValue, match="unknown column type 'timestmp'") as told:
+    with pytest.raises(BadValue, match="unknown column type 'timestmp'") as message:
         columns_of_type("a int, b array<timestmp>")
-    assert told.value.nearest == "timestamp"
+    assert message.value.nearest == "timestamp"
 
 
 def test_depth_and_length_are_bounded() -> None:

@@ -17,7 +17,7 @@ GOOD = VmClass("v", 2, 1.0, 100.0, Decimal("0.1"))
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "message"),
     [
         ({"price_per_h": Decimal(0)}, "price of 0"),
         ({"price_per_h": Decimal(-1)}, "price of -1"),
@@ -30,10 +30,10 @@ GOOD = VmClass("v", 2, 1.0, 100.0, Decimal("0.1"))
         ({"interruptions_per_h": float("inf")}, "interruptions_per_h"),
     ],
 )
-def test_what_no_machine_can_be_is_told(fields: dict[str, object], told: str) -> None:
+def test_what_no_machine_can_be_is_told(fields: dict[str, object], message: str) -> None:
     from dataclasses import replace
 
-    with pytest.raises(BadValue, match=told):
+    with pytest.raises(BadValue, match=message):
         replace(GOOD, **fields)  # type: ignore[arg-type]
 
 

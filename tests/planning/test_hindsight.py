@@ -211,19 +211,19 @@ three_rates = st.lists(st.floats(0.3, 4.0), min_size=3, max_size=3)
 @given(three_rates, speeds_drawn, st.sampled_from([0.3, 0.6, 0.9]))
 def test_in_small_worlds_no_schedule_is_better(rates: list[float], speeds: np.ndarray, least: float) -> None:
     """The program does not know in which order machines are acquired: of two it may take the later one first."""
-    best, found, bound = _compared(rates, speeds, least)
-    assert best <= found + 1e-6
+    best, result, bound = _compared(rates, speeds, least)
+    assert best <= result + 1e-6
     assert best <= bound + 1e-6
 
 
 @settings(max_examples=6, deadline=None)
 @given(three_rates, st.sampled_from([0.3, 0.6, 0.9]))
 def test_where_machines_are_alike_it_is_the_best_of_all_schedules(rates: list[float], least: float) -> None:
-    best, found, bound = _compared(rates, np.ones((1, 1)), least)
+    best, result, bound = _compared(rates, np.ones((1, 1)), least)
     if np.isfinite(best):
-        assert found == pytest.approx(best, abs=1e-6)
+        assert result == pytest.approx(best, abs=1e-6)
     else:
-        assert found == best
+        assert result == best
     assert best <= bound + 1e-6
 
 

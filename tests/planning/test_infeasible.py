@@ -31,27 +31,27 @@ def test_a_budget_that_is_too_small(name: str) -> None:
     assert answer.planner == name
     assert answer.condition == "NO_BUDGET"
     assert "and the budget is 2 USD" in answer.reason
-    found = _by_demand(answer)
-    assert set(found) == {"budget", "throughput", "rate"}
+    relaxed = _by_demand(answer)
+    assert set(relaxed) == {"budget", "throughput", "rate"}
     assert [each.step for each in answer.relaxations] == sorted(each.step for each in answer.relaxations)
     # Each would do, and the budget not a cent less.
-    enough = Decimal(f"{found['budget'].possible:.4f}")
+    enough = Decimal(f"{relaxed['budget'].possible:.4f}")
     assert isinstance(plan_with("exact", replace(ROAD, budget_per_h=enough)), Plan)
     assert isinstance(plan_with("exact", replace(ROAD, budget_per_h=enough - Decimal("0.01"))), NoPlan)
-    slower = replace(ROAD, budget_per_h=Decimal(2), throughput_min=found["throughput"].possible)
+    slower = replace(ROAD, budget_per_h=Decimal(2), throughput_min=relaxed["throughput"].possible)
     assert isinstance(plan_with("exact", slower), Plan)
-    rates = {source: rate * found["rate"].possible for source, rate in ROAD.rates.items()}
+    rates = {source: rate * relaxed["rate"].possible for source, rate in ROAD.rates.items()}
     assert isinstance(plan_with("exact", replace(ROAD, budget_per_h=Decimal(2), rates=rates)), Plan)
 
 
 def test_too_few_cores() -> None:
     answer = plan_with("exact", replace(ROAD, cores_max=12))
-    found = _by_demand(answer)
+    relaxed = _by_demand(answer)
     assert isinstance(answer, NoPlan)
     assert answer.condition == "NO_CORES"
-    assert f"needs {found['cores'].possible:.0f} cores at least, and the limit is 12" in answer.reason
-    assert isinstance(plan_with("exact", replace(ROAD, cores_max=int(found["cores"].possible))), Plan)
-    assert isinstance(plan_with("exact", replace(ROAD, cores_max=int(found["cores"].possible) - 1)), NoPlan)
+    assert f"needs {relaxed['cores'].possible:.0f} cores at least, and the limit is 12" in answer.reason
+    assert isinstance(plan_with("exact", replace(ROAD, cores_max=int(relaxed["cores"].possible))), Plan)
+    assert isinstance(plan_with("exact", replace(ROAD, cores_max=int(relaxed["cores"].possible) - 1)), NoPlan)
 
 
 def test_machines_too_small_for_what_may_be_had() -> None:
@@ -88,9 +88,9 @@ def test_a_network_that_is_too_narrow(name: str) -> None:
     assert answer.condition == "NO_BANDWIDTH"
     assert "the network cannot carry" in answer.reason
     assert "from 'a' to 'b'" in answer.reason
-    found = _by_demand(answer)
-    assert set(found) == {"throughput", "message_bytes"}
-    smaller = replace(_narrow(cores_max=20), message_bytes=found["message_bytes"].possible)
+    relaxed = _by_demand(answer)
+    assert set(relaxed) == {"throughput", "message_bytes"}
+    smaller = replace(_narrow(cores_max=20), message_bytes=relaxed["message_bytes"].possible)
     assert isinstance(plan_with(name, smaller), Plan)
 
 

@@ -39,12 +39,12 @@ def _not_above(problem: Problem) -> None:
     assert best.gap is not None
     assert best.gap <= 1e-6
     for planner in HEURISTICS:
-        found = planner.plan(problem)
-        assert isinstance(found, Plan)
-        check(problem, found)
-        assert found.theta <= best.theta + 1e-9
+        plan = planner.plan(problem)
+        assert isinstance(plan, Plan)
+        check(problem, plan)
+        assert plan.theta <= best.theta + 1e-9
         if problem.sigma == 0:
-            assert found.cost_per_h >= best.cost_per_h - 1e-6
+            assert plan.cost_per_h >= best.cost_per_h - 1e-6
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -52,17 +52,17 @@ def _not_above(problem: Problem) -> None:
 def test_bandwidth_is_respected(problem: Problem) -> None:
     best = PROVEN.plan(problem)
     for planner in HEURISTICS:
-        found = planner.plan(problem)
-        if isinstance(found, NoPlan):
-            assert found.condition == "NO_BANDWIDTH"
+        plan = planner.plan(problem)
+        if isinstance(plan, NoPlan):
+            assert plan.condition == "NO_BANDWIDTH"
             continue
-        check(problem, found)
+        check(problem, plan)
         if isinstance(best, NoPlan):
             # The exact planner looks at the two quick ones; GA may find a way through that it does not.
             assert planner.name == "ga"
             continue
         assert best.bound is not None
-        assert found.theta <= (best.bound if planner.name == "ga" else best.theta) + 1e-9
+        assert plan.theta <= (best.bound if planner.name == "ga" else best.theta) + 1e-9
     if isinstance(best, Plan):
         check(problem, best)
 
@@ -77,10 +77,10 @@ def test_linear_road(rate: float, cloud: str) -> None:
     assert best.gap is not None
     assert best.gap <= 0.001
     for planner in HEURISTICS:
-        found = planner.plan(problem)
-        assert isinstance(found, Plan)
-        check(problem, found)
-        assert found.theta <= best.theta + 1e-9
+        plan = planner.plan(problem)
+        assert isinstance(plan, Plan)
+        check(problem, plan)
+        assert plan.theta <= best.theta + 1e-9
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -118,10 +118,10 @@ def test_brute_force_finds_what_is_proven_on_many(problem: Problem) -> None:
 @pytest.mark.parametrize("name", PLANNERS)
 def test_every_planner_plans_linear_road(name: str) -> None:
     problem = _road(3.0)
-    found = plan_with(name, problem, 2.0)
-    assert isinstance(found, Plan)
-    assert found.planner == name
-    check(problem, found)
+    plan = plan_with(name, problem, 2.0)
+    assert isinstance(plan, Plan)
+    assert plan.planner == name
+    check(problem, plan)
 
 
 def test_ten_stages_is_proven() -> None:

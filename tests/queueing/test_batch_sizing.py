@@ -53,9 +53,9 @@ def compared(seed: int, percentile: float | None) -> int:
     grid = np.array([each for each in product(*ranges) if sum(each) - sum(r[0] for r in ranges) <= SPARE])
     latency = np.full(len(grid), np.inf)
     for place, each in enumerate(grid):
-        found = predict_batches(batches, [int(k) for k in each])
-        if all(interval == batches.trigger_s for interval in found.intervals_s):
-            latency[place] = found.mean_s if percentile is None else found.percentile_s(percentile)
+        result = predict_batches(batches, [int(k) for k in each])
+        if all(interval == batches.trigger_s for interval in result.intervals_s):
+            latency[place] = result.mean_s if percentile is None else result.percentile_s(percentile)
     processors = grid.sum(axis=1)
     given = int(processors.min() + rng.integers(0, SPARE + 1))
     best = latency[processors <= given].min()

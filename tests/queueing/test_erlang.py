@@ -45,11 +45,11 @@ def test_equals_rational_arithmetic_for_few_processors(rho: float) -> None:
 def test_right_to_ten_digits_up_to_a_hundred_thousand_processors(rho: float) -> None:
     for k in (*KS, 10_000, 31_623, 100_000):
         exact = precise_c(k, rho * k)
-        found = float(erlang_c(k, rho * k))
+        computed = float(erlang_c(k, rho * k))
         if exact < mpmath.mpf("1e-300"):
-            assert found < 1e-299
+            assert computed < 1e-299
         else:
-            assert abs(found / exact - 1) < 1e-10, (k, rho)
+            assert abs(computed / exact - 1) < 1e-10, (k, rho)
 
 
 def test_the_two_exact_computations_agree() -> None:

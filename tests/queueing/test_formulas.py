@@ -160,6 +160,6 @@ def test_percentiles_of_a_line_and_of_a_loop_are_those_of_the_simulator(p: float
     )
     for network, allocation in ((line, [2, 2, 2]), (loop, [3, 1])):
         seen = simulate(network, allocation, 300_000, seed=2)
-        found = predict(network, allocation)
-        assert found.mean_s == pytest.approx(seen.mean_s, rel=0.03)
-        assert found.percentile_s(p) == pytest.approx(seen.percentile_s(p), rel=0.06)
+        computed = predict(network, allocation)
+        assert computed.mean_s == pytest.approx(seen.mean_s, rel=0.03)
+        assert computed.percentile_s(p) == pytest.approx(seen.percentile_s(p), rel=0.06)

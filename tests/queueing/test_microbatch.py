@@ -38,10 +38,10 @@ def test_predicted_sojourns_are_those_of_simulated_batches() -> None:
     errors, tails = [], []
     for seed in range(30):
         flow, allocation = _random(seed)
-        found = predict_batches(flow, allocation)
+        predicted = predict_batches(flow, allocation)
         seen = simulate_batches(flow, allocation, 6_000, seed)[1_000:]
-        errors.append(abs(found.mean_s / seen.mean() - 1))
-        tails.append(abs(found.percentile_s(0.95) / np.quantile(seen, 0.95) - 1))
+        errors.append(abs(predicted.mean_s / seen.mean() - 1))
+        tails.append(abs(predicted.percentile_s(0.95) / np.quantile(seen, 0.95) - 1))
     assert np.median(errors) < 0.04
     assert max(errors) < 0.15
     assert np.median(tails) < 0.06

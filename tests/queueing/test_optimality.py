@@ -54,10 +54,10 @@ def solved(seed: int, model: StationModel, percentile: float | None) -> int:
         # Least latency with so many processors.
         given = int(processors.min() + rng.integers(0, SPARE + 1))
         best = latency[processors <= given].min()
-        found, exact = assign_to(problem, given, percentile)
+        sizing, exact = assign_to(problem, given, percentile)
         assert exact
-        assert sum(found) <= given
-        assert latency_of(problem, found, percentile) == pytest.approx(best, rel=1e-9), (seed, found)
+        assert sum(sizing) <= given
+        assert latency_of(problem, sizing, percentile) == pytest.approx(best, rel=1e-9), (seed, sizing)
         # Fewest, and cheapest, with such a latency. A target within reach of the grid and clear of ties.
         target = float(rng.choice(latency[processors <= given])) * (1 + 1e-6)
         for prices in ([1.0] * len(problem.stations), [station.price for station in problem.stations]):
@@ -75,9 +75,9 @@ def solved(seed: int, model: StationModel, percentile: float | None) -> int:
             ]
             if beyond and min(beyond) <= cheapest:
                 continue
-            found, exact = fewest_of(priced, target, percentile)
+            sizing, exact = fewest_of(priced, target, percentile)
             assert exact
-            assert latency_of(problem, found, percentile) <= target * (1 + 1e-9)
-            assert np.dot(found, prices) == pytest.approx(cheapest, rel=1e-9), (seed, found, prices)
+            assert latency_of(problem, sizing, percentile) <= target * (1 + 1e-9)
+            assert np.dot(sizing, prices) == pytest.approx(cheapest, rel=1e-9), (seed, sizing, prices)
             solved += 1
     return solved

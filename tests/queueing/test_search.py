@@ -58,14 +58,14 @@ def test_the_frontier_is_as_good_as_trying_everything(lists: list[list[tuple[int
     values = [np.array([x for x, _ in each], dtype=float) for each in lists]
     weights = [np.array([y for _, y in each], dtype=float) for each in lists]
     allowed = [sum(x for x, _ in each) for each in product(*lists) if sum(y for _, y in each) <= limit]
-    found = choose(values, weights, limit)
+    choice = choose(values, weights, limit)
     if not allowed:
-        assert found is None
+        assert choice is None
     else:
-        assert found is not None
-        assert found.gap == 0
-        assert (found.value, found.weight <= limit) == (min(allowed), True)
-        assert sum(x[j] for x, j in zip(values, found.picks, strict=True)) == found.value
+        assert choice is not None
+        assert choice.gap == 0
+        assert (choice.value, choice.weight <= limit) == (min(allowed), True)
+        assert sum(x[j] for x, j in zip(values, choice.picks, strict=True)) == choice.value
 
 
 def test_a_search_cut_short_says_how_much_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,9 +109,9 @@ def test_the_search_by_percentile_is_as_good_as_trying_everything(block: int) ->
         values = np.array([problem.value(picks) for picks in every])
         costs = np.array([problem.cost(picks) for picks in every])
         budget = float(np.quantile(costs, 0.6))
-        found = least_quantile(problem, budget)
+        choice = least_quantile(problem, budget)
         best = values[costs <= budget].min()
-        assert (np.inf if found is None else found.value) == pytest.approx(best), seed
+        assert (np.inf if choice is None else choice.value) == pytest.approx(best), seed
         finite = values[np.isfinite(values)]
         if len(finite):
             target = float(np.quantile(finite, 0.4)) * (1 + 1e-9)
@@ -123,6 +123,6 @@ def test_the_search_by_percentile_is_as_good_as_trying_everything(block: int) ->
 
 def test_a_search_by_percentile_cut_short_is_not_called_exact(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quantile_search, "MOST_STATES", 2)
-    found = least_quantile(_problem(8), 1e9)
-    assert found is not None
-    assert found.gap != 0
+    choice = least_quantile(_problem(8), 1e9)
+    assert choice is not None
+    assert choice.gap != 0

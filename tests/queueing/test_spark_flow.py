@@ -35,24 +35,24 @@ def flow_of(
 
 def errors(back: float, rates: tuple[float, ...]) -> list[float]:
     """Relative errors of predicted mean sojourns against simulated ones."""
-    found = []
+    prediction = []
     for seed, (rate, allocation) in enumerate(product(rates, ((8, 10, 4), (4, 11, 7), (12, 6, 4), (5, 6, 3)))):
         predicted = float(predict_flow(flow_of(rate, back), allocation).mean_s[0])
         seen = simulate_flow(rate, SERVICES, back, COSTS, list(allocation), 3_000, seed)[500:]
-        found.append(predicted / seen.mean() - 1)
-    return found
+        prediction.append(predicted / seen.mean() - 1)
+    return prediction
 
 
 def test_chains_take_as_long_as_simulated_ones() -> None:
-    found = np.abs(errors(0.0, (4.0, 8.0, 11.0)))
-    assert np.median(found) < 0.07
-    assert found.max() < 0.2
+    prediction = np.abs(errors(0.0, (4.0, 8.0, 11.0)))
+    assert np.median(prediction) < 0.07
+    assert prediction.max() < 0.2
 
 
 def test_loops_take_as_long_as_simulated_ones() -> None:
-    found = np.abs(errors(0.3, (3.0, 6.0)))
-    assert np.median(found) < 0.10
-    assert found.max() < 0.25
+    prediction = np.abs(errors(0.3, (3.0, 6.0)))
+    assert np.median(prediction) < 0.10
+    assert prediction.max() < 0.25
 
 
 def test_rows_are_as_many_as_the_traffic_equations_say() -> None:
@@ -98,10 +98,10 @@ def test_moving_one_at_a_time_comes_near_the_best(monkeypatch: pytest.MonkeyPatc
 
 def test_a_longer_trigger_is_waited_for() -> None:
     slow = SparkFlow(flow_of(2.0).network, COSTS, 5.0)
-    found = predict_flow(slow, [8, 10, 4])
-    assert found.intervals_s[0] == 5.0
-    assert found.mean_s[0] == pytest.approx(
-        2.5 + batch_s(slow, slow.fragments[0], found.allocations, np.array([10.0]))[0]
+    prediction = predict_flow(slow, [8, 10, 4])
+    assert prediction.intervals_s[0] == 5.0
+    assert prediction.mean_s[0] == pytest.approx(
+        2.5 + batch_s(slow, slow.fragments[0], prediction.allocations, np.array([10.0]))[0]
     )
 
 
@@ -120,8 +120,8 @@ def test_costs_are_found_again_in_batches() -> None:
     for allocation in ((6, 8, 5), (2, 3, 2), (9, 9, 4)):
         took = float(batch_s(flow, flow.fragments[0], np.array([allocation]), np.array([15.0]))[0])
         samples.append(BatchSample(allocation, 4, 15.0, COSTS.fixed_s, took - COSTS.fixed_s))
-    found = fit_costs(flow, samples)
-    assert (found.fixed_s, found.stage_s, found.task_s) == pytest.approx((0.4, 0.06, 0.01), rel=1e-6)
+    prediction = fit_costs(flow, samples)
+    assert (prediction.fixed_s, prediction.stage_s, prediction.task_s) == pytest.approx((0.4, 0.06, 0.01), rel=1e-6)
     with pytest.raises(NotMeasured):
         fit_costs(flow, [])
 

@@ -87,7 +87,7 @@ def test_no_arrivals_are_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "message"),
     [
         (lambda: Operator("a", 0.0), "service rate of 'a' is 0"),
         (lambda: Operator("a", -1.0), "service rate of 'a' is -1"),
@@ -106,7 +106,7 @@ def test_no_arrivals_are_told() -> None:
         ),
     ],
 )
-def test_nonsense_is_refused_with_its_place(make: object, told: str) -> None:
+def test_nonsense_is_refused_with_its_place(make: object, message: str) -> None:
     assert callable(make)
-    with pytest.raises(BadValue, match=told.replace("(", r"\(")):
+    with pytest.raises(BadValue, match=message.replace("(", r"\(")):
         make()

@@ -74,7 +74,7 @@ def test_what_waits_is_told_where_it_waits() -> None:
 
 
 @pytest.mark.parametrize(
-    ("actions", "told"),
+    ("actions", "message"),
     [
         ([AcquireMachine("huge")], "no VM class 'huge'"),
         ([ReleaseMachine("vm-7")], "no machine 'vm-7'"),
@@ -88,11 +88,11 @@ def test_what_waits_is_told_where_it_waits() -> None:
         ([ReleaseMachine("vm-0"), PlaceInstances(A, "vm-0", 1)], "no machine 'vm-0'"),
     ],
 )
-def test_all_or_nothing(actions: list[Action], told: str) -> None:
+def test_all_or_nothing(actions: list[Action], message: str) -> None:
     simulator, cluster = _cluster()
     cluster.apply([AcquireMachine("large")])
     before = cluster.observe()
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=message):
         cluster.apply([SetPartitions(B, 0), AcquireMachine("small"), *actions])
     assert cluster.observe() == before
     assert len(simulator.decisions) == 1

@@ -69,13 +69,13 @@ def _graph(name: str) -> Dataflow:
 
 @pytest.fixture(scope="module")
 def runs() -> dict[tuple[str, ...], list[Row]]:
-    found: dict[tuple[str, ...], list[Row]] = defaultdict(list)
+    run: dict[tuple[str, ...], list[Row]] = defaultdict(list)
     with gzip.open(_folder() / "coord_logs.csv.gz", "rt") as file:
         for each in csv.DictReader(file):
             key = tuple(each[name] for name in ("scenario", "mode", "run", "rate", "heuristic"))
             numbers = (float(each[name]) for name in ("time", "value", "cost", "f", "maxOutDataRate"))
-            found[key].append(Row(each["scenario"], *numbers))
-    return found
+            run[key].append(Row(each["scenario"], *numbers))
+    return run
 
 
 def _even(flow: Dataflow) -> BreakEven:

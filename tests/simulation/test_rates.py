@@ -86,7 +86,7 @@ def test_a_bootstrap_keeps_the_course_of_the_day_and_mixes_the_days() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "message"),
     [
         (lambda: Constant(-1.0), "rate_per_s"),
         (lambda: Constant(float("nan")), "rate_per_s"),
@@ -99,6 +99,6 @@ def test_a_bootstrap_keeps_the_course_of_the_day_and_mixes_the_days() -> None:
         (lambda: Bootstrap((1.0,), 0.0), "every_s"),
     ],
 )
-def test_nonsense_is_told(make: Any, told: str) -> None:
-    with pytest.raises(BadValue, match=told):
+def test_nonsense_is_told(make: Any, message: str) -> None:
+    with pytest.raises(BadValue, match=message):
         make()

@@ -82,10 +82,10 @@ def test_a_run_simulated_as_it_was_is_not_far_off(varying: bool) -> None:
     assert max(fragment.rows_behind for each in seen for fragment in each.fragments) > 10_000
     signatures = sign(FLOW)
     streams = [(signatures[stream.source], signatures[stream.target]) for stream in FLOW.streams]
-    found = gap(seen, streams)
-    assert found.throughput < 0.02
-    assert found.backlog < 0.15
-    assert found.spark_gap == max(found.throughput, found.backlog)
+    replayed = gap(seen, streams)
+    assert replayed.throughput < 0.02
+    assert replayed.backlog < 0.15
+    assert replayed.spark_gap == max(replayed.throughput, replayed.backlog)
 
 
 def test_another_run_is_told_apart() -> None:
@@ -101,7 +101,7 @@ def test_another_run_is_told_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", "holds no observations"),
         ("{", ":1: not an observation"),
@@ -109,10 +109,10 @@ def test_another_run_is_told_apart() -> None:
         (f"{to_line(Observation(9.0, 9.0))}\n{to_line(Observation(5.0, 5.0))}", ":2: an interval that ended at 5 s"),
     ],
 )
-def test_files_that_are_no_observations_are_told(tmp_path: Path, text: str, told: str) -> None:
+def test_files_that_are_no_observations_are_told(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "seen.jsonl"
     path.write_text(text)
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=message):
         read_observations(path)
 
 

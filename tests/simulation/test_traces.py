@@ -66,7 +66,7 @@ def test_units_become_shares_of_the_best(unit: TraceUnit, values: list[float], w
 
 
 @pytest.mark.parametrize(
-    ("columns", "unit", "told"),
+    ("columns", "unit", "message"),
     [
         ({"t_s": [0, 60], "m": [50.0, 97.0]}, TraceUnit.SHARE, "are they of unit percent"),
         ({"t_s": [0, 60], "m": [50.0, 970.0]}, TraceUnit.SHARE, "are they of unit rate or time"),
@@ -76,14 +76,14 @@ def test_units_become_shares_of_the_best(unit: TraceUnit, values: list[float], w
         ({"t_s": [0, 60], "m": [0.001, 0.002]}, TraceUnit.SHARE, "--unit time"),
     ],
 )
-def test_units_that_were_mixed_up_are_told(columns: dict[str, list[Any]], unit: TraceUnit, told: str) -> None:
-    with pytest.raises(InputError, match=told) as caught:
+def test_units_that_were_mixed_up_are_told(columns: dict[str, list[Any]], unit: TraceUnit, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
         coefficients(traces_of(columns, "here"), unit, "here")
     assert caught.value.condition == "MIXED_UNITS"
 
 
 @pytest.mark.parametrize(
-    ("columns", "metric", "told"),
+    ("columns", "metric", "message"),
     [
         ({"time": [0], "m": [1]}, None, "no column t_s"),
         ({"ts": [0], "m": [1]}, None, "is it 'ts'"),
@@ -96,8 +96,8 @@ def test_units_that_were_mixed_up_are_told(columns: dict[str, list[Any]], unit: 
         ({"vm": ["a", "b"], "t_s": [0, 0], "cpu": [1, 1]}, None, "machine 'a' has one measurement"),
     ],
 )
-def test_tables_that_are_no_traces_are_told(columns: dict[str, list[Any]], metric: str | None, told: str) -> None:
-    with pytest.raises(InputError, match=told):
+def test_tables_that_are_no_traces_are_told(columns: dict[str, list[Any]], metric: str | None, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         traces_of(columns, "here", metric)
 
 
