@@ -92,7 +92,7 @@ class Strategy(Protocol):
 
 def parts(tasks: Tasks, after: RunningSet) -> list[QueryGroup]:
     """Tasks by the connected component of the running graph, a group each."""
-    found: dict[int, set[Signature]] = {}
+    groups: dict[int, set[Signature]] = {}
     for signature in sorted(tasks):
-        found.setdefault(after.components.of(after.tasks[signature].running.root), set()).add(signature)
-    return [QueryGroup(active=frozenset(part)) for part in found.values()]
+        groups.setdefault(after.components.of(after.tasks[signature].running.root), set()).add(signature)
+    return [QueryGroup(active=frozenset(part)) for part in groups.values()]
