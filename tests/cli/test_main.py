@@ -74,7 +74,7 @@ def test_an_internal_error_is_one_sentence_that_says_so(monkeypatch: pytest.Monk
     def bug() -> None:
         raise ZeroDivisionError("the bug")
 
-    monkeypatch.setattr(main_module, "app", bug)
+    monkeypatch.setattr(main_module, "application", lambda _: bug)
     monkeypatch.delenv("HEADGATE_TRACEBACK", raising=False)
     ran = headgate("tasks")
     assert ran.status == 70
@@ -89,7 +89,7 @@ def test_an_interrupted_command_says_nothing(monkeypatch: pytest.MonkeyPatch) ->
     def interrupt() -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(main_module, "app", interrupt)
+    monkeypatch.setattr(main_module, "application", lambda _: interrupt)
     assert headgate("tasks").status == 130
 
 

@@ -6,52 +6,21 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from headgate import __version__
-from headgate.cli.bench import bench
-from headgate.cli.bill import bill
-from headgate.cli.cluster import cluster
-from headgate.cli.convert import convert
-from headgate.cli.dead_letters import dead_letters
-from headgate.cli.diff import diff
-from headgate.cli.experiment import experiment
-from headgate.cli.forecast import forecast
-from headgate.cli.init import init
-from headgate.cli.listing import list_dataflows
-from headgate.cli.observations import observations
 from headgate.cli.output import faults_to_stderr, sentence_to_stderr
-from headgate.cli.plan import plan
-from headgate.cli.run import run
-from headgate.cli.schema import schema
 from headgate.cli.settings import default_map
-from headgate.cli.show import show
-from headgate.cli.simulate import simulate
-from headgate.cli.size import size
-from headgate.cli.status import status
-from headgate.cli.submit import submit
-from headgate.cli.tasks import tasks
-from headgate.cli.top import top
-from headgate.cli.traces import traces
-from headgate.cli.validate import validate
-from headgate.cli.withdraw import withdraw
 from headgate.errors import HeadgateError, InputError, InvalidDataflow
 
-__all__ = ["app", "main"]
+__all__ = ["application", "main"]
 
 BAD_INPUT, INTERNAL, INTERRUPTED = 2, 70, 130
-
-app = typer.Typer(
-    name="headgate",
-    help="Run many streaming dataflows on one Spark, as cheaply as their service levels allow.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 
 
 def _version(wanted: bool) -> None:
@@ -60,7 +29,6 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _root(
     context: typer.Context,
     config: Annotated[
@@ -88,14 +56,57 @@ def _refuse_old_name(arguments: Sequence[str]) -> None:
             raise InputError("RENAMED_COMMAND", f"headgate {name} is now {RENAMED[name]}")
 
 
-ABOUT_FILES = (init, validate, show, convert, diff, plan, schema, tasks, size, simulate, experiment, forecast)
-ABOUT_ENGINES = (run, submit, withdraw, status, bill, top, observations)
-for command in (*ABOUT_FILES, *ABOUT_ENGINES, bench):
-    app.command()(command)
-app.command(name="list")(list_dataflows)
-app.command(name="dead-letters")(dead_letters)
-app.add_typer(traces)
-app.add_typer(cluster)
+COMMANDS = {
+    **{
+        name: name
+        for name in (
+            *("init", "validate", "show", "convert", "diff", "plan", "schema", "tasks", "size", "simulate"),
+            *("experiment", "forecast", "run", "submit", "withdraw", "status", "bill", "top", "observations", "bench"),
+        )
+    },
+    "list": "list_dataflows",
+    "dead-letters": "dead_letters",
+    "traces": "traces",
+    "cluster": "cluster",
+}
+"""The commands in the order of the help, each with the name of its function."""
+
+MODULES = {"list": "listing", "dead-letters": "dead_letters"}
+"""Modules of this package that have another name than their command."""
+
+
+@cache
+def application(names: tuple[str, ...] = tuple(COMMANDS)) -> typer.Typer:
+    """The command line with some of its commands: a module is loaded only when its command is needed."""
+    app = typer.Typer(
+        name="headgate",
+        help="Run many streaming dataflows on one Spark, as cheaply as their service levels allow.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="rich",
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_root)
+    for name in names:
+        command = getattr(import_module(f"headgate.cli.{MODULES.get(name, name)}"), COMMANDS[name])
+        if isinstance(command, typer.Typer):
+            app.add_typer(command)
+        else:
+            app.command(name=name)(command)
+    return app
+
+
+def __getattr__(name: str) -> typer.Typer:
+    if name == "app":
+        return application()
+    raise AttributeError(name)
+
+
+def _needed(arguments: Sequence[str]) -> tuple[str, ...]:
+    """The commands that a command line may reach."""
+    if arguments[:1] == ["--version"]:
+        return ()
+    return (arguments[0],) if arguments and arguments[0] in COMMANDS else tuple(COMMANDS)
 
 
 def main() -> None:
@@ -105,7 +116,7 @@ def main() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         _refuse_old_name(sys.argv[1:])
-        app()
+        application(_needed(sys.argv[1:]))()
     except InvalidDataflow as error:
         faults_to_stderr(error.faults)
         raise SystemExit(BAD_INPUT) from None

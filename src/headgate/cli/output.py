@@ -10,14 +10,16 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from headgate.errors import Fault, InputError, Notice, missing_package, os_reason, printable
 from headgate.model.table import Table
 from headgate.report.render import render
-from headgate.service.task_types import Registry, task_types
+
+if TYPE_CHECKING:
+    from headgate.service.task_types import Registry
 
 __all__ = [
     "AsCsv",
@@ -39,6 +41,8 @@ AsCsv = Annotated[bool, typer.Option("--csv", help="Print CSV.")]
 
 def known_types() -> Registry:
     """The registered task types; says so on standard error when a package's types had to be left out."""
+    from headgate.service.task_types import task_types
+
     registry = task_types()
     for problem in registry.problems:
         sentence_to_stderr(problem.message)

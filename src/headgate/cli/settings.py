@@ -8,9 +8,9 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from headgate.documents.settings import CommandSettings, find_settings_file, given_settings
+__all__ = ["COMMANDS_WITHOUT", "default_map", "find_settings_file", "setting_of", "settings_of_commands"]
 
-__all__ = ["COMMANDS_WITHOUT", "default_map", "setting_of", "settings_of_commands"]
+FILE_NAME = "headgate.toml"
 
 ALIASES = {"cloud": "catalogue"}
 """Options that have another name than their setting."""
@@ -19,12 +19,22 @@ COMMANDS_WITHOUT = ("cluster",)
 """Commands whose options only have the same name: the folder of a cluster is not that of an engine."""
 
 
+def find_settings_file(folder: Path) -> Path | None:
+    """The nearest ``headgate.toml`` in a folder or above it."""
+    for place in (folder, *folder.parents):
+        if (place / FILE_NAME).is_file():
+            return place / FILE_NAME
+    return None
+
+
 def setting_of(option: str) -> str | None:
     """The setting that is the default of an option.
 
     >>> setting_of("--time-budget"), setting_of("--cloud"), setting_of("--json")
     ('time_budget', 'catalogue', None)
     """
+    from headgate.documents.settings import CommandSettings
+
     name = option.removeprefix("--").replace("-", "_")
     name = ALIASES.get(name, name)
     return name if name in CommandSettings.model_fields else None
@@ -46,7 +56,12 @@ def settings_of_commands(commands: Mapping[str, Any]) -> Iterator[tuple[tuple[st
 def default_map(commands: Mapping[str, Any], config: Path | None) -> dict[str, Any]:
     """Defaults by command and parameter, from the file of settings and the environment."""
     named = config or (Path(os.environ["HEADGATE_CONFIG"]) if os.environ.get("HEADGATE_CONFIG") else None)
-    given = given_settings(named or find_settings_file(Path.cwd()), os.environ)
+    file = named or find_settings_file(Path.cwd())
+    if file is None and not any(name.startswith("HEADGATE_") for name in os.environ):
+        return {}
+    from headgate.documents.settings import given_settings
+
+    given = given_settings(file, os.environ)
     defaults: dict[str, Any] = {}
     for path, parameter, setting in settings_of_commands(commands) if given else ():
         if setting in given:

@@ -19,9 +19,8 @@ from headgate.documents.located import Located, MarkedDict
 from headgate.errors import Fault, InputError, InvalidDataflow, Place, os_reason
 from headgate.model.strategy import StrategyName
 
-__all__ = ["CommandSettings", "environment_name", "find_settings_file", "given_settings"]
+__all__ = ["CommandSettings", "environment_name", "given_settings"]
 
-FILE_NAME = "headgate.toml"
 PREFIX = "HEADGATE_"
 NOT_SETTINGS = ("HEADGATE_CONFIG", "HEADGATE_TRACEBACK")
 
@@ -53,14 +52,6 @@ def environment_name(setting: str) -> str:
     'HEADGATE_TIME_BUDGET'
     """
     return f"{PREFIX}{setting.upper()}"
-
-
-def find_settings_file(folder: Path) -> Path | None:
-    """The nearest ``headgate.toml`` in a folder or above it."""
-    for place in (folder, *folder.parents):
-        if (place / FILE_NAME).is_file():
-            return place / FILE_NAME
-    return None
 
 
 def given_settings(file: Path | None, environment: Mapping[str, str]) -> dict[str, Any]:

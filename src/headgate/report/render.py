@@ -21,8 +21,8 @@ __all__ = ["TableForm", "as_document", "render"]
 
 TableForm = Literal["text", "json", "csv", "html", "markdown"]
 
-LONGEST_WORD = 24
-"""Longer words may be broken where a column has to be narrow."""
+LONGEST_WORDS = (24, 8)
+"""Words longer than this may be broken where a table has to be narrow; shorter ones only if nothing else fits."""
 
 GAP = "  "
 
@@ -147,12 +147,16 @@ def _widths(heads: list[str], cells: list[list[str]], right: list[bool], width: 
     widths = [max(len(head), most) for head, most in zip(heads, longest, strict=True)]
     if width is None:
         return widths
-    words = [max(map(len, head.split()), default=0) for head in heads]
-    least = [
-        max(word, most if number else min(_longest_word(column), LONGEST_WORD))
-        for word, most, number, column in zip(words, longest, right, zip(*cells, strict=True), strict=True)
-    ]
-    while sum(widths) + len(GAP) * (len(widths) - 1) > width:
+    room = width - len(GAP) * (len(widths) - 1)
+    words = [_longest_word([head]) for head in heads]
+    for breakable in LONGEST_WORDS:
+        least = [
+            max(word, most if number else min(_longest_word(column), breakable))
+            for word, most, number, column in zip(words, longest, right, zip(*cells, strict=True), strict=True)
+        ]
+        if sum(least) <= room:
+            break
+    while sum(widths) > room:
         spare = [have - need for have, need in zip(widths, least, strict=True)]
         if max(spare) <= 0:
             return widths
