@@ -121,13 +121,13 @@ def run(*arguments: str) -> tuple[int, str]:
 
 def test_the_command_shows_filters_and_exports(tmp_path: Path) -> None:
     (tmp_path / "version").write_text("2")
-    assert run("--state", str(tmp_path)) == (0, "no dead letters\n")
+    assert run("--state", str(tmp_path)) == (0, "Dead letters: none\n")
     store = DeadLetters(tmp_path / "dead_letters")
     take(store, staged(tmp_path / "s", range(30)), 3)
     store.take(Letters("0bcd", "other.clean", ["other"], OnError.DEAD_LETTER, "o", 7, 1, staged(tmp_path / "s", [99])))
     status, told = run("--state", str(tmp_path))
     assert status == 0
-    assert "the newest 20 of 31" in told
+    assert "newest 20 of 31" in told
     status, told = run("--state", str(tmp_path), "flow", "--json")
     assert [letter["record"]["id"] for letter in json.loads(told)["dead_letters"]] == list(range(30))
     for task in ("clean", "other.clean"):
@@ -139,4 +139,4 @@ def test_the_command_shows_filters_and_exports(tmp_path: Path) -> None:
     assert set(json.loads(lines[0])) == {"record", "error", "task", "dataflows", "snapshot", "epoch", "at"}
     assert "exists" in run("--state", str(tmp_path), "--export", str(tmp_path / "all.jsonl"))[1]
     assert "did you mean 'other'?" in run("--state", str(tmp_path), "othr")[1]
-    assert "is no state directory" in run("--state", str(tmp_path / "none"))[1]
+    assert "not a state directory" in run("--state", str(tmp_path / "none"))[1]

@@ -189,8 +189,8 @@ def waiting(engine: Engine) -> bool:
 def test_the_others_are_exact_beside_a_flood(engine: Engine, tmp_path: Path) -> None:
     with neighbourhood(engine, tmp_path, None) as (feeder, _):
         engine.submit(flooding(recording(tmp_path), 400))
-        wait_for(lambda: waiting(engine), "the flood to be held back", 240)
-        assert "rows come than it can take in a trigger" in status(engine, "bad").reason
+        wait_for(lambda: waiting(engine), "the flood to be throttled", 240)
+        assert status(engine, "bad").reason.startswith("throttled: ")
         lasting(2.0)
         engine.withdraw("bad")
         engine.housekeep()
@@ -206,7 +206,7 @@ def measured(clocked: Clocked, calm: list[tuple[float, float]], rough: list[tupl
 @pytest.mark.parametrize("way", [*THIRDS, "floods"])
 def test_the_others_are_as_quick_as_before(engine: Engine, tmp_path: Path, way: str) -> None:
     floods = way == "floods"
-    third, mood, told = (None, "fine", "at most") if floods else THIRDS[way]
+    third, mood, told = (None, "fine", "limited to") if floods else THIRDS[way]
     file = recording(tmp_path)
     with neighbourhood(engine, tmp_path, third) as (feeder, clocked):
         if floods:
