@@ -3,7 +3,8 @@
 *Merging*: dataflows of seven tasks, of which about half run already, are submitted to a running set of 1,000 and to one
 of 100,000 dataflows in turn, and withdrawn again; signing them is part of it. *Experiment*: the traces SEQ, RW1 and RW2
 over generated collections like the paper's, and over the real DAGs where the folder of shared data is. *Spark*: every
-strategy for real (:mod:`headgate_benchmarks.sharing_spark`).
+strategy for real (:mod:`headgate_benchmarks.sharing_spark`). *Submit*: a whole submission without Spark, and a restart
+(:mod:`headgate_benchmarks.sharing_submit`).
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from headgate_benchmarks.share.collections import Collection, opmw_like, real_co
 from headgate_benchmarks.share.experiment import TRACES, Run, simulate
 from headgate_benchmarks.sharing_plots import plot
 from headgate_benchmarks.sharing_spark import SparkSizes, run_strategies
+from headgate_benchmarks.sharing_submit import SubmitSizes, run_submissions
 from headgate_benchmarks.study import Conclusion, Measured, Progress, Row, Study, columns
 from headgate_benchmarks.workloads import chain, relational_chain
 
@@ -43,6 +45,7 @@ class Sizes:
     collections: tuple[Callable[[int], Collection], ...] = (riotbench_like, opmw_like)
     real: bool = True
     spark: SparkSizes = field(default_factory=SparkSizes)
+    submit: SubmitSizes = field(default_factory=SubmitSizes)
 
 
 def _by_strategy(key: str, measure: str, **figures: float) -> dict[str, float]:
@@ -230,14 +233,28 @@ def _spark(seed: int, progress: Progress, sizes: Sizes) -> Measured:
     return run_strategies(seed, progress, sizes.spark)
 
 
+def _submit(seed: int, progress: Progress, sizes: Sizes) -> Measured:
+    return run_submissions(seed, progress, sizes.submit)
+
+
 SHARING = Benchmark(
     "sharing",
     "The speed of merging, and what each strategy saves.",
-    {"merging": _merging, "spark": _spark},
+    {"merging": _merging, "submit": _submit, "spark": _spark},
     Sizes(),
-    Sizes((50, 500), 1, 20, 100, (riotbench_like,), real=False, spark=SparkSizes(3, 1, 0, 1, 100, 1, 0.5)),
+    Sizes(
+        (50, 500),
+        1,
+        20,
+        100,
+        (riotbench_like,),
+        real=False,
+        spark=SparkSizes(3, 1, 0, 1, 100, 1, 0.5),
+        submit=SubmitSizes((5, 50), 10, 2),
+    ),
     "merges_per_s growth withdrawals_per_s merge_us_at_1000 merge_us_at_100000 semantic_merges_per_s semantic_reuses "
-    "semantic_task_reduction riotbench_*_task_reduction riotbench_rw1_*_workers riotbench_*_workers_max "
+    "submit_ms_at_100 submit_ms_at_2000 submit_growth restart_s semantic_task_reduction "
+    "riotbench_*_task_reduction riotbench_rw1_*_workers riotbench_*_workers_max "
     "riotbench_*_operation_s riotbench_*_cost riotbench_*_cost_reduction paper_* cpu_ratio operation_s cpu_ratio_* "
     "cpu_s_* rows_cpu_ratio_* operation_s_* submit_s_* withdraw_s_* queries_* same_rows hot_is_best_in_cpu "
     "hot_is_best_in_operations",

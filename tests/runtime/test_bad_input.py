@@ -80,7 +80,7 @@ def test_what_cannot_be_run_is_told_and_changes_nothing(
         ),
         (step("window", time="k", size="5s", columns={"n": "count(*)"}), "TASK_REFUSED", r"'bad\.t1': event time 'k'"),
         (_distinct_in_a_window(tmp_path), "TASK_REFUSED", r"task 'bad\.t1'.*Distinct aggregations"),
-        (step("opaque", label="dreams"), "CANNOT_RUN", r"task 'bad\.t1' is opaque"),
+        (step("opaque", label="dreams"), "CANNOT_RUN", r"task 'bad\.t1' has type opaque"),
         (flow("bad", source, narrow, unlike, memory("bad")), "SCHEMA_DOES_NOT_FIT", r"task 'bad\.t2': the streams"),
         (flow("good", source, memory("other")), "NAME_TAKEN", r"'good' is submitted already"),
     ]
@@ -206,7 +206,7 @@ def test_state_directories_that_cannot_be_used(spark: SparkSession, engine: Engi
     (tmp_path / "photos" / "cat.jpg").touch()
     (tmp_path / "file").touch()
     for folder, condition, sentence in [
-        (other, "STATE_VERSION", "has version '99' and this Headgate reads version"),
+        (other, "STATE_VERSION", "has version '99', and this Headgate reads versions"),
         (tmp_path / "photos", "STATE_UNUSABLE", "is neither empty nor a state directory of Headgate"),
         (tmp_path / "file", "STATE_UNUSABLE", "cannot use .* as state directory: file exists"),
         (engine.state.path, "STATE_IN_USE", f"is in use by process {os.getpid()} on "),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
 from headgate.errors import Notice
@@ -12,6 +13,9 @@ from headgate.model.names import DataflowName, Signature, TaskId
 from headgate.sharing.signature import sign
 
 __all__ = ["SignedDataflow", "deduplicate"]
+
+MANY_TASKS = 1_000
+"""From so many on, Python's cycle collector is paused while they are signed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +66,13 @@ def deduplicate(dataflow: Dataflow | SignedDataflow) -> SignedDataflow:
     """
     if isinstance(dataflow, SignedDataflow):
         return dataflow
-    with paused():
+    with paused() if len(dataflow.tasks) >= MANY_TASKS else nullcontext():
         signatures = sign(dataflow)
+    if len(set(signatures.values())) == len(dataflow.tasks):
+        return SignedDataflow(dataflow, signatures)
     first: dict[Signature, TaskId] = {}
     for task in dataflow.tasks:
         first.setdefault(signatures[task.id], task.id)
-    if len(first) == len(dataflow.tasks):
-        return SignedDataflow(dataflow, signatures)
     kept = set(first.values())
     stands_for = {task.id: first[signatures[task.id]] for task in dataflow.tasks if task.id not in kept}
     streams = [

@@ -15,7 +15,7 @@ nothing (:mod:`headgate.sharing.versioned` tells how that is cheap).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from immutables import Map
@@ -31,6 +31,9 @@ from headgate.sharing.deduplicate import SignedDataflow, deduplicate
 from headgate.sharing.versioned import VersionedMap
 
 __all__ = ["RunningDataflow", "RunningSet", "Submitted", "UsedTask"]
+
+
+_NOBODY: Map[DataflowName, TaskId] = Map()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +54,6 @@ class UsedTask:
 
     running: RunningTask
     users: Map[DataflowName, TaskId]
-
-    def with_user(self, name: DataflowName, task: TaskId) -> UsedTask:
-        return UsedTask(self.running, self.users.set(name, task))
 
     def without_user(self, name: DataflowName) -> UsedTask:
         return UsedTask(self.running, self.users.delete(name))
@@ -111,20 +111,26 @@ class RunningSet:
         if name in self.submitted:
             message = f"a dataflow '{name}' is submitted already; withdraw it first, or give this one another name"
             raise InputError("NAME_TAKEN", message, {"dataflow": name})
-        used = {task: self.tasks.get(signature) for task, signature in signed.signatures.items()}
+        signatures = signed.signatures
+        used = dict(zip(signatures, self.tasks.look_up(signatures.values()), strict=True))
         added = self._added(signed, used)
-        shared = tuple(SharedTask(task, known.running, known.users) for task, known in used.items() if known)
-        changed = {known.running.signature: known.with_user(name, task) for task, known in used.items() if known}
-        changed |= {running.signature: UsedTask(running, Map({name: task})) for task, running in added.items()}
+        shared, changed = [], dict[Signature, UsedTask]()
+        for task, known in used.items():
+            if known is not None:
+                shared.append(SharedTask(task, known.running, known.users))
+                changed[signatures[task]] = UsedTask(known.running, known.users.set(name, task))
+        for task, running in added.items():
+            changed[running.signature] = UsedTask(running, _NOBODY.set(name, task))
+        own = tuple(added.values())
         after = RunningSet(
-            self.submitted.updated({name: Submitted(signed.dataflow, signed.signatures, written or signed.dataflow)}),
+            self.submitted.updated({name: Submitted(signed.dataflow, signatures, written or signed.dataflow)}),
             self.tasks.updated(changed),
-            self._grown(tuple(added.values()), changed),
+            self._grown(own, changed),
         )
         before = _numbers(self.components, shared)
-        numbers = tuple(sorted({after.components.of(used.running.root) for used in changed.values()}))
-        change = GraphChange(Operation.SUBMIT, name, shared, tuple(added.values()), tuple(added), before, numbers)
-        return after, change
+        roots = {used.running.root for used in changed.values()}
+        numbers = tuple(sorted({after.components.of(root) for root in roots}))
+        return after, GraphChange(Operation.SUBMIT, name, tuple(shared), own, tuple(added), before, numbers)
 
     def withdraw(self, name: str) -> tuple[RunningSet, GraphChange]:
         """Unmerge a dataflow (SHARE, Alg. 2); raises :class:`InputError` when it is not there.
@@ -230,5 +236,5 @@ def _links(own: tuple[RunningTask, ...], tasks: Mapping[Signature, UsedTask]) ->
     ]
 
 
-def _numbers(components: Components, shared: tuple[SharedTask, ...]) -> tuple[int, ...]:
-    return tuple(sorted({components.of(task.running.root) for task in shared}))
+def _numbers(components: Components, shared: Iterable[SharedTask]) -> tuple[int, ...]:
+    return tuple(sorted({components.of(root) for root in {task.running.root for task in shared}}))

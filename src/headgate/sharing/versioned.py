@@ -76,6 +76,12 @@ class VersionedMap(Mapping[K, V], Generic[K, V]):
         with self._lock:
             return (self._items if self._items is not None else self._held()).get(key, default)
 
+    def look_up(self, keys: Iterable[K]) -> list[V | None]:
+        """The values of several keys, ``None`` for those that are not there."""
+        with self._lock:
+            get = (self._items if self._items is not None else self._held()).get
+            return [get(key) for key in keys]
+
     def __contains__(self, key: object) -> bool:
         with self._lock:
             return key in (self._items if self._items is not None else self._held())
