@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
+from headgate.cli.main import main
 from headgate.errors import InputError
+from headgate.runtime.engine import engine
 from headgate.runtime.spark_internals.failures import reason_of, workers_were_late
 from headgate.runtime.spark_internals.internals import internals
 
@@ -53,3 +56,16 @@ def test_a_slow_start_of_workers_is_told_from_a_fault() -> None:
     assert workers_were_late(late)
     assert workers_were_late(reason_of(late)), "the engine sees the reason only"
     assert not workers_were_late("ValueError: Python worker")
+
+
+def test_the_command_line_refuses_it_with_status_2(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(engine, "open_session", lambda *_args, **_more: internals(cast(Any, OtherSpark())))
+    monkeypatch.setattr("sys.argv", ["headgate", "run", "--state", str(tmp_path / "state")])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    message = " ".join(capsys.readouterr().err.split())
+    assert "this session runs Spark 4.2.1" in message
+    assert "Traceback" not in message
