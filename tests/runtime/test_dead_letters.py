@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from headgate.cli.main import app
 from headgate.model.on_error import OnError
-from headgate.runtime.isolation.dead_letters import DeadLetters, Letters, count_left_out, read_letters
+from headgate.runtime.isolation.dead_letters import DeadLetters, Letters, read_letters
 
 
 def staged(folder: Path, ids: Sequence[int], error: str | None = "ValueError: no") -> list[tuple[str, int]]:
@@ -102,8 +102,8 @@ def test_skipped_rows_are_counted_and_not_kept(tmp_path: Path) -> None:
     store = DeadLetters(tmp_path / "dead_letters")
     take(store, staged(tmp_path / "s", [1, 2]), 3, OnError.SKIP)
     assert ids(tmp_path) == []
-    assert count_left_out(tmp_path)["0af3"].skipped == 2
-    assert count_left_out(tmp_path)["0af3"].latest == "ValueError: no"
+    left_out = DeadLetters(tmp_path / "dead_letters").left_out("0af3")
+    assert (left_out.skipped, left_out.latest) == (2, "ValueError: no")
 
 
 def test_letters_that_do_not_know_their_error_name_those_that_were_seen(tmp_path: Path) -> None:

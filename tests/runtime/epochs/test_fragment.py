@@ -21,10 +21,20 @@ from headgate.runtime.epochs.context import FragmentContext
 from headgate.runtime.epochs.fragment import RunningFragment
 from headgate.runtime.exchange.files import FileExchange
 from headgate.runtime.io.sinks import StagedDelivery
-from headgate.runtime.isolation.dead_letters import DeadLetters, count_left_out
+from headgate.runtime.isolation.dead_letters import DeadLetters
 from headgate.runtime.observing.records import Records
 from headgate.tasks.registry import default_registry
-from tests.runtime.fakes import FakeBackground, FakeJobs, FakeProfiler, FakeRows, FakeSpark, Function, Row, read
+from tests.runtime.fakes import (
+    FakeBackground,
+    FakeJobs,
+    FakeProfiler,
+    FakeRows,
+    FakeSpark,
+    Function,
+    Row,
+    read,
+    task_id,
+)
 from tests.runtime.small import files, flow, memory
 
 SOURCE = {"id": "src", **files(Path("in"))}
@@ -192,7 +202,8 @@ def test_failed_rows_become_dead_letters_once(rig_of: Callable[..., Rig]) -> Non
     rig = rig_of(flow("some", SOURCE, KEPT, memory("some")), functions={"kept": odd})
     rig.epoch(0, 1, 2, 3)
     assert rig.rows() == [[2]]
-    (left_out,) = count_left_out(rig.state.path).values()
+    (task,) = [task.signature for task in rig.plan.tasks.values() if task_id(task) == "kept"]
+    left_out = rig.context.dead_letters.left_out(task)
     assert (left_out.dead_letters, left_out.latest) == (2, "ValueError: odd")
     assert rig.fragment.last.rows_out == 1
 

@@ -13,7 +13,7 @@ are bounded; the oldest go first, and are counted still. Everything here can be 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,7 +24,7 @@ import pyarrow as pa
 from headgate.model.on_error import OnError
 from headgate.store.files import read_json, write_json
 
-__all__ = ["DeadLetter", "DeadLetters", "LeftOut", "Letters", "count_left_out", "read_letters"]
+__all__ = ["DeadLetter", "DeadLetters", "LeftOut", "Letters", "read_letters"]
 
 MOST_ROWS, MOST_BYTES = 10_000, 16_000_000
 """How many dead letters of a task are kept, and how many bytes."""
@@ -108,7 +108,8 @@ class DeadLetters:
 
     def left_out(self, task: str) -> LeftOut:
         """What a task has left out so far."""
-        return _left_out(self._counts(task))
+        counts = self._counts(task)
+        return LeftOut(counts["skipped"], counts["dead_letters"], counts["dropped"], counts["latest"])
 
     def _counts(self, task: str) -> dict[str, Any]:
         if task not in self._known:
@@ -174,16 +175,6 @@ def _latest(files: Sequence[tuple[str, int]]) -> str:
     table = _table(files[-1][0]) if files else None
     error = table.column("error")[-1].as_py() if table is not None and table.num_rows else None
     return error or ""
-
-
-def _left_out(counts: Mapping[str, Any]) -> LeftOut:
-    return LeftOut(counts["skipped"], counts["dead_letters"], counts["dropped"], counts["latest"])
-
-
-def count_left_out(state: Path) -> dict[str, LeftOut]:
-    """What tasks have left out, by signature, from a state directory that an engine may be using."""
-    stored = {path.parent.name: read_json(path) for path in (state / "dead_letters").glob("*/counts.json")}
-    return {task: _left_out(counts) for task, counts in stored.items() if counts is not None}
 
 
 def read_letters(
