@@ -90,6 +90,7 @@ DRS = Benchmark(
         processors=9,
         chain_rate=3.0,
         loop_rate=2.0,
+        profiling_rate=5.0,
         measurements=1,
         tried=((3, 3, 2), (2, 4, 1)),
         settle=1,

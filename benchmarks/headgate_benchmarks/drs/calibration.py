@@ -25,9 +25,6 @@ __all__ = ["NOT_PROFILING", "TRIGGER_S", "Floats", "Sizes", "calibrate", "networ
 Floats = Mapping[str, float]
 
 TRIGGER_S = 0.2
-PROFILING_RATE = 20.0
-"""Dozens of rows a batch: a row takes as long whenever it is served, so that few would show little."""
-
 PROFILING = Measuring(sample_every=1, share=2.0)
 NOT_PROFILING = Measuring(sample_every=None)
 PROFILED_WITHIN_S = 90.0
@@ -41,6 +38,9 @@ class Sizes:
     processors: int = 22
     chain_rate: float = 9.0
     loop_rate: float = 6.0
+    profiling_rate: float = 20.0
+    """Dozens of rows a batch: a row takes as long whenever it is served, so that few would show little."""
+
     measurements: int = 5
     """A measurement is of half a second of service, a dozen draws of the shortest one: the middle of five counts."""
 
@@ -81,7 +81,7 @@ def service_times(spark: Any, folder: Path, seed: int, progress: Progress, sizes
     from headgate.runtime.engine.engine import Engine
 
     recording = folder / "profiling.json"
-    record(recording, [(PROFILING_RATE, 300.0)], seed + 3)
+    record(recording, [(sizes.profiling_rate, 300.0)], seed + 3)
     with Engine(folder / "profiling", spark=spark, trigger_s=TRIGGER_S, measuring=PROFILING) as engine:
         engine.submit(chain("profiling", recording))
         cluster, tasks = SparkCluster(engine), operators_of(engine)
