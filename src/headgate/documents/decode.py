@@ -92,6 +92,9 @@ def _port(port: Mapping[str, Any] | str) -> Port:
 
 
 def _streams(task: Task, inputs: Sequence[Mapping[str, Any] | str], registry: Registry) -> list[Stream]:
+    if len(inputs) == 1:  # a port that joins has two streams or more
+        only = inputs[0]
+        return [_stream(task.id, {"from": only} if isinstance(only, str) else only)]
     ports = task.ports or _type_ports(task, registry)
     joined = {port.name: 0 for port in ports.inputs if port.gather is Gather.JOIN}
     streams = []

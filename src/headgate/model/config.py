@@ -91,8 +91,7 @@ def canonical_text(value: Json) -> str:
     return _encode(_normal(value, 0))
 
 
-def _encode(normal: Json) -> str:
-    return json.dumps(normal, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+_encode = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
 def _normal(value: object, depth: int) -> Json:

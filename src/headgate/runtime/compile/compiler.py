@@ -83,7 +83,8 @@ class _Compiler:
     def run(self, touched: Iterable[Signature]) -> CompiledPlan:
         gone: list[CompiledTask] = []
         for signature in touched:
-            task, known = self._compiled(signature), self.before.tasks.get(signature)
+            known = self.before.tasks.get(signature)
+            task = self._compiled(signature, known)
             if task is None:
                 gone += [known] if known is not None else []
             elif known is None:
@@ -118,7 +119,7 @@ class _Compiler:
 
     # tasks
 
-    def _compiled(self, signature: Signature) -> CompiledTask | None:
+    def _compiled(self, signature: Signature, known: CompiledTask | None) -> CompiledTask | None:
         """The task as the snapshot wants it; ``None`` where no dataflow needs it, or only paused ones do."""
         snapshot = self.snapshot
         used = snapshot.shared.running.tasks.get(signature)
@@ -133,7 +134,6 @@ class _Compiler:
             task = f"{used.running.brought_by}.{used.running.task.id}"
             message = f"task '{task}' has type {kind.name}, which only the simulator can run; give it a runnable type"
             raise InputError("CANNOT_RUN", message)
-        known = self.before.tasks.get(signature)
         return CompiledTask(
             used.running,
             users,
