@@ -73,8 +73,8 @@ class GraphChange:
     """What one operation does: the tasks that go on as they are, and those that come or go.
 
     ``before`` and ``after`` number the running dataflows (components of the running graph) of which it is part: a
-    submission may join several into one, a withdrawal may split one into several. The same value tells of a withdrawal
-    as of the submission that it undoes, except that ``own`` then holds what is removed.
+    submission may join several into one, a withdrawal may split one into several. The value of a withdrawal
+    equals that of the submission that it undoes, except that ``own`` then holds what is removed.
     """
 
     operation: Operation

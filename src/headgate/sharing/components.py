@@ -77,7 +77,7 @@ class Components:
         return after
 
     def unlink(self, links: Iterable[Link]) -> Components:
-        """Such streams less: components may fall apart."""
+        """Such streams less: components may split."""
         after, ends = self, dict[Signature, None]()
         for one, other in links:
             after, gone = after._unlinked(one, other)

@@ -10,7 +10,7 @@ looks at the rest of what is running. The paper's algorithms first collect the o
 ancestor graphs within them, which costs what they are large; here the index by signature stands for both steps.
 
 The set is a value: an operation returns the next one and leaves this one as it was, so a failed operation has changed
-nothing (:mod:`headgate.sharing.versioned` tells how that is cheap).
+nothing (:mod:`headgate.sharing.versioned` makes that quick).
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class RunningSet:
     def withdraw(self, name: str) -> tuple[RunningSet, GraphChange]:
         """Unmerge a dataflow (SHARE, Alg. 2); raises :class:`InputError` when it is not there.
 
-        Takes time in proportion to the dataflow's own size, and where it linked sources that now come apart, to the
+        Takes time in proportion to the dataflow's own size, and where it linked sources that are now separate, to the
         smaller part's sources and links.
         """
         submitted = self.find(name)

@@ -14,7 +14,7 @@ describe a task, they do not change what it does), the order of interleaved pare
 
 **Loops.** A signature cannot wait for the signatures of a loop it is part of. For the tasks of a loop, feedback parents
 first count as blank; then signatures are computed again with those of the last round standing for the feedback parents,
-until a round tells no more tasks apart than the one before. Equal signatures then mean equal unrolled loops. A round
+until a round distinguishes no more tasks than the one before. Equal signatures then mean equal unrolled loops. A round
 costs time linear in the loop, and there are at most two more rounds than feedback streams in it, since what is new in a
 round can only have come in by one of them.
 """

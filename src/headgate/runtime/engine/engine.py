@@ -26,16 +26,15 @@ from headgate.model.names import Signature
 from headgate.model.service_level import ServiceLevel
 from headgate.model.status import DataflowStatus, FragmentStatus
 from headgate.model.strategy import StrategyName
-from headgate.model.task_type import Role, State
 from headgate.runtime.compile.plan import FED, CompiledPlan
 from headgate.runtime.compile.schemas import Schemas
-from headgate.runtime.engine.find_task import check_partitions, chosen_alternate, find_task, task_of
+from headgate.runtime.engine.find_task import check_limit, check_partitions, chosen_alternate, find_task, task_of
 from headgate.runtime.engine.metering import PRICE_PER_H
 from headgate.runtime.engine.pending_change import PendingChange
 from headgate.runtime.engine.plans import Plans
 from headgate.runtime.engine.publisher import Publisher
 from headgate.runtime.engine.queries import Queries
-from headgate.runtime.engine.scaling import Scaling
+from headgate.runtime.engine.scaling import Scaling, checked_executors
 from headgate.runtime.engine.snapshot import Snapshot
 from headgate.runtime.engine.state import StateDirectory
 from headgate.runtime.engine.status import dataflow_statuses, fragment_status
@@ -46,7 +45,6 @@ from headgate.runtime.epochs.fragment import RunningFragment
 from headgate.runtime.exchange.files import FileExchange
 from headgate.runtime.io.outbox import SinkOutbox
 from headgate.runtime.io.sinks import Memory
-from headgate.runtime.io.sources import hot_limit
 from headgate.runtime.isolation.dead_letters import DeadLetters
 from headgate.runtime.isolation.sql_guard import DEFAULT_BUDGET_S
 from headgate.runtime.observing.measuring import MEASURING, Measuring
@@ -54,8 +52,6 @@ from headgate.runtime.observing.observer import ObservedEngine, Observer
 from headgate.runtime.observing.profiler import Profiler
 from headgate.runtime.observing.records import Records
 from headgate.runtime.observing.workers import Workers
-from headgate.runtime.spark_internals.executor_checks import check_executors
-from headgate.runtime.spark_internals.executors import Executors
 from headgate.runtime.spark_internals.internals import internals
 from headgate.runtime.spark_internals.process import SparkProcess
 from headgate.runtime.spark_internals.session import open_session
@@ -104,7 +100,7 @@ class Engine:
             self._set_strategy(strategy, semantic)
             self.spark = spark if spark is not None else open_session(master, settings, log=self.log)
             self._own = SparkProcess(self.spark, spark is None, self.log)
-            self.scaling = self._checked_executors(provider)
+            self.scaling = Scaling(checked_executors(self.spark, self.state.path), provider)
             self.memory = Memory()
             self.exchange = FileExchange(self.state.path / "exchange")
             self.outbox = SinkOutbox(self.state.path / "pending", self.spark, self.memory, self._plans)
@@ -145,12 +141,6 @@ class Engine:
                 self._own.stop()
             self.state.close()
             raise
-
-    def _checked_executors(self, provider: Provider | None) -> Scaling:
-        executors = Executors(self.spark)
-        if not executors.local:
-            check_executors(executors, self.state.path)
-        return Scaling(executors, provider)
 
     def __enter__(self) -> Engine:
         return self
@@ -196,10 +186,10 @@ class Engine:
             return
         if known.stored:
             message = (
-                f"{self.state.path} runs its dataflows with strategy '{known.strategy.value}', which cannot become "
-                f"'{wanted.value}' while there are any; withdraw them first, or give another directory with --state"
+                f"{self.state.path} runs its dataflows with strategy '{known.strategy.value}', which cannot become"
             )
-            raise InputError("STRATEGY_DIFFERS", message)
+            remedy = "withdraw them first, or give another directory with --state"
+            raise InputError("STRATEGY_DIFFERS", f"{message} '{wanted.value}' while there are any; {remedy}")
         # Nothing runs, so there is nothing to keep; it becomes durable with the first dataflow.
         shared = SharedSet(self.registry, semantic and wanted is not StrategyName.NONE)
         self._plans.snapshot = Snapshot(shared, known.number, strategy=wanted)
@@ -300,15 +290,7 @@ class Engine:
         """
         with self._lock:
             signature, _ = find_task(self.snapshot, dataflow, task)
-            if rows is not None and rows < 1:
-                raise InputError("BAD_LIMIT", f"{rows} rows per trigger: at least 1 is needed")
-            running = self.plan.tasks.get(signature)
-            if running is None:
-                raise InputError("CANNOT_LIMIT", f"dataflow '{dataflow}' is paused; resume it first")
-            if running.role is not Role.SOURCE and running.state is State.NONE:
-                message = f"task '{task}' has no input limit of its own; set the limit on its source or on the stateful"
-                raise InputError("CANNOT_LIMIT", f"{message} task before it")
-            hot = running.role is not Role.SOURCE or hot_limit(running)
+            hot = check_limit(self.plan, signature, dataflow, task, rows)
             kept = {key: limit for key, limit in self.snapshot.limits.items() if key != signature}
             self._change((), limits={**kept, **({} if rows is None else {signature: rows})})
             for fragment in list(self.fragments.values()):
@@ -381,27 +363,21 @@ class Engine:
 
     def observer(self) -> Observer:
         """One who observes from now on."""
-        return Observer(
-            ObservedEngine(
-                internals(self.spark),
-                self.records,
-                lambda: self.plan,
-                lambda: list(self.fragments.values()),
-                lambda: list(self.outbox.refusals),
-                self.profiler.profiles,
-                partial(self._workers.observe, spent={}),
-            )
+        observed = ObservedEngine(
+            internals(self.spark),
+            self.records,
+            lambda: self.plan,
+            lambda: list(self.fragments.values()),
+            lambda: list(self.outbox.refusals),
+            self.profiler.profiles,
+            partial(self._workers.observe, spent={}),
         )
+        return Observer(observed)
 
     def about(self) -> dict[str, Any]:
         """Which engine this is."""
-        return {
-            "state": str(self.state.path),
-            "process": os.getpid(),
-            "folder": str(Path.cwd()),
-            "strategy": self.snapshot.strategy.value,
-            "snapshot": self.snapshot.number,
-        }
+        place = {"state": str(self.state.path), "process": os.getpid(), "folder": str(Path.cwd())}
+        return {**place, "strategy": self.snapshot.strategy.value, "snapshot": self.snapshot.number}
 
     def stop(self) -> None:
         """Stop every fragment after the epoch under way, and release the state directory."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 from headgate.errors import InputError, unknown
 from headgate.model.names import Signature, TaskId
 from headgate.model.task import Task
-from headgate.runtime.compile.plan import alternate_key
+from headgate.model.task_type import Role, State
+from headgate.runtime.compile.plan import CompiledPlan, alternate_key
 from headgate.runtime.engine.snapshot import Snapshot
+from headgate.runtime.io.sources import hot_limit
 
-__all__ = ["check_partitions", "chosen_alternate", "find_task", "task_of"]
+__all__ = ["check_limit", "check_partitions", "chosen_alternate", "find_task", "task_of"]
 
 
 def find_task(snapshot: Snapshot, dataflow: str, task: str) -> tuple[Signature, Task]:
@@ -45,3 +47,19 @@ def check_partitions(count: int | None) -> None:
     """Raise :class:`InputError` for a number of partitions that there cannot be."""
     if count is not None and count < 1:
         raise InputError("BAD_PARTITIONS", f"{count} partitions: at least 1 is needed")
+
+
+def check_limit(plan: CompiledPlan, signature: Signature, dataflow: str, task: str, rows: int | None) -> bool:
+    """Raise :class:`InputError` for a limit that a task cannot have.
+
+    Returns whether it holds from the next micro-batch on, without a restart of the query.
+    """
+    if rows is not None and rows < 1:
+        raise InputError("BAD_LIMIT", f"{rows} rows per trigger: at least 1 is needed")
+    running = plan.tasks.get(signature)
+    if running is None:
+        raise InputError("CANNOT_LIMIT", f"dataflow '{dataflow}' is paused; resume it first")
+    if running.role is not Role.SOURCE and running.state is State.NONE:
+        message = f"task '{task}' has no input limit of its own; set the limit on its source or on the stateful"
+        raise InputError("CANNOT_LIMIT", f"{message} task before it")
+    return running.role is not Role.SOURCE or hot_limit(running)

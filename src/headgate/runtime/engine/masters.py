@@ -109,7 +109,7 @@ def _answers(host: str, port: int) -> bool:
 
 
 def _address_towards(master: str) -> str | None:
-    """The address under which this machine is seen from a master's machine, as far as its URL tells where that is."""
+    """The address under which this machine is seen from a master's machine, as far as its URL names that one."""
     if master.startswith("spark://"):
         host, port = _addresses(master)[0]
     else:

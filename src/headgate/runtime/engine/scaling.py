@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from pathlib import Path
+
+from pyspark.sql import SparkSession
 
 from headgate.errors import InputError, unknown
 from headgate.machines.provider import AcquiredMachine, Provider
+from headgate.runtime.spark_internals.executor_checks import check_executors
 from headgate.runtime.spark_internals.executors import Executors
 
-__all__ = ["Scaling"]
+__all__ = ["Scaling", "checked_executors"]
+
+
+def checked_executors(spark: SparkSession, state: Path) -> Executors:
+    """Spark's executors; raises :class:`InputError` unless each can run Headgate and sees the state directory."""
+    executors = Executors(spark)
+    if not executors.local:
+        check_executors(executors, state)
+    return executors
 
 
 class Scaling:

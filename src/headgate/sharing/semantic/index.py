@@ -20,7 +20,7 @@ class FormIndex:
     """Running tasks by what they make, as a value.
 
     A form is kept in one place: under its base, and where it has conjuncts, under the subject of the least of them.
-    What contains a wish has conjuncts that the wish implies, so it is found under a subject of the wish's own.
+    What contains a wish has conjuncts that the wish implies, so it is kept under a subject of the wish's own.
     """
 
     known: VersionedMap[Signature, Known] = field(default_factory=VersionedMap)
