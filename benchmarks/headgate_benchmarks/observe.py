@@ -30,6 +30,7 @@ from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
+from headgate.errors import HeadgateError
 from headgate.model.dataflow import Dataflow
 from headgate_benchmarks.benchmark import Benchmark
 from headgate_benchmarks.cpu_clock import cpu_seconds
@@ -232,11 +233,14 @@ def _profiled(spark: Any, folder: Path, progress: Progress, sizes: Sizes) -> dic
             time.sleep(min(5.0, sizes.idle_s))
             enough = sum(times >= sizes.times for (task, _), times in engine.profiler.times().items() if task in kinds)
             progress(f"profiling: {enough} of 4 kinds of tasks have enough measurements")
-        return {
+        profiled: dict[str, float] = {
             kinds[task]: profile.cpu_s_per_row
             for (task, _), profile in engine.profiler.profiles().items()
             if task in kinds
         }
+    if missing := sorted(set(kinds.values()) - profiled.keys()):
+        raise HeadgateError("NOT_MEASURED", f"no profile of {', '.join(missing)} within {sizes.profile_s:g} s")
+    return profiled
 
 
 def _micro_benchmarks(spark: Any, place: Path, data: Path, progress: Progress, sizes: Sizes) -> dict[str, list[float]]:

@@ -127,7 +127,7 @@ SIMULATE = Benchmark(
     "The simulator of dataflows: speed, memory, and distance to a live run.",
     {"speed": _speed, "spark": _spark},
     Sizes(),
-    Sizes(1, 200.0, 1.0, 20, LiveSizes(((30.0, 4.0), (60.0, 3.0), (250.0, 4.0), (30.0, 6.0)), 1.0)),
+    Sizes(1, 200.0, 1.0, 20, LiveSizes(((30.0, 2.0), (60.0, 2.0), (250.0, 4.0), (30.0, 4.0)), 1.0, from_start=True)),
     "lrb_static_s lrb_static_cores lrb_static_omega lrb_threshold_* lrb_ce_* pe_steps_per_s memory_mb_1000 "
     "memory_growth spark_gap throughput_gap backlog_gap rows_behind_max",
 )

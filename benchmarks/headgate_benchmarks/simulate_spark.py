@@ -35,10 +35,14 @@ SENSORS = 50
 
 @dataclass(frozen=True, slots=True)
 class LiveSizes:
-    """The rates and for how many seconds each (the first while Spark starts), and how often the run is observed."""
+    """The rates and for how many seconds each (the first while Spark starts), and how often the run is observed.
+
+    With ``from_start``, observations begin before Spark's workers have started.
+    """
 
     steps: tuple[tuple[float, float], ...] = ((40.0, 25.0), (120.0, 40.0), (500.0, 40.0), (80.0, 100.0))
     look_s: float = 2.0
+    from_start: bool = False
 
 
 def compare_live(seed: int, progress: Progress, sizes: LiveSizes) -> Measured:
@@ -81,8 +85,8 @@ def _live(seed: int, progress: Progress, sizes: LiveSizes) -> tuple[list[Observa
             waits = next(task for task, each in engine.plan.tasks.items() if each.name.endswith("ask"))
             cluster.apply([SetPartitions(waits, PARTITIONS)])
             engine.limit("live", "in", LIMIT)
+            done = 0 if sizes.from_start else _started(cluster, progress, sizes.look_s)
             until = time.monotonic() + 4 * sum(seconds for _, seconds in sizes.steps)
-            done = _started(cluster, progress, sizes.look_s)
             while done < rows and time.monotonic() < until:
                 time.sleep(sizes.look_s)
                 seen.append(cluster.observe())
