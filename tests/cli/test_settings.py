@@ -93,3 +93,9 @@ def test_environment_variables_have_the_types_of_settings() -> None:
     assert given == {"rows": 5, "exact": True, "conf": ["a=1", "b=2"]}
     with pytest.raises(InvalidDataflow):
         given_settings(None, {"HEADGATE_ROWS": "none"})
+
+
+def test_a_cluster_on_the_command_line_replaces_the_master_of_the_file(folder: Path) -> None:
+    (folder / "headgate.toml").write_text('master = "local[2]"\n')
+    assert default_map(COMMANDS, None, ["run"])["run"] == {"master": "local[2]"}
+    assert "run" not in default_map(COMMANDS, None, ["run", "--cluster", "here"])

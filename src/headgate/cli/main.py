@@ -41,7 +41,7 @@ def _root(
 ) -> None:
     del version
     if context.invoked_subcommand != "init":
-        context.default_map = default_map(context.command.commands, config)  # type: ignore[attr-defined]
+        context.default_map = default_map(context.command.commands, config, sys.argv)  # type: ignore[attr-defined]
 
 
 RENAMED = {
@@ -92,8 +92,13 @@ def application(names: tuple[str, ...] = tuple(COMMANDS)) -> typer.Typer:
         if isinstance(command, typer.Typer):
             app.add_typer(command)
         else:
-            app.command(name=name)(command)
+            app.command(name=name, help=_one_line_paragraphs(command.__doc__ or ""))(command)
     return app
+
+
+def _one_line_paragraphs(text: str) -> str:
+    """A docstring without its line breaks, so that help fits any terminal."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 
 def __getattr__(name: str) -> typer.Typer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,10 @@ ALIASES = {"cloud": "catalogue"}
 
 COMMANDS_WITHOUT = ("cluster",)
 """Commands whose options only have the same name: the folder of a cluster is not that of an engine."""
+
+
+RIVALS = {"master": "--cluster", "cluster": "--master"}
+"""Settings that an option of another name replaces."""
 
 
 def find_settings_file(folder: Path) -> Path | None:
@@ -53,7 +57,7 @@ def settings_of_commands(commands: Mapping[str, Any]) -> Iterator[tuple[tuple[st
                     yield path, parameter, setting
 
 
-def default_map(commands: Mapping[str, Any], config: Path | None) -> dict[str, Any]:
+def default_map(commands: Mapping[str, Any], config: Path | None, arguments: Sequence[str] = ()) -> dict[str, Any]:
     """Defaults by command and parameter, from the file of settings and the environment."""
     named = config or (Path(os.environ["HEADGATE_CONFIG"]) if os.environ.get("HEADGATE_CONFIG") else None)
     file = named or find_settings_file(Path.cwd())
@@ -62,6 +66,9 @@ def default_map(commands: Mapping[str, Any], config: Path | None) -> dict[str, A
     from headgate.documents.settings import given_settings
 
     given = given_settings(file, os.environ)
+    for setting, rival in RIVALS.items():
+        if rival in arguments:
+            given.pop(setting, None)
     defaults: dict[str, Any] = {}
     for path, parameter, setting in settings_of_commands(commands) if given else ():
         if setting in given:
