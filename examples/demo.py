@@ -62,11 +62,11 @@ def main(folder: Path, run: bool) -> None:
 
 def submission(running: list[Dataflow], dataflow: Dataflow) -> str:
     """What a submission finds there already."""
-    found = overlap(merge(running).graph, dataflow)
-    reused = ", ".join(own for _, own in found.equivalent)
-    told = f"[bold]{dataflow.name}[/bold] of {dataflow.owner} "
-    told += f"[green]reuses {reused}[/green] and " if reused else ""
-    return told + f"[cyan]adds {', '.join(found.only_second)}[/cyan]"
+    common = overlap(merge(running).graph, dataflow)
+    reused = ", ".join(own for _, own in common.equivalent)
+    text = f"[bold]{dataflow.name}[/bold] of {dataflow.owner} "
+    text += f"[green]reuses {reused}[/green] and " if reused else ""
+    return text + f"[cyan]adds {', '.join(common.only_second)}[/cyan]"
 
 
 def draw(console: Console, dataflows: list[Dataflow], picture: Path) -> None:
@@ -75,8 +75,8 @@ def draw(console: Console, dataflows: list[Dataflow], picture: Path) -> None:
     graph = replace(merged.graph, description=", ".join(dataflow.name for dataflow in dataflows) + ": one graph")
     picture.write_text(to_svg(graph, default_registry(), users), encoding="utf-8")
     share = merged.saved / merged.submitted
-    told = f"{merged.submitted} tasks were submitted and {len(merged.graph.tasks)} run"
-    console.print(f"\n{told}: [bold]{merged.saved} tasks saved[/bold] ({share:.0%}).")
+    text = f"{merged.submitted} tasks were submitted and {len(merged.graph.tasks)} run"
+    console.print(f"\n{text}: [bold]{merged.saved} tasks saved[/bold] ({share:.0%}).")
     console.print("\nA picture of the merged graph, with who uses what (open it in a browser):")
     console.print(f"  [bold]{escape(shown(picture))}[/bold]", soft_wrap=True)
 
@@ -126,10 +126,10 @@ def story(console: Console, spark, dataflows: list[Dataflow]) -> None:
                 screen.table()
 
             for number, dataflow in enumerate(dataflows):
-                told = submission(dataflows[:number], dataflow)
+                text = submission(dataflows[:number], dataflow)
                 began = time.monotonic()
                 engine.submit(dataflow)
-                screen.tell(f"{told} [dim]({time.monotonic() - began:.1f} s)[/dim]")
+                screen.tell(f"{text} [dim]({time.monotonic() - began:.1f} s)[/dim]")
                 if dataflow.name == "alarms":
                     screen.alternate = "kalman"
                 live(12.0)
@@ -222,9 +222,9 @@ def compare(console: Console, spark, dataflows: list[Dataflow], folder: Path) ->
 
     spent = {}
     for name, strategy in (("merged", StrategyName.HOT), ("separate", StrategyName.NONE)):
-        told = f"{COMPARED_ROWS:,} readings through {len(dataflows)} dataflows, {name}"
+        text = f"{COMPARED_ROWS:,} readings through {len(dataflows)} dataflows, {name}"
         with (
-            console.status(told),
+            console.status(text),
             place(folder / name),
             Engine("state", spark=spark, trigger_s=0.5, strategy=strategy) as engine,
         ):
@@ -236,7 +236,7 @@ def compare(console: Console, spark, dataflows: list[Dataflow], folder: Path) ->
             engine.wait_until_idle()
             spent[name] = cpu_seconds() - before
             queries = len(engine.fragments)
-        console.print(f"{told}: [bold]{spent[name]:.1f} s[/bold] of CPU, {queries} Spark queries")
+        console.print(f"{text}: [bold]{spent[name]:.1f} s[/bold] of CPU, {queries} Spark queries")
     saved = 1 - spent["merged"] / spent["separate"]
     console.print(f"[bold]{saved:.0%} of the CPU[/bold] is saved by running every task once.")
 

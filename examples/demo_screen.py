@@ -18,7 +18,7 @@ class Screen:
     def __init__(self, console: Console, engine, feeder):
         self.console, self.engine, self.feeder = console, engine, feeder
         self.began = time.monotonic()
-        self.told = []
+        self.messages = []
         self.alternate = "-"
         self._observer = engine.observer()
         self._looked = 0.0
@@ -37,7 +37,7 @@ class Screen:
         """Something has happened."""
         at = time.monotonic() - self.began
         line = f"[dim]{at:4.0f} s[/dim]  {what}"
-        self.told.append(line)
+        self.messages.append(line)
         if self._live is None:
             self.console.print(line, soft_wrap=True)
 
@@ -64,7 +64,7 @@ class Screen:
         at = time.monotonic() - self.began
         rush = "  [bold red]rush hour[/bold red]" if self.feeder.rush else ""
         head = f"[bold]{int(at) // 60}:{int(at) % 60:02}[/bold]   {self.feeder.rate:,.0f} readings/s{rush}"
-        log = "\n".join([""] * (LINES - len(self.told)) + self.told[-LINES:])
+        log = "\n".join([""] * (LINES - len(self.messages)) + self.messages[-LINES:])
         return Group(Text.from_markup(head), self._dataflows(), Text.from_markup(log))
 
     def _dataflows(self):
@@ -87,7 +87,7 @@ class Screen:
             )
         submitted = sum(flow.tasks for flow in flows)
         running = len(self.engine.plan.tasks)
-        told = f"{submitted} tasks submitted, {running} run, on {len(fragments)} Spark queries"
-        table.caption = f"{told}; smoothing by {self.alternate}"
+        messages = f"{submitted} tasks submitted, {running} run, on {len(fragments)} Spark queries"
+        table.caption = f"{messages}; smoothing by {self.alternate}"
         table.caption_justify = "left"
         return table

@@ -75,28 +75,28 @@ def measured(seed=SEED):
         wet = np.repeat(rain(MINUTES + 1, seed, xway, road), STRETCH, axis=0)
         wet = wet if way == 0 else wet[::-1]
         made = {name: forecasts(here, model, wet) for name, model in MODELS.items()}
-        for name, found in made.items():
-            errors[name].append(np.abs(found - here)[:, FIRST:].ravel())
+        for name, results in made.items():
+            errors[name].append(np.abs(results - here)[:, FIRST:].ravel())
         for _ in range(100):
             start, first = int(rng.integers(FIRST, MINUTES - 15)), int(rng.integers(0, 80))
             last = min(first + int(rng.integers(2, 20)), SEGMENTS - 1)
             truth = driven_s(filled, start, first, last)
             for name in ("recent_trend", "history_mean"):
                 now = made["regression"][first : last + 1, start]
-                told = predicted_s(now, before[first : last + 1], name == "recent_trend")
-                errors[name].append(np.array([abs(told - truth)]))
-    return {name: float(np.nanmean(np.concatenate(found))) for name, found in errors.items()}
+                predicted = predicted_s(now, before[first : last + 1], name == "recent_trend")
+                errors[name].append(np.array([abs(predicted - truth)]))
+    return {name: float(np.nanmean(np.concatenate(results))) for name, results in errors.items()}
 
 
 def values(errors):
     """Errors as values: that of the best alternate of the task over an alternate's own."""
     from examples.linear_road.congestion import MODELS
 
-    found = {}
+    results = {}
     for task in (tuple(MODELS), ("recent_trend", "history_mean")):
         best = min(errors[name] for name in task)
-        found |= {name: round(best / errors[name], 2) for name in task}
-    return found
+        results |= {name: round(best / errors[name], 2) for name in task}
+    return results
 
 
 def costs():
@@ -108,13 +108,13 @@ def costs():
     here = traffic.rows((traffic.columns["dir"] == 0) & (traffic.columns["type"] == 0)).columns
     cuts = np.searchsorted(here["time"], np.arange(0, 301))
     batches = [{name: tuple(v[a:b].tolist()) for name, v in here.items()} for a, b in pairwise(cuts)]
-    found = {}
+    results = {}
     for name in MODELS:
         state, began = None, time.process_time()
         for batch in batches:
             state, _ = estimated(state, batch, name, "")
-        found[name] = (time.process_time() - began) / len(here["time"]) * 1e6
-    return found
+        results[name] = (time.process_time() - began) / len(here["time"]) * 1e6
+    return results
 
 
 def main():

@@ -36,7 +36,7 @@ def expect(rows, history=None, usual=None, congestion="regression", travel="rece
     ``history`` is a mapping from (car, day, xway) to the toll, ``usual`` the table of usual speeds; without it travel
     times are left out. ``congestion`` and ``travel`` name the alternates that are at work.
     """
-    found = Expected()
+    answers = Expected()
     roads = {}
     weather = defaultdict(dict)  # (xway, dir, ten segments) -> minute -> rain that was told in it, last
     charges = defaultdict(list)
@@ -63,31 +63,31 @@ def expect(rows, history=None, usual=None, congestion="regression", travel="rece
         if kind == 0:
             if (xway, direction) not in roads:
                 roads[xway, direction] = _Direction(xway, direction)
-            roads[xway, direction].report(found, charges, time, vid, spd, lane, seg, pos)
+            roads[xway, direction].report(answers, charges, time, vid, spd, lane, seg, pos)
         elif kind == 5:
             weather[xway, direction, seg // 10][time // 60 + 1] = spd / 10
         else:
             queries.append(dict(zip(names, row, strict=True)))
     for road in roads.values():
-        road.end(found)
-    for (xway, direction, stretch), told in weather.items():
+        road.end(answers)
+    for (xway, direction, stretch), reported in weather.items():
         if (xway, direction) in roads:
-            roads[xway, direction].rain[stretch] = told
+            roads[xway, direction].rain[stretch] = reported
     for query in queries:
         number = query["qid"]
         if query["type"] == 2:
-            found.balances[number] = query["time"], charges[query["vid"]]
+            answers.balances[number] = query["time"], charges[query["vid"]]
         elif query["type"] == 3:
-            found.expenditures[number] = (history or {}).get((query["vid"], query["day"], query["xway"]), 0)
+            answers.expenditures[number] = (history or {}).get((query["vid"], query["day"], query["xway"]), 0)
         elif usual is not None:
             way = 0 if query["s_init"] <= query["s_end"] else 1
             road = roads.get((query["xway"], way)) or _Direction(query["xway"], way)
-            found.travel_times[number] = _journey(query, way, road, usual, congestion, travel)
+            answers.travel_times[number] = _journey(query, way, road, usual, congestion, travel)
         kind = {2: "balances", 3: "expenditures", 4: "travel_times"}[query["type"]]
-        found.asked[kind, number] = query["time"]
+        answers.asked[kind, number] = query["time"]
     for kind in ("tolls", "alerts"):
-        found.asked |= {(kind, (vid, time)): time for vid, time in getattr(found, kind)}
-    return found
+        answers.asked |= {(kind, (vid, time)): time for vid, time in getattr(answers, kind)}
+    return answers
 
 
 class _Car:
@@ -115,7 +115,7 @@ class _Direction:
         self.prices = {}
         self.rain = {}  # ten segments -> minute -> what a station told in it
 
-    def report(self, found, charges, time, vid, spd, lane, seg, pos):
+    def report(self, answers, charges, time, vid, spd, lane, seg, pos):
         minute = time // 60 + 1
         if self.minute is None:
             self.minute = minute
@@ -124,7 +124,7 @@ class _Direction:
         self.every[seg].append(spd)
         car = self.cars.get(vid)
         if car is not None and (time - car.time > 300 or (lane == 0 and (car.lane == 4 or time - car.time > 60))):
-            self._moves_on(found, vid, car, time)
+            self._moves_on(answers, vid, car, time)
             car = None
         if car is not None and car.lane == 4:
             return  # it has left, and did not come in again
@@ -138,15 +138,15 @@ class _Direction:
             car.pending = 0
         if enters and lane != 4:
             toll, speed = self._price(seg)
-            found.tolls[vid, time] = speed, toll
+            answers.tolls[vid, time] = speed, toll
             car.pending = toll
             accident = self._ahead(seg)
             if accident is not None:
-                found.alerts[vid, time] = accident
+                answers.alerts[vid, time] = accident
         if (car.lane, car.pos) == (lane, pos):
             car.same += 1
         else:
-            self._moves_on(found, vid, car, time)
+            self._moves_on(answers, vid, car, time)
             car.same = 1
         car.time, car.seg, car.lane, car.pos = time, seg, lane, pos
         if car.same >= 4:
@@ -155,7 +155,7 @@ class _Direction:
             if len(here) == 2 and (lane, pos) not in self.accidents:
                 self.accidents[lane, pos] = time
 
-    def _moves_on(self, found, vid, car, time):
+    def _moves_on(self, answers, vid, car, time):
         """A car is no longer where it was; if it had stopped there with one other, the accident is over."""
         here = self.standing.get((car.lane, car.pos))
         if here is not None and vid in here:
@@ -163,7 +163,7 @@ class _Direction:
             since = self.accidents.get((car.lane, car.pos))
             if len(here) < 2 and since is not None:
                 del self.accidents[car.lane, car.pos]
-                found.accidents.append((self.xway, self.direction, car.lane, car.pos, since, time))
+                answers.accidents.append((self.xway, self.direction, car.lane, car.pos, since, time))
 
     def _end_minute(self):
         per_car = {seg: [sum(s) / len(s) for s in cars.values()] for seg, cars in self.speeds.items()}
@@ -192,9 +192,9 @@ class _Direction:
         way = range(seg, seg + 5) if self.direction == 0 else range(seg, seg - 5, -1)
         return next((there for there in way if there in self.in_force), None)
 
-    def end(self, found):
+    def end(self, answers):
         for (lane, pos), since in self.accidents.items():
-            found.accidents.append((self.xway, self.direction, lane, pos, since, None))
+            answers.accidents.append((self.xway, self.direction, lane, pos, since, None))
 
 
 # travel times
@@ -280,13 +280,13 @@ def _wetter(road, seg, minute):
 
 def _rain(road, seg, minute):
     """The last that was told of the rain in a segment before a minute."""
-    told = road.rain.get(seg // 10, {})
-    return next((told[m] for m in range(minute - 1, 0, -1) if m in told), None)
+    reported = road.rain.get(seg // 10, {})
+    return next((reported[m] for m in range(minute - 1, 0, -1) if m in reported), None)
 
 
 def _last(road, seg, minute, first):
-    found = road.plain.get(minute, {}).get(seg)
-    return _mean_until(road, seg, minute, first) if found is None else found
+    answers = road.plain.get(minute, {}).get(seg)
+    return _mean_until(road, seg, minute, first) if answers is None else answers
 
 
 def _mean_until(road, seg, minute, first):

@@ -83,8 +83,8 @@ def main() -> None:
     if asked.given is None:
         traffic = make(asked.expressways, round(asked.minutes * 60), asked.seed, road)
     else:
-        found = np.loadtxt(asked.given, delimiter=",", dtype=np.int32)
-        traffic = Traffic(dict(zip(COLUMNS, found[np.argsort(found[:, 1], kind="stable")].T, strict=True)))
+        loaded = np.loadtxt(asked.given, delimiter=",", dtype=np.int32)
+        traffic = Traffic(dict(zip(COLUMNS, loaded[np.argsort(loaded[:, 1], kind="stable")].T, strict=True)))
     write(asked.out, traffic, asked.seed, road)
     reports = int(np.count_nonzero(traffic.columns["type"] == 0))
     last = int(traffic.columns["time"][-1])

@@ -196,7 +196,7 @@ def make(expressways: int, seconds: int, seed: int = 0, road: Road = ROAD, start
 def speeds(rng: np.random.Generator, minutes: int, road: Road) -> np.ndarray:
     """The speed of each direction, segment along it, and minute, in miles an hour."""
     seg, minute = np.arange(SEGMENTS)[:, None], np.arange(minutes)[None, :]
-    found = np.empty((2, SEGMENTS, minutes))
+    values = np.empty((2, SEGMENTS, minutes))
     for direction in (0, 1):
         free = 58 + 4 * np.sin(seg / 9 + direction) + rng.normal(0, 1.5, (SEGMENTS, minutes))
         slow = np.zeros((SEGMENTS, minutes))
@@ -205,28 +205,28 @@ def speeds(rng: np.random.Generator, minutes: int, road: Road) -> np.ndarray:
             drift, swing, phase = rng.uniform(0.1, 0.4), rng.uniform(5, 15), rng.uniform(0, 2 * np.pi)
             strength = depth * (0.8 + 0.2 * np.sin(minute / swing * 2 * np.pi + phase))
             slow = np.maximum(slow, strength * np.exp(-((seg - centre + drift * minute) ** 2) / (2 * width**2)))
-        found[direction] = np.maximum(free * (1 - slow), 6)
-    return found
+        values[direction] = np.maximum(free * (1 - slow), 6)
+    return values
 
 
 def rain(minutes: int, seed: int = 0, xway: int = 0, road: Road = ROAD) -> np.ndarray:
     """Millimetres of rain an hour over each stretch of ten segments, in each minute, to a tenth."""
     rng = np.random.default_rng([seed, xway, 5])
     middle, minute = (np.arange(SEGMENTS // STRETCH) + 0.5)[:, None] * STRETCH, np.arange(minutes)[None, :]
-    found = np.zeros((SEGMENTS // STRETCH, minutes))
+    values = np.zeros((SEGMENTS // STRETCH, minutes))
     for _ in range(road.showers):
         centre, width, heaviest = rng.uniform(0, 100), rng.uniform(10, 25), rng.uniform(5, 20)
         drift, every, phase = rng.uniform(-0.8, 0.8), rng.uniform(14, 30), rng.uniform(0, 2 * np.pi)
         # Over any one place it rains less than half of the time, and begins and ends within minutes.
         heavy = heaviest * np.clip(3 * np.sin(2 * np.pi * minute / every + phase) - 0.5, 0, 1)
         off = np.abs((middle - centre - drift * minute + 50) % 100 - 50)
-        found += np.where(off < width, heavy, 0)
-    return np.round(found, 1)
+        values += np.where(off < width, heavy, 0)
+    return np.round(values, 1)
 
 
 def usual_speeds(expressways: int, seed: int = 0, road: Road = ROAD) -> np.ndarray:
     """What speeds were in weeks before, when dry: by expressway, direction, segment, day of the week and hour."""
-    found = np.empty((expressways, 2, SEGMENTS, 7, 24), np.float32)
+    values = np.empty((expressways, 2, SEGMENTS, 7, 24), np.float32)
     hour = np.arange(24)
     # Slower in the hours of work, faster at night, and again at weekends.
     of_hour = 1.15 - 0.15 * np.exp(-((hour - 8) ** 2) / 8) - 0.12 * np.exp(-((hour - 17) ** 2) / 8)
@@ -236,8 +236,8 @@ def usual_speeds(expressways: int, seed: int = 0, road: Road = ROAD) -> np.ndarr
         mean = speeds(rng, 30, road).mean(axis=2)
         mean[1] = mean[1, ::-1]  # by segment, where the other direction goes down
         noise = np.random.default_rng([seed, xway, 1]).normal(1, 0.03, (2, SEGMENTS, 7, 24))
-        found[xway] = np.clip(mean[:, :, None, None] * of_day[:, None] * of_hour * noise, 5, 90)
-    return found
+        values[xway] = np.clip(mean[:, :, None, None] * of_day[:, None] * of_hour * noise, 5, 90)
+    return values
 
 
 def _expressway(xway: int, start: int, seconds: int, rng: np.random.Generator, road: Road, wet: np.ndarray):
@@ -258,8 +258,8 @@ def _expressway(xway: int, start: int, seconds: int, rng: np.random.Generator, r
     made, trips = _drive(cars, xway, start, seconds, rng, field_, road)
     accidents = [_as_accident(made, xway, pair) for pair in arranged]
     asked = _queries(made, cars, start, seconds, rng, road)
-    told = _weather(xway, start, seconds, wet)
-    made = {name: np.concatenate([made[name], asked[name], told[name]]) for name in COLUMNS}
+    weather_rows = _weather(xway, start, seconds, wet)
+    made = {name: np.concatenate([made[name], asked[name], weather_rows[name]]) for name in COLUMNS}
     return made, trips, [accident for accident in accidents if accident is not None]
 
 
@@ -417,10 +417,10 @@ def _weather(xway: int, start: int, seconds: int, wet: np.ndarray):
     time = minute * 60 + 5 * station + 2 * way
     there = (time >= start) & (time < start + seconds)
     way, station, minute, time = (part[there] for part in (way, station, minute, time))
-    told = {name: np.full(len(time), -1, np.int64) for name in COLUMNS}
+    weather_rows = {name: np.full(len(time), -1, np.int64) for name in COLUMNS}
     tenths = np.round(wet[station, np.minimum(minute + 1, wet.shape[1] - 1)] * 10).astype(np.int64)
-    told |= {"type": np.full(len(time), WEATHER), "time": time, "dir": way, "spd": tenths}
-    return told | {"xway": np.full(len(time), xway), "seg": station * STRETCH}
+    weather_rows |= {"type": np.full(len(time), WEATHER), "time": time, "dir": way, "spd": tenths}
+    return weather_rows | {"xway": np.full(len(time), xway), "seg": station * STRETCH}
 
 
 def _come_back(trips: dict[str, np.ndarray], seed: int, road: Road) -> np.ndarray:

@@ -76,13 +76,13 @@ class Report:
     @property
     def right(self):
         """Whether every answer is there once, and as it should be, and no other."""
-        return not any(sum(found.values()) for found in (self.wrong, self.missing, self.unasked, self.twice))
+        return not any(sum(result.values()) for result in (self.wrong, self.missing, self.unasked, self.twice))
 
     def __str__(self):
         lines = [f"{'':14}{'wanted':>9}{'wrong':>9}{'missing':>9}{'unasked':>9}{'twice':>9}"]
         for kind in self.wanted:
             counts = (self.wanted, self.wrong, self.missing, self.unasked, self.twice)
-            lines.append(f"{kind:14}" + "".join(f"{found.get(kind, 0):9}" for found in counts))
+            lines.append(f"{kind:14}" + "".join(f"{result.get(kind, 0):9}" for result in counts))
         return "\n".join([*lines, *map(str, self.first)])
 
 
@@ -107,8 +107,8 @@ def check(expected, answers):
 
 def _is_right(kind, right, given):
     if kind == "tolls":
-        (speed, toll), (told, price) = right, given
-        close = told is None if speed is None else told is not None and abs(told - speed) < 1e-6
+        (speed, toll), (reported, price) = right, given
+        close = reported is None if speed is None else reported is not None and abs(reported - speed) < 1e-6
         return close and toll == price
     if kind == "balances":
         (time, charges), (balance, as_of) = right, given
@@ -164,9 +164,9 @@ def read_rows(path):
 
         table = pq.read_table(path)
         return {name: table.column(name).to_numpy() for name in names}
-    found = np.loadtxt(path, delimiter=",", dtype=np.int64)
-    found = found[np.argsort(found[:, 1], kind="stable")]
-    return dict(zip(names, found.T, strict=True))
+    result = np.loadtxt(path, delimiter=",", dtype=np.int64)
+    result = result[np.argsort(result[:, 1], kind="stable")]
+    return dict(zip(names, result.T, strict=True))
 
 
 def read_answers(folder, seen=None):
@@ -212,9 +212,9 @@ def main():
     named = json.loads((folder / "alternates.json").read_text()) if (folder / "alternates.json").exists() else {}
     history, usual = read_history(folder / "tolls.db"), np.load(folder / "usual.npy")
     expected = expect(read_rows(folder / "traffic.parquet"), history, usual, **named)
-    found = check(expected, read_answers(folder / "answers"))
-    print(found)
-    sys.exit(0 if found.right else 1)
+    result = check(expected, read_answers(folder / "answers"))
+    print(result)
+    sys.exit(0 if result.right else 1)
 
 
 if __name__ == "__main__":

@@ -80,14 +80,14 @@ def scene(clip: int, seed: int = 1) -> tuple[Showing, ...]:
         return ()
     names = [str(name) for name in draw.permutation(SEARCHED)[: draw.integers(1, 3)]]
     names += [str(name) for name in draw.permutation(OTHERS)[: draw.integers(0, 2)]]
-    found = []
+    chosen = []
     for place, name in enumerate(names):
         first = int(draw.integers(0, FRAMES // 3))
         last = int(draw.integers(first + 8, FRAMES))
         x = WIDTH * (place + 0.5) / len(names) + draw.uniform(-8, 8)
         look = draw.uniform([HEIGHT * 0.4, 0.55, -60, -0.2, 0.5, 0.3], [HEIGHT * 0.6, 1.05, 60, 0.2, 1.3, 0.9]).tolist()
-        found.append(Showing(name, first, last, x, *look))
-    return tuple(found)
+        chosen.append(Showing(name, first, last, x, *look))
+    return tuple(chosen)
 
 
 @lru_cache(maxsize=8)

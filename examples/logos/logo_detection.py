@@ -65,23 +65,23 @@ def extract(row: Row, way: str = "sift") -> Row:
     points, around = _features(image, way)
     if way == "sift":
         around = around.astype(np.uint8)  # whole numbers up to 255 anyway
-    found = {"way": way, "points": points.tobytes(), "around": around.tobytes()}
-    return {"clip": row["clip"], "frame": row["frame"], **found}
+    features = {"way": way, "points": points.tobytes(), "around": around.tobytes()}
+    return {"clip": row["clip"], "frame": row["frame"], **features}
 
 
 @lru_cache(maxsize=8)
 def _logos(folder: str, way: str) -> dict[str, Features]:
     """The features of the logos that are searched for."""
-    found = {}
+    by_name = {}
     for path in sorted(Path(folder).glob("*.png")):
         image = cv2.imread(str(path), cv2.IMREAD_GRAYSCALE)
         if image is None:
             raise ValueError(f"{path} is no image")
         edge = cv2.copyMakeBorder(image, 16, 16, 16, 16, cv2.BORDER_REPLICATE)
-        found[path.stem] = _features(edge, way)
-    if not found:
+        by_name[path.stem] = _features(edge, way)
+    if not by_name:
         raise ValueError(f"there are no pictures of logos in {folder}")
-    return found
+    return by_name
 
 
 def match(row: Row, logos: str) -> list[Row]:
@@ -125,11 +125,11 @@ def aggregate(state: Any, row: Row, frames: int) -> tuple[Any, Row | None]:
     Frames are taken in the order of their numbers, whatever the order in which they come. A logo counts as shown from
     the first of :data:`SURE` frames in a row that have it to the last one before :data:`GONE` that do not.
 
-    >>> state, told = None, []
+    >>> state, intervals = None, []
     >>> for number, matches in [(0, 0), (2, 9), (1, 12), (3, 0), (4, 20)]:
     ...     state, interval = aggregate(state, {"frame": number, "matches": matches}, frames=5)
-    ...     told.append(interval)
-    >>> told[-1]
+    ...     intervals.append(interval)
+    >>> intervals[-1]
     {'intervals': [{'first': 1, 'last': 4}]}
     """
     following, waiting, first, having, lacking = state or (0, {}, None, 0, 0)

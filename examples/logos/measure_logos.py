@@ -54,7 +54,7 @@ class Times:
 def found_by(way: str, clips: int, searched: str, seed: int) -> tuple[list[Interval], dict[str, Times]]:
     """What is found in the first clips, and how long each operator took."""
     times = {name: Times() for name in ("extract", "match", "aggregate")}
-    found: list[Interval] = []
+    showings: list[Interval] = []
     extract(film({"value": 0}, seed), way)  # the first call sets things up
     for clip in range(clips):
         states: dict[str, Any] = {}
@@ -62,9 +62,9 @@ def found_by(way: str, clips: int, searched: str, seed: int) -> tuple[list[Inter
             row = times["extract"].of(extract, film({"value": clip * FRAMES + frame}, seed), way)
             for seen in times["match"].of(match, row, searched):
                 logo = seen["logo"]
-                states[logo], told = times["aggregate"].of(aggregate, states.get(logo), seen, FRAMES)
-                found += [(clip, logo, one["first"], one["last"]) for one in told["intervals"]] if told else []
-    return found, times
+                states[logo], result = times["aggregate"].of(aggregate, states.get(logo), seen, FRAMES)
+                showings += [(clip, logo, one["first"], one["last"]) for one in result["intervals"]] if result else []
+    return showings, times
 
 
 def sizing(times: dict[str, Times], logos: int) -> str:
@@ -96,9 +96,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as searched:
         write_logos(Path(searched), given.seed)
         for way in WAYS:
-            found, measured[way] = found_by(way, given.clips, searched, given.seed)
+            showings, measured[way] = found_by(way, given.clips, searched, given.seed)
             asked = range(given.clips), given.seed
-            scores[way] = by_frame(found, *asked), by_showing(found, *asked)
+            scores[way] = by_frame(showings, *asked), by_showing(showings, *asked)
     best = max(frames.f1 for frames, _ in scores.values())
     for way, (frames, showings) in scores.items():
         costs = ", ".join(f"{name} {1_000 / some.per_s:.2f} ms" for name, some in measured[way].items())

@@ -62,8 +62,8 @@ def documents() -> dict[str, dict[str, Any]]:
         _sink("left_sink", "star_left", ["left"]),
         _sink("right_sink", "star_right", ["right"]),
     ]
-    found = {"linear": linear, "diamond": diamond, "star": star}
-    return {name: {"name": name, "owner": "bench", "tasks": tasks} for name, tasks in found.items()}
+    topologies = {"linear": linear, "diamond": diamond, "star": star}
+    return {name: {"name": name, "owner": "bench", "tasks": tasks} for name, tasks in topologies.items()}
 
 
 def files() -> dict[str, str]:

@@ -15,13 +15,13 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz      "
 
 def lines(seed: int, count: int, size: int, per_s: float) -> list[str]:
     """Messages as JSON lines: an id, a time, and a text of JSON that repeats the id."""
-    found = []
+    lines = []
     for number in range(count):
         draw = random.Random(f"{seed}-{number}")
         message = json.dumps({"id": number, "text": "".join(draw.choices(LETTERS, k=size))})
         at = (BEGINNING + timedelta(seconds=number / per_s)).isoformat()
-        found.append(json.dumps({"id": number, "at": at, "message": message}))
-    return found
+        lines.append(json.dumps({"id": number, "at": at, "message": message}))
+    return lines
 
 
 def write_files(folder: Path, seed: int, count: int, size: int = 1_000, per_s: float = 100.0) -> None:

@@ -27,11 +27,11 @@ TITLES = {
 
 def files() -> dict[str, str]:
     """The text of each file, by its name."""
-    found = {}
+    files_by_name = {}
     for query in QUERIES:
         text = yaml.safe_dump(document(query), sort_keys=False, width=110)
-        found[f"{query}.yaml"] = f"# {TITLES[query]} Written by make.py.\n{text}"
-    return found
+        files_by_name[f"{query}.yaml"] = f"# {TITLES[query]} Written by make.py.\n{text}"
+    return files_by_name
 
 
 if __name__ == "__main__":

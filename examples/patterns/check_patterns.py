@@ -50,12 +50,12 @@ def maximal(transactions: Sequence[Iterable[str]], threshold: int) -> set[str]:
 
 def wrong_at(reported: Sequence[dict[str, object]], points: Iterable[int], window: int, threshold: int) -> list[int]:
     """The points at which the report and the miner differ."""
-    found = []
+    wrong_points = []
     for point in points:
         there = [transaction(number) for number in range(max(0, point - window + 1), point + 1)]
         if maximal_at(reported, point) != maximal(there, threshold):
-            found.append(point)
-    return found
+            wrong_points.append(point)
+    return wrong_points
 
 
 def main() -> int:

@@ -51,11 +51,11 @@ def detect(
     What comes more than ``horizon`` transactions after a later one counts from there on: the answer for now is right,
     that for the time between is not corrected.
 
-    >>> levels, told = detect(None, {"of": "count", "at": 5, "change": 1}, threshold=1)
-    >>> told["changes"]
+    >>> levels, result = detect(None, {"of": "count", "at": 5, "change": 1}, threshold=1)
+    >>> result["changes"]
     [{'of': 'frequent', 'at': 5, 'change': 1}, {'of': 'maximal', 'at': 5, 'change': 1}]
-    >>> levels, told = detect(levels, {"of": "supersets", "at": 9, "change": 1}, threshold=1)
-    >>> told["changes"]
+    >>> levels, result = detect(levels, {"of": "supersets", "at": 9, "change": 1}, threshold=1)
+    >>> result["changes"]
     [{'of': 'maximal', 'at': 9, 'change': -1}]
     """
     levels = state or [(BEGIN, 0, 0)]
@@ -94,19 +94,19 @@ def _recent(levels: list[Level], horizon: int) -> list[Level]:
 def changes(row: Row) -> list[Row]:
     """What the detector found, as rows for those who must know: for the report, and for patterns with an item less.
 
-    >>> found = [{"of": "frequent", "at": 5, "change": 1}, {"of": "maximal", "at": 5, "change": 1}]
-    >>> [(made["pattern"], made["of"]) for made in changes({"pattern": "a b", "changes": found})]
+    >>> changed = [{"of": "frequent", "at": 5, "change": 1}, {"of": "maximal", "at": 5, "change": 1}]
+    >>> [(made["pattern"], made["of"]) for made in changes({"pattern": "a b", "changes": changed})]
     [('b', 'supersets'), ('a', 'supersets'), ('a b', 'maximal')]
     """
     items = row["pattern"].split(" ")
     smaller = [" ".join(items[:at] + items[at + 1 :]) for at in range(len(items))] if len(items) > 1 else []
     made: list[Row] = []
-    for found in row["changes"]:
-        told = {"at": found["at"], "change": found["change"]}
-        if found["of"] == "maximal":
-            made.append({"pattern": row["pattern"], "of": "maximal", **told})
+    for changed in row["changes"]:
+        result = {"at": changed["at"], "change": changed["change"]}
+        if changed["of"] == "maximal":
+            made.append({"pattern": row["pattern"], "of": "maximal", **result})
         else:
-            made += [{"pattern": pattern, "of": "supersets", **told} for pattern in smaller]
+            made += [{"pattern": pattern, "of": "supersets", **result} for pattern in smaller]
     return made
 
 

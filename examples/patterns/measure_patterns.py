@@ -56,19 +56,19 @@ def stream(count: int, longest: int | None = None) -> tuple[list[dict[str, Any]]
             row = waiting.popleft()
             began = clock()
             stored = states.get(row["pattern"])
-            state, told = detect(None if stored is None else pickle.loads(stored), row, THRESHOLD)
+            state, result = detect(None if stored is None else pickle.loads(stored), row, THRESHOLD)
             states[row["pattern"]] = pickle.dumps(state, 5)
-            found = changes({"pattern": row["pattern"], **told}) if told else []
+            reported = changes({"pattern": row["pattern"], **result}) if result else []
             measured.seconds["detector"] += clock() - began
             measured.rows["detector"] += 1
             began = clock()
-            mine = [json.dumps(change) for change in found if change["of"] == "maximal"]
+            mine = [json.dumps(change) for change in reported if change["of"] == "maximal"]
             if mine:
                 measured.seconds["reporter"] += clock() - began
                 measured.rows["reporter"] += len(mine)
                 report += map(json.loads, mine)
-            waiting += [change for change in found if change["of"] != "maximal"]
-            measured.made["again"] += len(found) - len(mine)
+            waiting += [change for change in reported if change["of"] != "maximal"]
+            measured.made["again"] += len(reported) - len(mine)
     return report, measured
 
 
@@ -76,9 +76,9 @@ def value(report: list[dict[str, Any]], count: int) -> float:
     """The mean F1 score of what is reported, over points of the stream."""
     scores = []
     for point in range(WINDOW, count, 50):
-        found = maximal_at(report, point)
+        reported = maximal_at(report, point)
         wanted = maximal([transaction(n) for n in range(point - WINDOW + 1, point + 1)], THRESHOLD)
-        scores.append(2 * len(found & wanted) / (len(found) + len(wanted)))
+        scores.append(2 * len(reported & wanted) / (len(reported) + len(wanted)))
     return sum(scores) / len(scores)
 
 
@@ -90,7 +90,7 @@ def sizing(measured: Measured) -> str:
     """The operators as `headgate size` reads them."""
     rows, made = measured.rows, measured.made
     each, again = made["candidates"] / rows["generator"], made["again"] / rows["detector"]
-    told = rows["reporter"] / rows["detector"]
+    result = rows["reporter"] / rows["detector"]
     generator, detector, reporter = (f"service_rate_per_s: {_rounded(measured.per_s(name))}" for name in rows)
     return f"""\
 # Frequent patterns as examples/patterns finds them; the detector sends some rows to itself. Service rates are those of
@@ -99,7 +99,7 @@ name: patterns_measured
 processors: 8
 operators:
   - {{name: generator, arrival_rate_per_s: {2 * RATE_PER_S}, {generator}, to: {{detector: {each:.3g}}}}}
-  - {{name: detector, {detector}, to: {{detector: {again:.3g}, reporter: {told:.3g}}}}}
+  - {{name: detector, {detector}, to: {{detector: {again:.3g}, reporter: {result:.3g}}}}}
   - {{name: reporter, {reporter}}}
 """
 

@@ -73,8 +73,8 @@ def classifying(data, features, label, threshold):
     truth, rule = label(columns), threshold(columns)
     x = np.column_stack([columns[name] for name in features])
     tree = fit_tree(features, x[:300].tolist(), truth[:300].tolist(), depth=8, leaves=64)
-    found = np.array([asked(tree, dict(zip(features, row, strict=True))) for row in x[300:].tolist()])
-    right = {"classify_tree": np.mean(found == truth[300:]), "threshold": np.mean(rule[300:] == truth[300:])}
+    answers = np.array([asked(tree, dict(zip(features, row, strict=True))) for row in x[300:].tolist()])
+    right = {"classify_tree": np.mean(answers == truth[300:]), "threshold": np.mean(rule[300:] == truth[300:])}
     return {name: round(float(share / max(right.values())), 2) for name, share in right.items()}
 
 
@@ -123,7 +123,7 @@ def measured(observed, features):
 if __name__ == "__main__":
     from make import RANGES, WORKS
 
-    found = measured(RANGES, {data: work["features"] for data, work in WORKS.items()})
-    print(f"{'':16}" + "".join(f"{data:>10}" for data in found))
-    for name in found["city"]:
-        print(f"{name:16}" + "".join(f"{values[name]:10.2f}" for values in found.values()))
+    answers = measured(RANGES, {data: work["features"] for data, work in WORKS.items()})
+    print(f"{'':16}" + "".join(f"{data:>10}" for data in answers))
+    for name in answers["city"]:
+        print(f"{name:16}" + "".join(f"{values[name]:10.2f}" for values in answers.values()))

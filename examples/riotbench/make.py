@@ -422,17 +422,17 @@ APPS = {"etl": etl, "stats": stats, "train": train, "pred": pred}
 
 
 def dataflow(app, data, **more):
-    tasks, told = APPS[app](data, **more)
+    tasks, description = APPS[app](data, **more)
     name = f"{app}{'_wide' if more else ''}_{data}"
-    return {"name": name, "owner": "riotbench", "description": told, "tasks": tasks}
+    return {"name": name, "owner": "riotbench", "description": description, "tasks": tasks}
 
 
 def with_broker(document):
     """ETL as published: records come out at an MQTT broker."""
-    found = {**document, "name": "etl_mqtt", "tasks": list(document["tasks"])}
+    result = {**document, "name": "etl_mqtt", "tasks": list(document["tasks"])}
     config = {"host": "localhost", "topic": "citydata", "column": "value"}
-    found["tasks"][-1] = {**found["tasks"][-1], "type": "write_mqtt", "config": config}
-    return found
+    result["tasks"][-1] = {**result["tasks"][-1], "type": "write_mqtt", "config": config}
+    return result
 
 
 def written(document, comment):
@@ -441,7 +441,7 @@ def written(document, comment):
 
 
 def tables():
-    found = {}
+    result = {}
     for data in SETS:
         draw = random.Random(f"{data} tables")
         ids = sensors(Generate(data=data))
@@ -455,24 +455,24 @@ def tables():
                 values = (str(draw.randrange(18, 80)), draw.choice("FM"))
             lines.append(f"{name}:{','.join(values)}")
         # A few that send are not in the set, and a few have no attributes.
-        found[f"tables/{data}_ids.txt"] = "".join(f"{name}\n" for at, name in enumerate(ids) if at % 12 != 7)
-        found[f"tables/{data}_attributes.txt"] = "".join(f"{line}\n" for at, line in enumerate(lines) if at % 15 != 9)
-    return found
+        result[f"tables/{data}_ids.txt"] = "".join(f"{name}\n" for at, name in enumerate(ids) if at % 12 != 7)
+        result[f"tables/{data}_attributes.txt"] = "".join(f"{line}\n" for at, line in enumerate(lines) if at % 15 != 9)
+    return result
 
 
 def files():
     """Every file that is written, with its text."""
-    found = tables()
+    result = tables()
     for app, make in APPS.items():
         comment = (make.__doc__ or "").strip()
         for data in SETS:
             name = app if data == "city" else f"{app}_{data}"
-            found[f"{name}.yaml"] = written(dataflow(app, data), f"RIoTBench's {app.upper()}: {comment}")
+            result[f"{name}.yaml"] = written(dataflow(app, data), f"RIoTBench's {app.upper()}: {comment}")
     wide = "ETL with a row for each reading rather than for each value: the same result with less work."
-    found["etl_wide.yaml"] = written(dataflow("etl", "city", wide=True), wide)
+    result["etl_wide.yaml"] = written(dataflow("etl", "city", wide=True), wide)
     broker = "RIoTBench's ETL that publishes to an MQTT broker on this machine."
-    found["etl_mqtt.yaml"] = written(with_broker(dataflow("etl", "city")), broker)
-    return found
+    result["etl_mqtt.yaml"] = written(with_broker(dataflow("etl", "city")), broker)
+    return result
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ def languages_of(texts: list[str]) -> list[str]:
     >>> languages_of(["Where is the station?", "¿Dónde está la estación?", "Wo ist der Bahnhof?"])
     ['en', 'es', 'de']
     """
-    return [str(found) for found in _trained().predict([_plain(text) for text in texts])] if texts else []
+    return [str(language) for language in _trained().predict([_plain(text) for text in texts])] if texts else []
 
 
 def detect(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -100,10 +100,10 @@ _WEIGHTS = [1.0 / (place + 1) for place in range(len(TAGS))]
 
 def _tags(draw: random.Random, seed: int, after_s: float) -> list[str]:
     """Hashtags, each once: by Zipf's law, and the one that has its day."""
-    found = draw.choices(TAGS, _WEIGHTS, k=draw.choice((0, 1, 1, 2, 3)))
+    tags = draw.choices(TAGS, _WEIGHTS, k=draw.choice((0, 1, 1, 2, 3)))
     if draw.random() < BURST_SHARE:
-        found.append(random.Random(f"{seed}-burst-{int(after_s / BURST_S)}").choice(TAGS))
-    return list(dict.fromkeys(found))
+        tags.append(random.Random(f"{seed}-burst-{int(after_s / BURST_S)}").choice(TAGS))
+    return list(dict.fromkeys(tags))
 
 
 def end_mark(count: int, per_s: float = 50.0) -> Tweet:

@@ -26,20 +26,20 @@ Rankings = dict[int, list[tuple[int, str, int]]]
 
 def taken_for_english(some: list[Tweet]) -> tuple[list[Tweet], float]:
     """The tweets that are taken for English, and the share of tweets whose language was found out."""
-    found = languages_of([tweet.text for tweet in some])
-    right = sum(language == tweet.language for language, tweet in zip(found, some, strict=True))
-    return [tweet for language, tweet in zip(found, some, strict=True) if language == "en"], right / len(some)
+    results = languages_of([tweet.text for tweet in some])
+    right = sum(language == tweet.language for language, tweet in zip(results, some, strict=True))
+    return [tweet for language, tweet in zip(results, some, strict=True) if language == "en"], right / len(some)
 
 
 def averages(english: list[Tweet]) -> Averages:
     """By a tweet's id: its place, the how manieth of the place it is, and the mean score of the place up to it."""
     seen: dict[str, list[int]] = defaultdict(list)
-    found = {}
+    results = {}
     for tweet in sorted(english, key=lambda tweet: tweet.id):
         scores = seen[tweet.place]
         scores.append(tweet.score if tweet.language == "en" else _score(tweet.text))
-        found[tweet.id] = (tweet.place, len(scores), sum(scores) / len(scores))
-    return found
+        results[tweet.id] = (tweet.place, len(scores), sum(scores) / len(scores))
+    return results
 
 
 def _score(text: str) -> int:
@@ -60,12 +60,12 @@ def rankings(english: list[Tweet]) -> Rankings:
         for end_s in range(first, first + WINDOW_S, SLIDE_S):
             counts[end_s].update(tweet.hashtags)
     last_s = max(tweet.at.timestamp() for tweet in english if tweet.hashtags)
-    found = {}
+    results = {}
     for end_s, tags in counts.items():
         if end_s <= last_s and tags:
             ordered = sorted(tags.items(), key=lambda tag: (-tag[1], tag[0]))[:HIGHEST]
-            found[end_s] = [(place, tag, count) for place, (tag, count) in enumerate(ordered, 1)]
-    return found
+            results[end_s] = [(place, tag, count) for place, (tag, count) in enumerate(ordered, 1)]
+    return results
 
 
 def told_averages(rows: list[dict[str, Any]]) -> Averages:
@@ -73,23 +73,23 @@ def told_averages(rows: list[dict[str, Any]]) -> Averages:
 
 
 def told_rankings(rows: list[dict[str, Any]]) -> Rankings:
-    found: Rankings = defaultdict(list)
+    results: Rankings = defaultdict(list)
     for row in rows:
         end = row["window_end"]
         moment = end if isinstance(end, datetime) else datetime.fromisoformat(end)
-        found[round(moment.timestamp())].append((row["place"], row["hashtag"], row["tweets"]))
-    return {end_s: sorted(some) for end_s, some in found.items()}
+        results[round(moment.timestamp())].append((row["place"], row["hashtag"], row["tweets"]))
+    return {end_s: sorted(some) for end_s, some in results.items()}
 
 
 def faults(
     english: list[Tweet], average_rows: list[dict[str, Any]], ranking_rows: list[dict[str, Any]]
 ) -> tuple[int, int]:
     """How many averages and how many rankings are wrong, lacking or too many."""
-    wanted, found = averages(english), told_averages(average_rows)
-    wrong = sum(not _same(wanted.get(key), found.get(key)) for key in wanted.keys() | found.keys())
-    wrong += abs(len(average_rows) - len(found))
-    lists, told = rankings(english), told_rankings(ranking_rows)
-    return wrong, sum(lists.get(key) != told.get(key) for key in lists.keys() | told.keys())
+    wanted, results = averages(english), told_averages(average_rows)
+    wrong = sum(not _same(wanted.get(key), results.get(key)) for key in wanted.keys() | results.keys())
+    wrong += abs(len(average_rows) - len(results))
+    lists, ranked = rankings(english), told_rankings(ranking_rows)
+    return wrong, sum(lists.get(key) != ranked.get(key) for key in lists.keys() | ranked.keys())
 
 
 def _same(one: tuple[str, int, float] | None, two: tuple[str, int, float] | None) -> bool:
