@@ -23,6 +23,7 @@ from immutables import Map
 from headgate.errors import InputError, unknown
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import DataflowName, Signature, TaskId
+from headgate.model.share import Share
 from headgate.model.stream import Stream
 from headgate.model.task import Task
 from headgate.sharing.change import GraphChange, Operation, RunningStream, RunningTask, SharedTask
@@ -182,14 +183,14 @@ class RunningSet:
         by_id = {task.id: task for task in flow.tasks}
         added: dict[TaskId, RunningTask] = {}
         for task, entering in feeds.items():
-            root = signatures[task]
+            signature = root = signatures[task]
             for stream in entering:
                 if not stream.feedback:
                     known = used[stream.source]
                     root = known.running.root if known else added[stream.source].root
                     break
-            streams = tuple([_by_signature(stream, signatures) for stream in entering])
-            added[task] = RunningTask(signatures[task], _confined(by_id[task], flow), streams, root, flow.name)
+            streams = tuple([_by_signature(stream, signature, signatures) for stream in entering])
+            added[task] = RunningTask(signature, _confined(by_id[task], flow), streams, root, flow.name)
         return added
 
     def _grown(self, added: tuple[RunningTask, ...], changed: Mapping[Signature, UsedTask]) -> Components:
@@ -209,15 +210,17 @@ class RunningSet:
 
 def _confined(task: Task, flow: Dataflow) -> Task:
     """The task, saying for itself to which circle it is confined."""
+    if task.share is None and not task.scope and flow.share is Share.ANYONE:
+        return task
     scope = flow.scope(task)
     return replace(task, share=None, scope=scope) if scope or task.share else task
 
 
-def _by_signature(stream: Stream, signatures: Mapping[TaskId, Signature]) -> RunningStream:
+def _by_signature(stream: Stream, target: Signature, signatures: Mapping[TaskId, Signature]) -> RunningStream:
     return RunningStream(
         signatures[stream.source],
         stream.source_port,
-        signatures[stream.target],
+        target,
         stream.target_port,
         stream.routing,
         stream.side,

@@ -52,12 +52,12 @@ class VersionedMap(Mapping[K, V], Generic[K, V]):
         """The next version: with some keys set, and others gone. Raises ``KeyError`` for one that is not there."""
         with self._lock:
             items = self._held()
+            get = items.get
             differences: dict[K, V | _Absent] = {key: items[key] for key in without}
-            for key in changes:
-                differences.setdefault(key, items.get(key, _ABSENT))
             for key in differences:
                 if key not in changes:
                     del items[key]
+            differences |= {key: get(key, _ABSENT) for key in changes}
             items.update(changes)
             newer: VersionedMap[K, V] = VersionedMap.__new__(VersionedMap)
             newer._items, newer._differences, newer._nearer, newer._lock = items, {}, None, self._lock
