@@ -1,11 +1,22 @@
-"""Settings of all tests."""
+"""Settings of all tests, and one small Spark for the whole run; queries that a test leaves behind are stopped after it.
+
+``HEADGATE_TEST_MASTER`` may name another Spark than a local one (see ``tests/runtime/engine/test_on_a_cluster.py``).
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from headgate.runtime.engine.engine import Engine
 
 # Generated inputs are many and cheap; how long one of them may take is asserted where it matters.
 settings.register_profile(
@@ -21,3 +32,31 @@ def pytest_configure(config: pytest.Config) -> None:
     """Start Spark without its second compiler, except in the slow tier, which measures."""
     if "not slow" in config.option.markexpr:
         os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_JVM)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    from headgate.runtime.spark_internals.session import open_session
+    from tests.runtime.place import MASTER, SETTINGS
+
+    session = open_session(MASTER, {"spark.driver.memory": "2g", **SETTINGS})
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def engine(spark: SparkSession, tmp_path: Path) -> Iterator[Engine]:
+    """An engine on an empty state directory, with a quick trigger."""
+    from headgate.runtime.engine.engine import Engine
+
+    made = Engine(tmp_path / "state", spark=spark, trigger_s=0.1)
+    yield made
+    made.stop()
+
+
+@pytest.fixture(autouse=True)
+def _no_query_left(request: pytest.FixtureRequest) -> Iterator[None]:
+    yield
+    if "spark" in request.fixturenames:
+        for query in request.getfixturevalue("spark").streams.active:
+            query.stop()

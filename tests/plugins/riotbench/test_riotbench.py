@@ -34,7 +34,7 @@ from tests.runtime.small import put
 
 pytestmark = pytest.mark.spark
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 COUNT, REAL = 400, 100
 TAPS = {"stats": ("average", "predict", "distinct"), "pred": ("classes", "errors"), "etl": ("senml",)}
 

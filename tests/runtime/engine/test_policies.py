@@ -10,8 +10,8 @@ import pytest
 
 from headgate.runtime.engine.engine import Engine
 from headgate.runtime.isolation.dead_letters import read_letters
+from tests.runtime.isolation.test_isolation import status
 from tests.runtime.small import files, flow, memory, numbered, put, wait_for
-from tests.runtime.test_isolation import status
 
 FUNCTIONS = "tests.runtime.functions"
 FIFTHS = {3, 8, 13, 18}

@@ -20,8 +20,8 @@ import pytest
 from headgate.runtime.engine.engine import Engine
 from headgate.runtime.io.sinks import Memory, StagedDelivery
 from headgate.runtime.isolation.dead_letters import read_letters
+from tests.runtime.isolation.test_isolation import status
 from tests.runtime.small import files, flow, memory, put, wait_for
-from tests.runtime.test_isolation import status
 
 EVERY_S, ROWS = 0.25, 25
 COLUMNS = "id long, k string, v double, due double, mood string"

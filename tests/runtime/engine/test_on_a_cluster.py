@@ -20,7 +20,7 @@ from headgate.machines.provider import MachineState, machine_class
 from tests.runtime.place import MASTER, MASTER_VARIABLE
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 NODE = machine_class("node", 2, 2**30, Decimal("0.10"))
 
 

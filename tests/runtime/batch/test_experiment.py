@@ -16,7 +16,7 @@ from tests.cli.terminal import headgate
 
 pytestmark = pytest.mark.spark
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "simulation"
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "simulation"
 GRID = """\
 name: small
 dataflows: linear_road.yaml
