@@ -41,6 +41,9 @@ class Benchmark(Generic[Sizes]):
     spark: tuple[str, str] | None = field(default=None, repr=False)
     """Master and memory of the one Spark on which all parts run; without it, parts open their own."""
 
+    own_cluster: bool = False
+    """Starts a cluster of its own, so that it cannot run where a Spark is shared."""
+
     def run(self, seed: int, progress: Progress, *, only: str | None = None, smoke: bool = False) -> Measured:
         """Run all parts, or one; in the short form all promised figures must be there."""
         sizes = self.smoke if smoke else self.long

@@ -176,4 +176,5 @@ SCALE = Benchmark(
     Sizes(),
     Sizes((1, 2), 60, 1),
     "rows_per_s_* follows startup_s startup_worst_s executor_s leave_s slow_speed",
+    own_cluster=True,
 )

@@ -16,19 +16,23 @@ __all__ = ["smoke_all"]
 
 def smoke_all(benchmarks: Iterable[Benchmark[Any]], seed: int, progress: Progress) -> Table:
     """Run all short forms; a row for each with its seconds and, if it failed, the reason."""
-    rows: list[dict[str, object]] = []
+    listed = list(benchmarks)
     with one_spark(quick=True):
-        for benchmark in benchmarks:
-            began = time.monotonic()
-            row: dict[str, object] = {"bench": benchmark.name, "figures": None, "error": None}
-            try:
-                row["figures"] = len(benchmark.run(seed, progress, smoke=True).figures)
-            except Exception as error:  # the others still run, and all failures are reported together
-                row["error"] = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-            row["seconds"] = time.monotonic() - began
-            progress(f"{benchmark.name}: {row['seconds']:.1f} s {row['error'] or ''}")
-            rows.append(row)
+        rows = [_smoke(each, seed, progress) for each in listed if not each.own_cluster]
+    rows += [_smoke(each, seed, progress) for each in listed if each.own_cluster]
     shown = columns(
         ("bench", "benchmark"), ("seconds", "time", "s", ".1f"), ("figures", "figures"), ("error", "failure")
     )
     return Table("Short forms", shown, tuple(rows))
+
+
+def _smoke(benchmark: Benchmark[Any], seed: int, progress: Progress) -> dict[str, object]:
+    began = time.monotonic()
+    row: dict[str, object] = {"bench": benchmark.name, "figures": None, "error": None}
+    try:
+        row["figures"] = len(benchmark.run(seed, progress, smoke=True).figures)
+    except Exception as error:  # the others still run, and all failures are reported together
+        row["error"] = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+    row["seconds"] = time.monotonic() - began
+    progress(f"{benchmark.name}: {row['seconds']:.1f} s {row['error'] or ''}")
+    return row
