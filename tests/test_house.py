@@ -11,13 +11,11 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent / "src" / "headgate"
-MOST_LINES = 48_400
+MOST_LINES = 48_100
 """Issue 21 wants 46,000: this number may only shrink."""
 
 LONGEST_FILE = 400
 
-LONG_FILES = frozenset({"runtime/engine/engine.py"})
-"""These are left to split: the list may only shrink."""
 
 PRIVATE = re.compile(r'\b_(jvm|jsc|jdf|jsparkSession|jsq|jc|jo|gateway)\b|py4j|__dict__\["schema"\]|StateMessage_pb2')
 
@@ -65,7 +63,7 @@ def test_nothing_is_named_told_or_found() -> None:
 
 def test_files_and_functions_are_small() -> None:
     lengths = {file: text.count("\n") for file, text in _sources().items()}
-    assert {file for file, lines in lengths.items() if lines > LONGEST_FILE} - LONG_FILES == set()
+    assert {file for file, lines in lengths.items() if lines > LONGEST_FILE} == set()
     assert statistics.median(lengths.values()) <= 110
     functions = [
         (node.end_lineno or node.lineno) - node.lineno + 1
