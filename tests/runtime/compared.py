@@ -80,8 +80,8 @@ class Story:
         return int(max(entry for entry in self._log if entry[0] <= epoch)[1])
 
     def runs(self, snapshot: int, dataflow: str) -> bool:
-        found = self.snapshots.get(snapshot, {"dataflows": [], "paused": []})
-        return dataflow in {flow["name"] for flow in found["dataflows"]} - set(found["paused"])
+        stored = self.snapshots.get(snapshot, {"dataflows": {}, "paused": []})
+        return dataflow in set(stored["dataflows"]) - set(stored["paused"])
 
     def life(self, snapshot: int, dataflow: str) -> int:
         """The snapshot since which a dataflow has run without a break."""
@@ -212,7 +212,7 @@ def _texts(found: list[tuple[str, ...]], rows: list[int], name: str) -> None:
 
 def _guests(rig: Rig, clean: dict[int, dict[str, Any]], story: Story, order: dict[str, list[int]]) -> int:
     """Check dataflows that came and went: each has the epochs in which the plan log says that it ran, and no other."""
-    names = {flow["name"] for stored in story.snapshots.values() for flow in stored["dataflows"]}
+    names = {name for stored in story.snapshots.values() for name in stored["dataflows"]}
     guests = sorted(name for name in names if re.fullmatch(r"[gh]\d+", name))
     side = {row["id"] for row in rig.side if row["v"] > 0}
     for name in guests:
