@@ -159,11 +159,8 @@ class FakeFragment:
     """The last epoch of a fragment."""
 
     def __init__(self, kind: Kind, seconds: float, rows: int, ended_s_ago: float = 0.0) -> None:
-        self.fragment, self.rows = SimpleNamespace(kind=kind), rows
+        self.fragment, self.backlog = SimpleNamespace(kind=kind), SimpleNamespace(rows=lambda: rows)
         self.last = SimpleNamespace(began=time.time() - ended_s_ago - seconds, seconds=seconds)
-
-    def behind(self) -> int:
-        return self.rows
 
 
 class FakeEngine:

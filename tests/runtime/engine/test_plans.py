@@ -88,8 +88,8 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     monkeypatch.setattr(deduplicate_module, "sign", counting("sign", sign))
     original = deduplicate_module.deduplicate
     wrapped = counting("deduplicate", original)
-    for module in list(sys.modules.values()):
-        if getattr(module, "deduplicate", None) is original and module is not None:
+    for module in [module for name, module in sys.modules.items() if name.startswith("headgate")]:
+        if getattr(module, "deduplicate", None) is original:
             monkeypatch.setattr(module, "deduplicate", wrapped)
     merged = running_module.RunningSet.submit
     monkeypatch.setattr(running_module.RunningSet, "submit", counting("merge", merged))
