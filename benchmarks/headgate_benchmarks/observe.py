@@ -231,7 +231,8 @@ def _profiled(spark: Any, folder: Path, progress: Progress, sizes: Sizes) -> dic
         until, enough = time.monotonic() + sizes.profile_s, 0
         while enough < 4 and time.monotonic() < until:
             time.sleep(min(5.0, sizes.idle_s))
-            enough = sum(times >= sizes.times for (task, _), times in engine.profiler.times().items() if task in kinds)
+            often = {task for (task, _), times in engine.profiler.times().items() if times >= sizes.times}
+            enough = sum(task in kinds for task in often & {task for task, _ in engine.profiler.samples()})
             progress(f"profiling: {enough} of 4 kinds of tasks have enough measurements")
         profiled: dict[str, float] = {
             kinds[task]: profile.cpu_s_per_row

@@ -249,7 +249,7 @@ SHARING = Benchmark(
         100,
         (riotbench_like,),
         real=False,
-        spark=SparkSizes(3, 1, 0, 1, 100, 1, 0.5),
+        spark=SparkSizes(2, 1, 0, 1, 100, 1, 0.5),
         submit=SubmitSizes((5, 50), 10, 2),
     ),
     "merges_per_s growth withdrawals_per_s merge_us_at_1000 merge_us_at_100000 semantic_merges_per_s semantic_reuses "

@@ -236,7 +236,7 @@ def _plot(measured: Measured, folder: Path) -> list[Path]:
     return [picture(folder / "apps_cpu.svg", (4.5 * len(apps), 3.2), draw)]
 
 
-_SMALL = {"etl": 600, "etl_fields": 200, "stats": 60}
+_SMALL = {"etl": 200, "etl_fields": 50, "stats": 16}
 APPS = Benchmark(
     "apps",
     "RIoTBench's applications beside PySpark by hand, Flink SQL and bytewax.",
