@@ -1,7 +1,7 @@
 # Every target does the set-up that it needs; see scripts/setup.sh.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup packages demo test test-fast test-slow check bench smoke docs lock clean
+.PHONY: help setup packages demo test test-fast test-slow test-sample check bench smoke docs lock clean
 
 BIN := .venv/bin
 WITH_JAVA = JAVA_HOME="$$(cat .venv/java-home)"
@@ -30,6 +30,10 @@ test-fast: packages  ## run the tests that need no Java
 
 test-slow: setup  ## run the tests that take minutes
 	@$(WITH_JAVA) $(BIN)/python -m pytest -q -m slow $(ARGS)
+
+test-sample: setup  ## run a few of the tests that take minutes: kills while a submission is under way, plans against brute force
+	@$(WITH_JAVA) $(BIN)/python -m pytest -q -m slow tests/cli/test_serving.py tests/planning/test_plans.py \
+		-k "after and snapshot and hot or before and dataflow and hot or no_heuristic_is_above"
 
 check: packages  ## lint, formatting, which room imports which, types
 	$(BIN)/ruff check
