@@ -226,7 +226,7 @@ def run_experiment(
     from headgate.runtime.batch.experiment_job import read_results, run_waves
     from headgate.runtime.spark_internals.session import open_session
 
-    results = folder / "results"
+    results = folder.resolve() / "results"  # Spark's process may have another working directory
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -132,7 +132,8 @@ def test_what_was_acquired_before_a_refusal_is_given_back(
 
 
 def test_without_a_provider_or_a_cluster_a_sentence_says_so(engine: Engine) -> None:
-    with pytest.raises(InputError, match="this engine has no provider of machines; run on a cluster"):
+    with pytest.raises(InputError) as no_provider:
         engine.acquire("small")
-    with pytest.raises(InputError, match="a local Spark has one executor"):
+    with pytest.raises(InputError) as no_cluster:
         engine.scale(2)
+    assert [no_provider.value.condition, no_cluster.value.condition] == ["NO_PROVIDER", "CANNOT_SCALE"]
