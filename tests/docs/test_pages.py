@@ -34,6 +34,15 @@ def _name(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
+APPLICATIONS = {"frequent-patterns", "linear-road", "logos", "nexmark", "riotbench", "sentiment"}
+"""Pages whose dataflows have Spark tests of their own in ``tests/examples``: the pages themselves take minutes."""
+
+
+def _marked(page: Path) -> object:
+    marks = [pytest.mark.slow] if page.stem in APPLICATIONS else []
+    return pytest.param(page, id=_name(page), marks=marks)
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the examples in it, as at the root of the project, and a terminal that is always the same."""
@@ -69,7 +78,7 @@ def test_examples_of_the_page_run(page: Path, folder: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("on_shared_spark")
-@pytest.mark.parametrize("page", ON_SPARK, ids=_name)
+@pytest.mark.parametrize("page", [_marked(page) for page in ON_SPARK])
 def test_examples_of_the_page_run_on_spark(page: Path, folder: Path) -> None:
     run_page(page)
 
