@@ -35,7 +35,16 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_JVM)
 
 
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if hasattr(session.config, "workerinput"):  # a process of xdist, which ends before the summary
+        _print_no_more()
+
+
 def pytest_unconfigure() -> None:
+    _print_no_more()
+
+
+def _print_no_more() -> None:
     """Let the summary be the last that is printed: DuckDB lists its own objects when the interpreter ends."""
     if "duckdb" in sys.modules:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
