@@ -32,8 +32,10 @@ test-slow: setup  ## run the tests that take minutes
 	@$(WITH_JAVA) $(BIN)/python -m pytest -q -m slow $(ARGS)
 
 test-sample: setup  ## run a few of the tests that take minutes: kills while a submission is under way, plans against brute force
-	@$(WITH_JAVA) $(BIN)/python -m pytest -q -m slow tests/cli/test_serving.py tests/planning/test_plans.py \
-		-k "after and snapshot and hot or before and dataflow and hot or no_heuristic_is_above"
+	@$(WITH_JAVA) $(BIN)/python -m pytest -q -m slow \
+		"tests/cli/test_serving.py::test_killed_wherever_a_submission_may_be[before dataflow 2-hot]" \
+		"tests/cli/test_serving.py::test_killed_wherever_a_submission_may_be[after snapshot 2-hot]" \
+		tests/planning/test_plans.py::test_no_heuristic_is_above_the_optimum_on_many
 
 check: packages  ## lint, formatting, which room imports which, types
 	$(BIN)/ruff check
