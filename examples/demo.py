@@ -83,7 +83,8 @@ def draw(console: Console, dataflows: list[Dataflow], picture: Path) -> None:
 
 def run_them(console: Console, dataflows: list[Dataflow], folder: Path) -> None:
     """The story on Spark, and then what it has cost and saved."""
-    from headgate.billing.export import to_text as bill_text
+    from headgate.report.bill import bill_tables
+    from headgate.report.render import render
     from headgate.runtime.spark_internals.session import open_session
     from headgate.service.bill import bill
 
@@ -98,7 +99,7 @@ def run_them(console: Console, dataflows: list[Dataflow], folder: Path) -> None:
             story(console, spark, dataflows)
         console.print()
         console.rule(f"The bill, at {PRICE_PER_H} an hour for the machine", align="left")
-        console.print(escape(bill_text(bill(folder / "live" / "state")).rstrip("\n")), soft_wrap=True)
+        console.print(escape(render(bill_tables(bill(folder / "live" / "state"))).rstrip("\n")), soft_wrap=True)
         console.print()
         console.rule("What merging saves", align="left")
         compare(console, spark, dataflows, folder)
