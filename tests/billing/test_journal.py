@@ -71,6 +71,13 @@ def test_a_clock_that_is_set_back_costs_nothing(tmp_path: Path) -> None:
     assert [i.length_s for i in read_usage(tmp_path / "usage").intervals] == [10]
 
 
+def test_who_has_run_for_less_than_a_second_is_on_the_bill(tmp_path: Path) -> None:
+    journal = UsageJournal(tmp_path / "usage")
+    journal.changed(1_000, usage(a=1))
+    journal.changed(1_010, usage(a=1, b=1))
+    assert [(line.dataflow, line.cost > 0) for line in bill(tmp_path).lines] == [("a", True), ("b", False)]
+
+
 def test_a_name_that_two_owners_have_had(tmp_path: Path) -> None:
     journal = UsageJournal(tmp_path / "usage")
     for at_s, owner in ((0, "ana"), (10, "ben"), (20, "ana")):

@@ -146,7 +146,8 @@ class _Printed(io.StringIO):
     """What a command prints, without what ``headgate run`` prints meanwhile in its own terminal."""
 
     def write(self, text: str) -> int:
-        return len(text) if threading.current_thread().name == TERMINAL else super().write(text)
+        # Bytes are refused from either thread: click takes a stream that accepts them for a binary one.
+        return super().write(text[:0] if threading.current_thread().name == TERMINAL else text)
 
 
 class _Background:

@@ -124,9 +124,11 @@ def read_usage(folder: Path) -> UsageRecord:
     known = _Customers()
     intervals = []
     for line, after in pairwise(lines):
-        length_s = after["at_s"] - line["at_s"]
-        if "machines" in line and length_s > 0:
-            names = known.named(line["customers"])
+        if "machines" not in line:
+            continue
+        # Who has run for less than a second is on the bill too, with nothing to pay.
+        names = known.named(line["customers"])
+        if (length_s := after["at_s"] - line["at_s"]) > 0:
             vms = tuple(_vm(machine, names) for machine in line["machines"])
             intervals.append(Interval(datetime.fromtimestamp(line["at_s"], UTC), length_s, vms))
     paid = [line for line in lines if line.get("machines")]
