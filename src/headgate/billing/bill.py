@@ -92,20 +92,20 @@ def draw_up(intervals: Sequence[Interval], customers: Iterable[Customer], prices
         message = f"usage of dataflow '{strangers[0]}', which is not among those to be billed"
         raise InputError("UNKNOWN_DATAFLOW", message, {"dataflow": strangers[0]})
     hours = _hours(intervals)
-    owed: dict[str, Fraction] = {_IDLE: attribution.idle} | {
-        str(name): share for name, share in attribution.shares.items()
-    }
+    # Who has used nothing for a whole second is on the bill, with nothing to pay.
+    shares = dict.fromkeys(known, Fraction()) | attribution.shares
+    owed: dict[str, Fraction] = {_IDLE: attribution.idle} | {str(name): share for name, share in shares.items()}
     amounts = apportion(owed, unit)
     lines = tuple(
         Line(
             name,
             known[name].owner,
             known[name].tasks,
-            hours[name],
+            hours.get(name, Fraction()),
             amounts[name],
-            rounded_money(Fraction(prices.alone_per_h(known[name].tasks)) * hours[name], unit),
+            rounded_money(Fraction(prices.alone_per_h(known[name].tasks)) * hours.get(name, Fraction()), unit),
         )
-        for name in sorted(attribution.shares)
+        for name in sorted(shares)
     )
     start, end = min(interval.start for interval in intervals), max(interval.end for interval in intervals)
     return Bill(start, end, prices.currency, lines, amounts[_IDLE], sum(amounts.values(), Decimal()))
