@@ -27,6 +27,7 @@ from headgate.runtime.epochs.staging import StagedFile
 from headgate.runtime.isolation.blame import feeds_of_items
 from headgate.runtime.isolation.quarantine import behind
 from headgate.runtime.spark_internals.protocol import BatchProgress, ExecutorInfo, JobInfo
+from headgate.store.entries import OutputKind
 from headgate.tasks.row_errors import TaskRaised
 
 T = TypeVar("T")
@@ -105,7 +106,7 @@ class FakeJobs:
                         path = _written(folder / f"{len(targets)}.arrow", made)
                         times = np.full(1, ingested_us, np.int64).tobytes()
                         files.append(StagedFile(len(targets), path, len(made), times))
-                    targets.append(Target(kind, name, plan.number))
+                    targets.append(Target(OutputKind(kind), name, plan.number))
         if not targets:
             return None
         return StagedEpoch(files, targets, Counter(), frozenset(ran), lambda _: Counter())

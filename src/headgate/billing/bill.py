@@ -93,7 +93,7 @@ def draw_up(intervals: Sequence[Interval], customers: Iterable[Customer], prices
         raise InputError("UNKNOWN_DATAFLOW", message, {"dataflow": strangers[0]})
     hours = _hours(intervals)
     # Who has used nothing for a whole second is on the bill, with nothing to pay.
-    shares = dict.fromkeys(known, Fraction()) | attribution.shares
+    shares = {**dict.fromkeys(known, Fraction()), **attribution.shares}
     owed: dict[str, Fraction] = {_IDLE: attribution.idle} | {str(name): share for name, share in shares.items()}
     amounts = apportion(owed, unit)
     lines = tuple(

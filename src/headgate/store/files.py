@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-__all__ = ["append_line", "read_json", "write_json", "write_text"]
+__all__ = ["append_line", "read_json", "sync_folder", "write_json", "write_text"]
 
 
 def write_text(path: Path, text: str, *, durable: bool = True) -> None:
@@ -27,6 +27,15 @@ def write_text(path: Path, text: str, *, durable: bool = True) -> None:
 def write_json(path: Path, value: object, *, durable: bool = True) -> None:
     """Replace a file by a value as JSON, in one step."""
     write_text(path, json.dumps(value), durable=durable)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make durable which files a folder has."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def read_json(path: Path) -> Any:

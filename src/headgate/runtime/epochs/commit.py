@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -13,22 +13,12 @@ from headgate.model.names import Signature
 from headgate.runtime.epochs.staging import StagedFile
 from headgate.runtime.observing.counting import RowCounts
 from headgate.runtime.observing.records import Arrivals
+from headgate.store.entries import OutputKind, Target
 
 __all__ = ["HOST_LETTERS", "LETTERS", "SINK", "TOPIC", "EpochResult", "Files", "StagedEpoch", "Target", "commit_of"]
 
-SINK, TOPIC, LETTERS = "sink", "topic", "letters"
-
-HOST_LETTERS = "host letters"
-"""Rows for which some tasks of a keyed host raised, with the errors of all of them together."""
-
-
-class Target(NamedTuple):
-    """Where an output goes, and under which plan snapshot."""
-
-    kind: str
-    name: str
-    snapshot: int
-
+SINK, TOPIC, LETTERS = OutputKind.SINK, OutputKind.TOPIC, OutputKind.LETTERS
+HOST_LETTERS = OutputKind.HOST_LETTERS
 
 Files = dict[Target, list[tuple[str, int]]]
 """Staged files and how many rows each has, by target."""

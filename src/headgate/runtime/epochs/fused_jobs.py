@@ -29,6 +29,7 @@ from headgate.runtime.keyed.host import hosted_schema, unpacked
 from headgate.runtime.observing.counting import RowCounts
 from headgate.runtime.observing.job_tags import tagged
 from headgate.runtime.observing.measured_run import drain
+from headgate.store.entries import OutputKind
 
 __all__ = ["EpochJobs", "FusedJobs", "Part"]
 
@@ -206,13 +207,13 @@ class _Targets:
         self._fusion = fusion
         self.list: list[Target] = []
 
-    def add(self, kind: str, name: str) -> None:
+    def add(self, kind: OutputKind, name: str) -> None:
         """The outputs that the fusion has got since the last call go there."""
         new = len(self._fusion.outputs) - len(self.list)
         self.list += [Target(kind, name, self._fusion.plan.number)] * new
 
 
-def _add_task(fusion: Fusion, task: CompiledTask) -> str:
+def _add_task(fusion: Fusion, task: CompiledTask) -> OutputKind:
     """Add a task or a sink; returns the kind of the outputs that it brings."""
     if task.role is Role.SINK:
         fusion.put(task.feeds, Output(task.signature, form_of(task)))
