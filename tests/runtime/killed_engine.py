@@ -1,34 +1,23 @@
 """An engine to be killed: ``test_exactly_once`` runs this file as a process of its own.
 
 It runs fixed dataflows over ``FOLDER/in``, changes others at random, and goes on until ``FOLDER/finish`` is there; then
-it lets everything run dry and stops. ``HEADGATE_TEST_AIM`` may name a moment at which it kills itself and all that it
-has started: ``after commit 3`` is the third time that a commit has been written. The moments are found by wrapping what
-the engine calls, here and not in the engine.
+it lets everything run dry and stops. It may be made to kill itself (:mod:`headgate.store.durable_steps`).
 """
 
 from __future__ import annotations
 
 import os
 import random
-import shutil
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
-from functools import wraps
 from pathlib import Path
-from typing import Any
 
 from headgate.documents import parse
 from headgate.model.dataflow import Dataflow
-from headgate.runtime.engine import plans, stored
 from headgate.runtime.engine.engine import Engine
-from headgate.runtime.epochs import fragment, fused_jobs, plan_log
-from headgate.runtime.exchange import files as exchange
-from headgate.runtime.io import outbox
 from headgate.runtime.spark_internals.session import open_session
-from headgate.tasks import sinks
 from tests.runtime.place import MASTER, QUICK, SETTINGS
 
 COLUMNS = "id long, k string, v double, at timestamp, text string"
@@ -140,100 +129,19 @@ def change(engine: Engine, rnd: random.Random, folder: Path) -> None:
         engine.repartition("words", "words", rnd.choice([None, 1, 2]))
 
 
-# where it may be killed
-
-
-def die() -> None:
-    """Kill this process and all that it has started."""
-    os.killpg(os.getpgrp(), signal.SIGKILL)
-    signal.pause()
-
-
-class Aim:
-    """Kills at the wanted moment."""
-
-    def __init__(self, text: str) -> None:
-        self.moment, self.place, count = text.split()
-        self.left = int(count)
-        self._lock = threading.Lock()
-
-    def reached(self, moment: str, place: str) -> bool:
-        with self._lock:
-            self.left -= (moment, place) == (self.moment, self.place)
-            return self.left == 0 and (moment, place) == (self.moment, self.place)
-
-    def around(self, place: Callable[..., str], called: Callable[..., Any]) -> Callable[..., Any]:
-        """The function, with death before or after it where it is aimed at."""
-
-        @wraps(called)
-        def wrapped(*args: Any, **kwargs: Any) -> Any:
-            here = place(*args)
-            if self.reached("before", here):
-                die()
-            if self.reached("during", here):
-                threading.Timer(0.05, die).start()
-            made = called(*args, **kwargs)
-            if self.reached("after", here):
-                die()
-            return made
-
-        return wrapped
-
-
-def _file_place(path: Path, value: Any) -> str:
-    """What a small file is: commit, done, snapshot, hosts, fragment, plan_log, batch, head, position, delivery..."""
-    if path.name == "commit.json":
-        return "done" if value["done"] else "commit"
-    if path.parent.name == "dataflows":
-        return "dataflow"
-    if not path.stem.isdigit():
-        return path.stem
-    return {"snapshots": "snapshot", "hosts": "hosts"}.get(path.parent.name, "batch")
-
-
-def take_aim(text: str) -> None:
-    """Wrap what the engine calls."""
-    aim = Aim(text)
-    for module in (plans, exchange, fragment, outbox, plan_log):
-        module.write_json = aim.around(_file_place, module.write_json)  # type: ignore[attr-defined]
-    for module in (plans, stored):
-        module.write_text = aim.around(_file_place, module.write_text)  # type: ignore[attr-defined]
-    sinks._move = aim.around(lambda *_: "move", sinks._move)
-    outbox.deliver = aim.around(lambda *_: "deliver", outbox.deliver)  # type: ignore[attr-defined]
-    fused_jobs.stage = aim.around(lambda *_: "stage", fused_jobs.stage)  # type: ignore[attr-defined]
-    exchange.FileExchange.publish = aim.around(lambda *_: "publish", exchange.FileExchange.publish)  # type: ignore[method-assign]
-    started = fragment.RunningFragment.start
-    fragment.RunningFragment.start = aim.around(lambda *_: "start", started)  # type: ignore[method-assign]
-    removed = shutil.rmtree
-
-    def remove(path: Any, *args: Any, **kwargs: Any) -> None:
-        kind = Path(path).parent.name
-        if aim.reached("during", f"remove-{kind}"):
-            for entry in sorted(Path(path).iterdir())[:1]:
-                removed(entry, ignore_errors=True)
-            die()
-        removed(path, *args, **kwargs)
-        if aim.reached("after", f"remove-{kind}"):
-            die()
-
-    shutil.rmtree = remove  # type: ignore[assignment]
-
-
 # the run
 
 
-def _die_with(parent: int) -> None:
+def die_with(parent: int) -> None:
     """Outlive nobody: a test that is killed itself cannot end what it has started."""
     while os.getppid() == parent:
         time.sleep(0.5)
-    die()
+    os.killpg(os.getpgrp(), signal.SIGKILL)
 
 
 def main(folder: Path, seed: int) -> int:
-    threading.Thread(target=_die_with, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(target=die_with, args=(os.getppid(),), daemon=True).start()
     rnd = random.Random(seed)
-    if "HEADGATE_TEST_AIM" in os.environ:
-        take_aim(os.environ["HEADGATE_TEST_AIM"])
     # It does not live long enough for a compiler that takes its time.
     quick = {"spark.driver.memory": "1g", "spark.driver.extraJavaOptions": QUICK}
     spark = open_session(MASTER, {**quick, **SETTINGS})

@@ -1,7 +1,4 @@
-"""``headgate`` with an aim: the command, killed at the moment that ``HEADGATE_TEST_AIM`` names.
-
-Run as a process of its own, the leader of a session; see :mod:`tests.runtime.killed_engine` for the aims.
-"""
+"""``headgate`` as a process that does not outlive the test that started it, the leader of a session."""
 
 from __future__ import annotations
 
@@ -9,10 +6,8 @@ import os
 import threading
 
 from headgate.cli.main import main
-from tests.runtime.killed_engine import _die_with, take_aim
+from tests.runtime.killed_engine import die_with
 
 if __name__ == "__main__":
-    threading.Thread(target=_die_with, args=(os.getppid(),), daemon=True).start()
-    if "HEADGATE_TEST_AIM" in os.environ:
-        take_aim(os.environ["HEADGATE_TEST_AIM"])
+    threading.Thread(target=die_with, args=(os.getppid(),), daemon=True).start()
     main()

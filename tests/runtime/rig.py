@@ -15,6 +15,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from headgate.store.durable_steps import VARIABLE
+
 ROOT = Path(__file__).parents[2]
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 WORDS = ("sluice", "weir", "lock", "gate", "race")
@@ -78,11 +80,10 @@ class Rig:
 
     def start(self, aim: str | None = None) -> subprocess.Popen[bytes]:
         """Start the engine; it leads a process group and a session of its own."""
-        environment = {key: value for key, value in os.environ.items() if key != "HEADGATE_TEST_AIM"}
-        environment["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
-        if aim is not None:
-            environment["HEADGATE_TEST_AIM"] = aim
         self.starts += 1
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
+        if aim is not None:
+            environment[VARIABLE] = f"{aim} {self.folder / f'ended-{self.starts}'}"
         self._epochs_before = self.epochs()
         command = [sys.executable, "-m", "tests.runtime.killed_engine", str(self.folder), str(self.starts)]
         with (self.folder / "log").open("ab") as log:

@@ -21,8 +21,8 @@ def test_a_value_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> No
 
 def test_a_line_that_was_cut_short_does_not_spoil_the_next(tmp_path: Path) -> None:
     path = tmp_path / "lines"
-    append_line(path, "first")
-    append_line(path, "second")
+    append_line(path, "first", "answer")
+    append_line(path, "second", "answer")
     path.write_bytes(path.read_bytes() + b"cut sh")
-    append_line(path, "third")
+    append_line(path, "third", "answer")
     assert path.read_text(encoding="utf-8").splitlines() == ["first", "second", "cut sh", "third"]

@@ -64,7 +64,7 @@ class UsageJournal:
 
     def goes_on(self, at_s: int) -> None:
         """Usage has gone on until now."""
-        write_text(self._until, f"{at_s}\n", durable=False)
+        write_text(self._until, f"{at_s}\n")
 
     def ended(self, at_s: int) -> None:
         """Nothing is used from now on."""
@@ -73,7 +73,7 @@ class UsageJournal:
             self._open = None
 
     def _append(self, line: Mapping[str, Any]) -> None:
-        append_line(self._lines, json.dumps(line, ensure_ascii=False))
+        append_line(self._lines, json.dumps(line, ensure_ascii=False), "usage")
 
     def _mend(self) -> None:
         """Close the usage of a killed engine, and cut off an incomplete line."""

@@ -69,7 +69,7 @@ class Acquisitions:
                 continue
 
     def _append(self, event: dict[str, Any]) -> None:
-        append_line(self.path, json.dumps(event))
+        append_line(self.path, json.dumps(event), "machine")
 
 
 def _after(machine: AcquiredMachine, event: str, at: float) -> AcquiredMachine:

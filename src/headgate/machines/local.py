@@ -108,7 +108,7 @@ class LocalProvider:
                 "process": process.as_dict(),
                 "classes": [as_dict(vm_class) for vm_class in known.values()],
             }
-            write_json(made.folder / "cluster.json", stored, durable=False)
+            write_json(made.folder / "cluster.json", stored)
             try:
                 made._wait_for_master(process, log)
             except BaseException:
@@ -180,7 +180,7 @@ class LocalProvider:
         with self._locked():
             stored = self._checked()
             kept = [each for each in stored["classes"] if each["name"] != vm_class.name]
-            write_json(self.folder / "cluster.json", {**stored, "classes": [*kept, as_dict(vm_class)]}, durable=False)
+            write_json(self.folder / "cluster.json", {**stored, "classes": [*kept, as_dict(vm_class)]})
 
     def acquire(self, vm_class: str) -> AcquiredMachine:
         with self._locked():

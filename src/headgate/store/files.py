@@ -4,29 +4,34 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+
+from headgate.store.durable_steps import step
 
 __all__ = ["append_line", "read_json", "sync_folder", "write_json", "write_text"]
 
 
-def write_text(path: Path, text: str, *, durable: bool = True) -> None:
+def write_text(path: Path, text: str, step_name: str | None = None) -> None:
     """Replace a file in one step: a reader, also after a crash, sees the old content or the new one.
 
-    ``durable=False`` leaves it to the system when the content reaches the disk.
+    A durable step, by its name, is on the disk when this returns; otherwise the system decides when it is.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with temporary.open("w", encoding="utf-8") as file:
-        file.write(text)
-        if durable:
-            file.flush()
-            os.fsync(file.fileno())
-    temporary.replace(path)
+    if step_name is None:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
+        return
+    with step(step_name) as point:
+        with temporary.open("wb") as file:
+            _write(file, point.parts(text.encode()))
+        temporary.replace(path)
 
 
-def write_json(path: Path, value: object, *, durable: bool = True) -> None:
+def write_json(path: Path, value: object, step_name: str | None = None) -> None:
     """Replace a file by a value as JSON, in one step."""
-    write_text(path, json.dumps(value), durable=durable)
+    write_text(path, json.dumps(value), step_name)
 
 
 def sync_folder(folder: Path) -> None:
@@ -46,13 +51,18 @@ def read_json(path: Path) -> Any:
         return None
 
 
-def append_line(path: Path, text: str) -> None:
-    """Append a line durably. After a line that a crash has cut short, a new line begins first."""
-    with path.open("ab+") as file:
+def append_line(path: Path, text: str, step_name: str) -> None:
+    """Append a line as a durable step. After a line that a crash has cut short, a new line begins first."""
+    with step(step_name) as point, path.open("ab+") as file:
         size = file.seek(0, os.SEEK_END)
         if size:
             file.seek(size - 1)
         cut_short = size > 0 and file.read(1) != b"\n"
-        file.write(b"\n" * cut_short + text.encode() + b"\n")
+        _write(file, point.parts(b"\n" * cut_short + text.encode() + b"\n"))
+
+
+def _write(file: IO[bytes], parts: Iterable[bytes]) -> None:
+    for part in parts:
+        file.write(part)
         file.flush()
-        os.fsync(file.fileno())
+    os.fsync(file.fileno())

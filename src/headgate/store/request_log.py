@@ -64,7 +64,7 @@ class RequestLog:
             self._answers = dict(list(self._answers.items())[-MOST:])
             self._rewrite()
             return
-        append_line(self._file, json.dumps(asdict(answer)))
+        append_line(self._file, json.dumps(asdict(answer)), "answer")
 
     def forget(self, request: str) -> None:
         """Drop an answer whose change was not made after all."""
@@ -72,7 +72,9 @@ class RequestLog:
             self._rewrite()
 
     def _rewrite(self) -> None:
-        write_text(self._file, "".join(json.dumps(asdict(answer)) + "\n" for answer in self._answers.values()))
+        write_text(
+            self._file, "".join(json.dumps(asdict(answer)) + "\n" for answer in self._answers.values()), "answers"
+        )
 
 
 def _read(file: Path) -> list[RecordedAnswer]:

@@ -48,13 +48,13 @@ class Plans:
 
     def prepare(self, plan: CompiledPlan) -> None:
         """Write what the workers of keyed hosts must find before the first row that carries a plan's number."""
-        write_text(self._hosts / f"{plan.number}.json", plan.hosts_text())
+        write_text(self._hosts / f"{plan.number}.json", plan.hosts_text(), "hosts")
 
     def publish(self, snapshot: Snapshot, plan: CompiledPlan, new: Sequence[StoredText] = ()) -> None:
         """Make a snapshot durable, with the dataflows that are new in it; from here on it is the current one."""
         for dataflow in new:
             self._dataflows.write(dataflow)
-        write_json(self._snapshots / f"{snapshot.number}.json", snapshot.as_dict())
+        write_json(self._snapshots / f"{snapshot.number}.json", snapshot.as_dict(), "snapshot")
         recent = dict(list(self._recent.items())[-RECENT + 1 :])
         self._recent = {**recent, self.current.number: self.current}
         self.snapshot, self.current = snapshot, plan

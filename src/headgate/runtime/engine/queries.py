@@ -23,6 +23,7 @@ from headgate.runtime.epochs.fragment import RunningFragment
 from headgate.runtime.epochs.limits import set_limit
 from headgate.runtime.isolation.quarantine import Quarantine
 from headgate.runtime.spark_internals.failures import JOB_FAILURES, reason_of, workers_were_late
+from headgate.store.durable_steps import step
 from headgate.store.files import read_json
 
 __all__ = ["Queries"]
@@ -274,5 +275,7 @@ class Queries:
 
 def _remove(folder: Path) -> None:
     """Remove a fragment's folder. Without its description it is nobody's, however far the removal gets."""
-    (folder / "fragment.json").unlink(missing_ok=True)
-    shutil.rmtree(folder, ignore_errors=True)
+    with step("fragment-removed") as point:
+        (folder / "fragment.json").unlink(missing_ok=True)
+        point.halfway()
+        shutil.rmtree(folder, ignore_errors=True)

@@ -76,7 +76,7 @@ class StateDirectory:
             if any(entry.name != "lock" and not entry.name.startswith(".version") for entry in self.path.iterdir()):
                 message = f"{given} is neither empty nor a state directory of Headgate; give another directory"
                 raise InputError("STATE_UNUSABLE", f"{message} with --state")
-            write_json(file, int(VERSION))
+            write_json(file, int(VERSION), "version")
         self.version = file.read_text(encoding="utf-8").strip()
         if self.version not in READABLE:
             message = f"state directory {given} has version {self.version[:20]!r}, and this Headgate reads"
@@ -85,7 +85,7 @@ class StateDirectory:
 
     def is_current(self) -> None:
         """Note that the directory has this Headgate's layout."""
-        write_json(self.path / "version", int(VERSION))
+        write_json(self.path / "version", int(VERSION), "version")
         self.version = VERSION
 
     def fragment(self, fragment_id: str) -> Path:

@@ -68,7 +68,7 @@ class DataflowStore:
         """Store a dataflow durably, unless it is there."""
         path = self._path(dataflow.id)
         if not path.exists():
-            write_text(path, dataflow.text)
+            write_text(path, dataflow.text, "dataflow")
 
     def read(self, name: str) -> StoredDataflow:
         try:

@@ -23,7 +23,7 @@ def upgrade(state: StateDirectory, dataflows: DataflowStore, registry: Registry)
     for file in (state.path / "snapshots").glob("[0-9]*.json"):
         kept = read_json(file)
         if isinstance(kept["dataflows"], list):
-            write_json(file, _upgraded(kept, dataflows, registry))
+            write_json(file, _upgraded(kept, dataflows, registry), "snapshot")
     state.is_current()
 
 

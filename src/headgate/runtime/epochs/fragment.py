@@ -109,9 +109,10 @@ class RunningFragment:
         if not file.exists():
             start = {topic: self.context.exchange.head(topic) for topic in self.fragment.reads}
             groups = groups_for(int(self.context.spark.conf.get("spark.sql.shuffle.partitions") or 0))
-            write_json(file, {"snapshot": number, "start": start, "run": uuid.uuid4().hex[:8], "groups": groups})
-        begun: dict[str, Any] = read_json(file)
-        return begun
+            begun = {"snapshot": number, "start": start, "run": uuid.uuid4().hex[:8], "groups": groups}
+            write_json(file, begun, "fragment")
+        stored: dict[str, Any] = read_json(file)
+        return stored
 
     def is_past(self, number: int) -> bool:
         """Whether no epoch will run a plan before that one any more; for fragments that run the current plan."""
@@ -238,7 +239,7 @@ class RunningFragment:
         with tagged(self.context.spark, self._tag(epoch)):
             result = self.epochs.run(rows, epoch, plans, ingested_us)
         if result.commit["targets"]:
-            write_json(self.folder / "commit.json", result.commit)
+            write_json(self.folder / "commit.json", result.commit, "commit")
         self.last.snapshot = plans[-1].number if plans else self.last.snapshot
         return result
 
@@ -249,7 +250,7 @@ class RunningFragment:
     def _deliver(self, commit: dict[str, Any]) -> dict[Signature, float]:
         """Deliver a commit, and make that durable."""
         delivered = self._deliveries.deliver(commit)
-        write_json(self.folder / "commit.json", {**commit, "done": True})
+        write_json(self.folder / "commit.json", {**commit, "done": True}, "delivered")
         return delivered
 
     def _plans(self, epoch: int) -> list[CompiledPlan]:

@@ -44,4 +44,4 @@ class PlanLog:
         if self.at(epoch) != number:
             kept = [entry for entry in self._entries if entry[0] < epoch]
             self._entries = [*kept, (epoch, number)][-ENTRIES:]
-            write_json(self._path, self._entries)
+            write_json(self._path, self._entries, "plan-log")

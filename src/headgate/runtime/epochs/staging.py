@@ -19,6 +19,7 @@ from headgate.runtime.compile.arrow_stage import ArrowStage, StageRunner, Times
 from headgate.runtime.exchange.files import INGEST
 from headgate.runtime.spark_internals.frames import set_schema
 from headgate.runtime.spark_internals.worker import settle
+from headgate.store.durable_steps import step
 from headgate.tasks.metering import metered
 
 __all__ = ["OUTPUTS", "SEEN", "StagedFile", "pack", "stage"]
@@ -185,7 +186,9 @@ class _Writer:
         return pa.ipc.new_file(self.path, schema, options=pa.ipc.IpcWriteOptions(compression="lz4"))
 
     def close(self) -> int:
-        self._file.close()
+        with step("staged-file") as point:
+            point.halfway()
+            self._file.close()
         return self.rows
 
     def ingested(self) -> bytes:

@@ -24,6 +24,7 @@ from pyspark.sql.types import BinaryType, IntegerType, LongType, StructType
 
 from headgate.runtime.keyed.packing import GROUP, PACK, packs
 from headgate.runtime.spark_internals.worker import settle
+from headgate.store.durable_steps import step
 from headgate.store.files import read_json, write_json
 from headgate.tasks.row_errors import CARRIED
 from headgate.tasks.source_folder import limit_of
@@ -112,7 +113,7 @@ class FileExchange:
     def done(self, topic: str, number: int) -> None:
         before = self.position(topic)
         if number > before:
-            write_json(self.folder(topic) / "position.json", {"number": number, "before": before})
+            write_json(self.folder(topic) / "position.json", {"number": number, "before": before}, "position")
 
     def snapshot_of(self, topic: str, number: int) -> int | None:
         described = read_json(_described(self.folder(topic), number))
@@ -138,10 +139,10 @@ class FileExchange:
     def forget(self, topic: str) -> None:
         folder = self.folder(topic)
         head = _head(folder)
-        write_json(folder / "position.json", {"number": head, "before": head})
+        write_json(folder / "position.json", {"number": head, "before": head}, "position")
         for file in folder.glob("[0-9]*"):
             file.unlink(missing_ok=True)
-        write_json(folder / "first.json", {"number": head + 1})
+        write_json(folder / "first.json", {"number": head + 1}, "first")
 
     def publish(
         self, topic: str, number: int, snapshot: int, files: Sequence[tuple[str, int]], ingested_us: int
@@ -149,16 +150,16 @@ class FileExchange:
         folder = self.folder(topic)
         if number <= _head(folder):
             return
-        names = []
-        for index, (staged, _) in enumerate(files):
-            target = folder / f"{number:010d}-{index}.arrow"
-            if Path(staged).exists():
-                Path(staged).replace(target)
-            names.append(target.name)
+        names = [f"{number:010d}-{index}.arrow" for index in range(len(files))]
+        with step("batch-files") as point:
+            for (staged, _), name in zip(files, names, strict=True):
+                if Path(staged).exists():
+                    Path(staged).replace(folder / name)
+                point.halfway()
         rows = sum(count for _, count in files)
         described = {"files": names, "snapshot": snapshot, "rows": rows, "ingested_us": ingested_us}
-        write_json(_described(folder, number), described)
-        write_json(folder / "head.json", {"number": number})
+        write_json(_described(folder, number), described, "batch")
+        write_json(folder / "head.json", {"number": number}, "head")
         _retain(folder)
 
 
@@ -174,7 +175,7 @@ def _retain(folder: Path) -> None:
         for name in described["files"]:
             (folder / name).unlink(missing_ok=True)
         _described(folder, number).unlink(missing_ok=True)
-    write_json(folder / "first.json", {"number": done})
+    write_json(folder / "first.json", {"number": done}, "first")
 
 
 def _head(folder: Path) -> int:

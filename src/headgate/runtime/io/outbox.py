@@ -15,6 +15,7 @@ from headgate.model.names import Signature
 from headgate.runtime.compile.plan import CompiledPlan
 from headgate.runtime.io.sinks import Memory, StagedDelivery, deliver
 from headgate.runtime.spark_internals.failures import JOB_FAILURES, reason_of
+from headgate.store.durable_steps import step
 from headgate.store.files import read_json, write_json
 
 __all__ = ["SinkOutbox"]
@@ -52,9 +53,11 @@ class SinkOutbox:
                     delivery = StagedDelivery(kept["fragment"], kept["epoch"], kept["snapshot"], files)
                     if not self._offer(kept["snapshot"], sink, delivery):
                         break
-                    # Without its description a delivery is no longer one, whatever is left of it.
-                    (item / "delivery.json").unlink()
-                    shutil.rmtree(item)
+                    with step("outbox-emptied") as point:
+                        # Without its description a delivery is no longer one, whatever is left of it.
+                        (item / "delivery.json").unlink()
+                        point.halfway()
+                        shutil.rmtree(item)
 
     def _waiting(self, sink: Signature) -> list[Path]:
         folder = self._folder / sink
@@ -75,13 +78,14 @@ class SinkOutbox:
     def _keep(self, snapshot: int, sink: Signature, delivery: StagedDelivery) -> None:
         item = self._folder / sink / f"{delivery.epoch:010d}-{delivery.origin}"
         item.mkdir(parents=True, exist_ok=True)
-        names = []
-        for path, rows in delivery.files:
-            if Path(path).exists():
-                Path(path).replace(item / Path(path).name)
-            names.append((Path(path).name, rows))
+        names = [(Path(path).name, rows) for path, rows in delivery.files]
+        with step("outbox-files") as point:
+            for path, _ in delivery.files:
+                if Path(path).exists():
+                    Path(path).replace(item / Path(path).name)
+                point.halfway()
         kept = {"snapshot": snapshot, "fragment": delivery.fragment, "epoch": delivery.epoch, "files": names}
-        write_json(item / "delivery.json", kept)
+        write_json(item / "delivery.json", kept, "outbox")
 
 
 def _reason(error: Exception) -> str:

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from headgate.model.work import SinkContext, SinkWork
 from headgate.runtime.compile.plan import CompiledTask
+from headgate.store.durable_steps import step
 
 __all__ = ["Memory", "StagedDelivery", "deliver", "form_of"]
 
@@ -71,4 +72,5 @@ def form_of(task: CompiledTask) -> str:
 def deliver(task: CompiledTask, delivery: StagedDelivery, spark: SparkSession, memory: Memory) -> None:
     """Hand an epoch's rows over to a sink."""
     assert isinstance(task.work, SinkWork)
-    task.work.write(task.options, delivery, SinkContext(spark, memory, task.name, task.signature))
+    with step("delivery"):
+        task.work.write(task.options, delivery, SinkContext(spark, memory, task.name, task.signature))

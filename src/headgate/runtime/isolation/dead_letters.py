@@ -102,7 +102,7 @@ class DeadLetters:
             counts["dropped"] += self._retain(folder)
         counts["skipped" if letters.policy is OnError.SKIP else "dead_letters"] += rows
         counts |= {"latest": latest, "last": {**counts["last"], letters.origin: letters.epoch}}
-        write_json(folder / "counts.json", counts)
+        write_json(folder / "counts.json", counts, "dead-letter-counts")
         for path, _ in letters.files:
             Path(path).unlink(missing_ok=True)
 
@@ -141,7 +141,7 @@ class DeadLetters:
             "bytes": sum((folder / name).stat().st_size for name in names),
             "dropped": rows - (self._most[0] - left),
         }
-        write_json(folder / f"{stem}.json", described)
+        write_json(folder / f"{stem}.json", described, "dead-letters")
 
     def _retain(self, folder: Path) -> int:
         """Remove the oldest deliveries until the rest is small enough; returns how many letters are gone."""

@@ -62,5 +62,5 @@ def calibrated(path: Path) -> float:
     if all(stored.get(name) == value for name, value in wanted.items()):
         return float(stored["seconds"])
     seconds = min(probe() for _ in range(9))  # others who share the core's caches meanwhile make it slower
-    write_json(path, {**wanted, "seconds": seconds}, durable=False)
+    write_json(path, {**wanted, "seconds": seconds})
     return seconds

@@ -1,0 +1,101 @@
+"""Durable steps: every write that recovery depends on has a name, so that a test can end the process there.
+
+The interface::
+
+    with step("commit") as point:  # the process may end here ("before"), or as the block is left ("after")
+        for part in point.parts(data):  # the data; the process may end when half of it is written ("half")
+            os.write(file, part)
+        point.halfway()  # where a step is not one write: the process may end here ("half")
+
+A name is an entry of :data:`STEPS`; the writers of :mod:`headgate.store.files` take one. A write that makes several
+things durable has several: ``step("answer", "snapshot")``.
+
+The environment variable :data:`VARIABLE` holds ``MOMENT NAME COUNT FILE``, for example ``half commit 3 /tmp/ended``:
+the process kills itself at its third commit, and FILE is there. No process ends if FILE is there already, so one that
+a supervisor starts again goes on. Without the variable a step costs one comparison.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+
+__all__ = ["MOMENTS", "STEPS", "VARIABLE", "DurableStep", "step"]
+
+VARIABLE = "HEADGATE_END_AT"
+MOMENTS = ("before", "half", "after")
+
+STEPS: Mapping[str, str] = {
+    "version": "the layout of the state directory",
+    "dataflow": "a submitted dataflow",
+    "hosts": "what the workers of keyed hosts need of a plan",
+    "snapshot": "a plan snapshot: its change is accepted",
+    "fragment": "where a new fragment begins to read its topics",
+    "plan-log": "which snapshot an epoch runs",
+    "staged-file": "rows that an epoch puts out; in a Python worker",
+    "commit": "the outputs of an epoch: it is never run again",
+    "batch-files": "rows that move into a topic",
+    "batch": "the description of a topic's batch",
+    "head": "the last batch of a topic: its reader sees it",
+    "position": "up to which batch a topic has been read",
+    "first": "the oldest batch that a topic still has",
+    "delivery": "rows that move to a sink",
+    "outbox-files": "rows that a sink has refused",
+    "outbox": "the description of rows that a sink has refused",
+    "outbox-emptied": "a sink has taken what it had refused",
+    "delivered": "all outputs of an epoch are where they belong",
+    "dead-letters": "rows for which a task raised",
+    "dead-letter-counts": "how many rows a task has left out",
+    "fragment-removed": "a fragment that nobody needs is gone",
+    "answer": "the answer to a request",
+    "answers": "the answers of the last day, rewritten",
+    "usage": "who uses the machines from now on",
+    "machine": "what happened to a machine",
+}
+"""What each step makes durable."""
+
+_AIM = os.environ.get(VARIABLE, "").split(maxsplit=3)
+_TIMES = itertools.count(1)
+
+
+class DurableStep:
+    """A step, as a block; see the module."""
+
+    def __init__(self, *names: str) -> None:
+        self._names = names
+
+    def __enter__(self) -> DurableStep:
+        self._passed("before")
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if kind is None:
+            self._passed("after")
+
+    def parts(self, data: bytes) -> Iterator[bytes]:
+        if _AIM:
+            yield data[: len(data) // 2]
+            self._passed("half")
+            data = data[len(data) // 2 :]
+        yield data
+
+    def halfway(self) -> None:
+        self._passed("half")
+
+    def _passed(self, moment: str) -> None:
+        """End the process if it is to end here."""
+        if not _AIM or _AIM[0] != moment or _AIM[1] not in self._names:
+            return
+        if next(_TIMES) == int(_AIM[2]) and not Path(_AIM[3]).exists():
+            Path(_AIM[3]).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+            signal.pause()  # until the signal arrives: nothing more is written
+
+
+def step(*names: str) -> DurableStep:
+    """The step of that name, or of those names."""
+    return DurableStep(*names)
