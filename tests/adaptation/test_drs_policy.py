@@ -23,10 +23,11 @@ from headgate.model.cluster.observation import (
     TaskProfile,
 )
 from headgate.model.names import Signature
+from headgate.queueing.batch_sizing import assign_flow, min_flow
 from headgate.queueing.fitting.smoothing import MovingMean
 from headgate.queueing.network import Network, Operator, Route
 from headgate.queueing.predict import predict
-from headgate.queueing.spark_flow import BatchCosts, SparkFlow, assign_flow, min_flow, predict_flow
+from headgate.queueing.spark_flow import BatchCosts, SparkFlow, predict_flow
 from headgate.queueing.station import StationModel
 from headgate.queueing.traffic import solve_traffic
 from headgate_benchmarks.drs.flows import SERVICE, chain, loop

@@ -169,7 +169,7 @@ def test_other_files_are_refused(tmp_path: Path, text: str, told: str) -> None:
         (["--latency", "soon"], "not a span of time"),
         (
             ["-k", "25", "--model", "micro-batch"],
-            "needs 41 processors to finish batches in time at any trigger, 25 given",
+            "needs 41 processors to finish batches at all, 25 given; 'match' alone needs 20",
         ),
         (["-k", "60", "--model", "micro-batch", "--what-if", "extract=1"], ""),
     ],

@@ -18,22 +18,25 @@ def simulate_flow(
     allocation: list[int],
     rows: int,
     seed: int,
+    trigger_s: float = 0.0,
 ) -> Floats:
     """Sojourns of rows through operators in a row; of the rows behind the second one, a share goes back to the first.
 
-    The source's fragment takes what has come whenever it is free, the feedback's what was committed for it.
+    The source's fragment takes what has come whenever it is free, but not before its trigger, the feedback's what was
+    committed for it.
     """
     rng = np.random.default_rng(seed)
     arrived = np.cumsum(rng.exponential(1 / rate, rows))
     done = np.full(rows, np.nan)
     topic: list[tuple[float, int]] = []
-    free, taken = [0.0, 0.0], 0
+    free, taken, due = [0.0, 0.0], 0, 0.0
     while taken < rows or topic:
-        starts = [max(free[0], arrived[taken]) if taken < rows else np.inf]
+        starts = [max(free[0], arrived[taken], due) if taken < rows else np.inf]
         starts.append(max(free[1], min(at for at, _ in topic)) if topic else np.inf)
         which = int(np.argmin(starts))
         now = starts[which]
         if which == 0:
+            due = now + trigger_s
             end = int(np.searchsorted(arrived, now, "right"))
             batch = np.arange(taken, end)
             taken, dealers = end, [end - batch[0]]

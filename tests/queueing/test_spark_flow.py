@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 
 from headgate.errors import BadValue, Infeasible
-from headgate.queueing import spark_flow
+from headgate.queueing.batch_sizing import assign_flow, min_flow
 from headgate.queueing.fitting.batch_costs import BatchSample, fit_costs
 from headgate.queueing.fitting.fit import NotMeasured
+from headgate.queueing.microbatch import slowest_s
 from headgate.queueing.network import Network, Operator, Route
-from headgate.queueing.spark_flow import BatchCosts, SparkFlow, assign_flow, batch_s, min_flow, predict_flow
+from headgate.queueing.spark_flow import BatchCosts, SparkFlow, batch_s, predict_flow
 from headgate.queueing.traffic import solve_traffic
 from tests.queueing.flow_simulation import simulate_flow
 
@@ -55,6 +57,25 @@ def test_loops_take_as_long_as_simulated_ones() -> None:
     assert prediction.max() < 0.25
 
 
+def test_batches_by_a_trigger_take_as_long_as_simulated_ones() -> None:
+    errors, tails = [], []
+    for seed, (trigger_s, rate) in enumerate(product((1.0, 3.0, 6.0), (4.0, 8.0, 11.0))):
+        flow = replace(flow_of(rate), trigger_s=trigger_s)
+        predicted = predict_flow(flow, (8, 10, 4))
+        seen = simulate_flow(rate, SERVICES, 0.0, COSTS, [8, 10, 4], 3_000, seed, trigger_s)[500:]
+        errors.append(abs(predicted.mean_s[0] / seen.mean() - 1))
+        tails.append(abs(predicted.percentile_s(0.95)[0] / np.quantile(seen, 0.95) - 1))
+    assert np.median(errors) < 0.06
+    assert max(errors) < 0.15
+    assert np.median(tails) < 0.08
+
+
+def test_more_partitions_than_tuples_do_not_help() -> None:
+    times = slowest_s(1.0, 1.0, np.arange(1, 40), 5.0)
+    assert times[10:].std() < 0.05
+    assert times[0] > times[10]
+
+
 def test_rows_are_as_many_as_the_traffic_equations_say() -> None:
     flow = flow_of(5.0, 0.3)
     source, fed = flow.fragments
@@ -86,16 +107,6 @@ def test_the_fewest_are_the_fewest_of_all() -> None:
         assert sum(fewest) == grid[reached <= latency].sum(axis=1).min()
 
 
-def test_moving_one_at_a_time_comes_near_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
-    for rate in (5.0, 8.0, 12.0):
-        flow = flow_of(rate)
-        best = float(predict_flow(flow, assign_flow(flow, 20)).mean_s[0])
-        with monkeypatch.context() as patched:
-            patched.setattr(spark_flow, "TRIED_AT_MOST", 0)
-            near = float(predict_flow(flow, assign_flow(flow, 20)).mean_s[0])
-        assert best <= near <= 1.02 * best
-
-
 def test_a_longer_trigger_is_waited_for() -> None:
     slow = SparkFlow(flow_of(2.0).network, COSTS, 5.0)
     prediction = predict_flow(slow, [8, 10, 4])
@@ -103,15 +114,6 @@ def test_a_longer_trigger_is_waited_for() -> None:
     assert prediction.mean_s[0] == pytest.approx(
         2.5 + batch_s(slow, slow.fragments[0], prediction.allocations, np.array([10.0]))[0]
     )
-
-
-def test_limits_are_kept_to() -> None:
-    flow = flow_of(8.0)
-    operators = tuple(
-        Operator(o.name, o.service_rate_per_s, o.service_scv, o.arrival_rate_per_s, processors_max=6)
-        for o in flow.network.operators
-    )
-    assert max(assign_flow(SparkFlow(Network(operators, flow.network.routes), COSTS), 22)) == 6
 
 
 def test_costs_are_found_again_in_batches() -> None:
@@ -127,10 +129,6 @@ def test_costs_are_found_again_in_batches() -> None:
 
 
 def test_what_cannot_be_done_is_told() -> None:
-    with pytest.raises(Infeasible, match=r"needs \d+ processors to finish batches at all, 4 given; 'b' alone needs"):
-        assign_flow(flow_of(18.0), 4)
-    with pytest.raises(Infeasible, match="cannot be reached: 30 processors give"):
-        min_flow(flow_of(8.0), 0.5, most=30)
     assert predict_flow(flow_of(18.0), [1, 1, 1]).mean_s[0] == np.inf
     endless = Network((Operator("a", 1.0, arrival_rate_per_s=1.0),), (Route("a", "a", 1.2),))
     with pytest.raises(Infeasible, match="never empties"):
@@ -145,7 +143,6 @@ def test_what_cannot_be_done_is_told() -> None:
         lambda: predict_flow(flow_of(8.0), [1, 1]),
         lambda: predict_flow(flow_of(8.0), [1, 1, 0]),
         lambda: predict_flow(SparkFlow(flow_of(8.0, 0.3).network, COSTS), [1, 1, 1]),
-        lambda: assign_flow(flow_of(8.0), 0),
     ],
 )
 def test_nonsense_is_refused(make: object) -> None:

@@ -26,7 +26,8 @@ def candidates(flow: SparkFlow, processors: int, worse: Sequence[float]) -> list
     """The recommended allocation, and others of as many processors that are so much worse by the model."""
     import numpy as np
 
-    from headgate.queueing.spark_flow import assign_flow, predict_flow
+    from headgate.queueing.batch_sizing import assign_flow
+    from headgate.queueing.spark_flow import predict_flow
 
     best = assign_flow(flow, processors)
     least = float(predict_flow(flow, best).mean_s[0])

@@ -32,8 +32,9 @@ def run_steps(
     """Play the steps; costs that are not known yet are calibrated first."""
     from headgate.adaptation.policies.drs import DrsSettings
     from headgate.adaptation.policies.drs_policy import DrsPolicy, Managed, act
+    from headgate.queueing.batch_sizing import assign_flow, min_flow
     from headgate.queueing.fitting.smoothing import AlphaWeighted
-    from headgate.queueing.spark_flow import BatchCosts, SparkFlow, assign_flow, min_flow, predict_flow
+    from headgate.queueing.spark_flow import BatchCosts, SparkFlow, predict_flow
     from headgate.runtime.engine.cluster import SparkCluster
     from headgate.runtime.engine.engine import Engine
 

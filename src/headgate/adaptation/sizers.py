@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from headgate.queueing.batch_sizing import assign_flow, min_flow
 from headgate.queueing.network import Network
 from headgate.queueing.predict import Prediction, predict
 from headgate.queueing.sizing import assign_processors, min_processors
-from headgate.queueing.spark_flow import SparkFlow, assign_flow, min_flow, predict_flow
+from headgate.queueing.spark_flow import SparkFlow, predict_flow
 from headgate.queueing.station import StationModel
 
 __all__ = ["FlowSizer", "NetworkSizer", "Sizer"]

@@ -51,7 +51,7 @@ class OperatorDocument(_Document):
 class MicroBatchDocument(_Document):
     """What micro-batches cost, if the operators are stages of one Spark streaming query."""
 
-    trigger_s: NonNegativeFloat = Field(0.0, description="From trigger to trigger; 0 looks for the best one.")
+    trigger_s: NonNegativeFloat = Field(0.0, description="Between triggers; 0 begins a batch when the last has ended.")
     fixed_s: NonNegativeFloat = Field(0.1, description="What a batch costs besides its stages.")
     stage_s: NonNegativeFloat = Field(0.02, description="What starting a stage costs.")
     task_s: NonNegativeFloat = Field(0.002, description="What each partition of a stage adds to that.")

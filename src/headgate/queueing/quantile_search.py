@@ -35,19 +35,10 @@ class QuantileProblem:
     floor: Callable[[Floats, Floats], Floats] = field(repr=False)
     """The least Q of all means and variances that are no smaller; Q itself if it never falls when they rise."""
 
-    groups: Sequence[int] = ()
-    """The group of each operator; operators of a group stand together. Empty: none."""
-
-    caps: Sequence[float] = ()
-    """For each group, the most that the means of its operators may add up to."""
-
     def value(self, picks: Sequence[int]) -> float:
-        """The percentile of one choice; infinite if it breaks a cap."""
+        """The percentile of one choice."""
         m = np.array([mean[j] for mean, j in zip(self.means, picks, strict=True)])
         s = np.array([variance[j] for variance, j in zip(self.variances, picks, strict=True)])
-        for group, cap in enumerate(self.caps):
-            if sum(m[i] for i, each in enumerate(self.groups) if each == group) > cap:
-                return float("inf")
         mean, variance = self.visits @ m, self.visits @ s + m @ self.covariance @ m
         return float(self.quantile(np.atleast_1d(mean), np.atleast_1d(variance))[0])
 
@@ -94,14 +85,8 @@ def _climb(problem: QuantileProblem, budget: float, enough: float) -> tuple[int,
                 step[i] += 1
                 after = problem.value(step)
                 price = max(float(costs[step[i]] - costs[picks[i]]), 1e-300)
-                # From a choice that breaks a cap any step is a gain; prefer the one that shortens most.
-                gain = (
-                    (value - after)
-                    if np.isfinite(value)
-                    else float(problem.means[i][picks[i]] - problem.means[i][step[i]])
-                )
-                if gain / price > best_rate:
-                    best, best_rate = (step, after), gain / price
+                if (value - after) / price > best_rate:
+                    best, best_rate = (step, after), (value - after) / price
         if best is None:
             break
         picks, value = best[0], best[1]
@@ -131,7 +116,6 @@ def _search(problem: QuantileProblem, budget: float, limit: float, by_cost: bool
     pair_low = np.where(c > 0, c * np.outer(lows, lows), c * np.outer(highs, highs))
     costs, mean, variance = np.zeros(1), np.zeros(1), np.zeros(1)
     chosen_means = np.zeros((1, 0))
-    in_group = np.zeros(1)
     trail: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]] = []
     for i in range(count):
         m, s = problem.means[i], problem.variances[i]
@@ -145,14 +129,6 @@ def _search(problem: QuantileProblem, budget: float, limit: float, by_cost: bool
         chosen_means = np.hstack([np.repeat(chosen_means, width, axis=0), np.tile(m, len(chosen_means))[:, None]])
         left = budget - costs
         alive = costs + rest_cost[i + 1] <= budget
-        if problem.groups:
-            fresh = i == 0 or problem.groups[i] != problem.groups[i - 1]
-            in_group = (np.zeros(len(in_group)) if fresh else in_group)[:, None] + m
-            in_group = in_group.ravel()
-            to_come = sum(
-                float(problem.means[j].min()) for j in range(i + 1, count) if problem.groups[j] == problem.groups[i]
-            )
-            alive &= in_group + to_come <= problem.caps[problem.groups[i]]
         # What the operators to come add to the variance at least, through covariances.
         coupling = 2 * (chosen_means @ c[: i + 1, i + 1 :])
         crossed = np.where(coupling > 0, coupling * lows[i + 1 :], coupling * highs[i + 1 :]).sum(axis=1)
@@ -167,8 +143,6 @@ def _search(problem: QuantileProblem, budget: float, limit: float, by_cost: bool
             return ()
         trail.append((keep // width, keep % width))
         costs, mean, variance, chosen_means = costs[keep], mean[keep], variance[keep], chosen_means[keep]
-        if problem.groups:
-            in_group = in_group[keep]
     value = problem.quantile(mean, np.maximum(variance, 0.0))
     if by_cost:
         place = int(np.lexsort((value, np.where(value <= limit, costs, np.inf)))[0])

@@ -10,32 +10,19 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
-from math import comb, isfinite
+from math import isfinite
 
 import numpy as np
 import numpy.typing as npt
 
 from headgate.errors import BadValue, Infeasible
-from headgate.queueing.microbatch import Stage, batch_percentile, passes_variance, stage_s
+from headgate.queueing.microbatch import batch_percentile, passes_variance, slowest_s
 from headgate.queueing.network import Network
 
-__all__ = [
-    "BatchCosts",
-    "FlowFragment",
-    "FlowPrediction",
-    "SparkFlow",
-    "assign_flow",
-    "batch_s",
-    "min_flow",
-    "predict_flow",
-]
+__all__ = ["BatchCosts", "FlowFragment", "FlowPrediction", "SparkFlow", "batch_s", "predict_flow", "stages_s"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-
-TRIED_AT_MOST = 200_000
-"""Allocations up to which all are tried."""
 
 DURATION_SCV = 0.02
 """How much the time of a batch varies about its mean."""
@@ -95,6 +82,35 @@ class SparkFlow:
     feedback: tuple[tuple[str, str], ...] = ()
     """Source and target of the routes that close loops."""
 
+    @classmethod
+    def of(cls, network: Network, costs: BatchCosts, trigger_s: float = 0.0) -> SparkFlow:
+        """With a feedback stream for every route that closes a circle, seen from where tuples come in.
+
+        >>> from headgate.queueing.network import Operator, Route
+        >>> there_and_back = (Route("a", "b"), Route("b", "a", 0.2))
+        >>> loop = Network((Operator("b", 5.0), Operator("a", 10.0, 0.5, 8.0)), there_and_back)
+        >>> SparkFlow.of(loop, BatchCosts(0.5)).feedback
+        (('b', 'a'),)
+        """
+        after: dict[str, list[str]] = {name: [] for name in network.names}
+        for route in network.routes:
+            after[route.source].append(route.target)
+        closing: list[tuple[str, str]] = []
+        done: set[str] = set()
+        for first in sorted(network.operators, key=lambda each: each.arrival_rate_per_s <= 0):
+            path = {first.name: iter(after[first.name])} if first.name not in done else {}
+            while path:
+                name = next(reversed(path))
+                target = next(path[name], None)
+                if target is None:
+                    done.add(name)
+                    del path[name]
+                elif target in path:
+                    closing.append((name, target))
+                elif target not in done:
+                    path[target] = iter(after[target])
+        return cls(network, costs, trigger_s, tuple(closing))
+
     @property
     def rate_per_s(self) -> float:
         return self.network.external_rate_per_s
@@ -139,12 +155,6 @@ class SparkFlow:
             for place, seen in enumerate(visits)
             if into[place] > 0
         )
-
-    def stage(self, place: int, tuples_per_row: float) -> Stage:
-        """An operator as a stage."""
-        operator = self.network.operators[place]
-        times = operator.service_scv, tuples_per_row, self.costs.stage_s, self.costs.task_s
-        return Stage(operator.name, 1 / operator.service_rate_per_s, *times)
 
 
 def _order(network: Network, feedback: Collection[tuple[str, str]]) -> list[int]:
@@ -230,14 +240,20 @@ def predict_flow(flow: SparkFlow, allocations: npt.ArrayLike) -> FlowPrediction:
 
 def batch_s(flow: SparkFlow, fragment: FlowFragment, many: Ints, rows: Floats) -> Floats:
     """How long a batch of so many rows takes."""
-    total = np.full(len(many), flow.costs.fixed_s)
+    return np.asarray(flow.costs.fixed_s + stages_s(flow, fragment, many, rows).sum(axis=0))
+
+
+def stages_s(flow: SparkFlow, fragment: FlowFragment, many: Ints, rows: Floats) -> Floats:
+    """How long each stage of such a batch takes, stages × allocations: its start, and its slowest partition."""
     # Rows come from a source in one partition, from a topic in as many as the last stage of the batch before had.
     dealers = np.maximum(rows, 1.0) if fragment.is_fed else np.ones(len(many))
-    for place, seen in fragment.stages:
-        stage = flow.stage(place, seen)
-        total = total + stage_s(stage, many[:, place], rows, dealers)
-        dealers = np.maximum(np.minimum(many[:, place], rows * seen), 1.0)
-    return total
+    times = np.empty((len(fragment.stages), len(many)))
+    for time, (place, seen) in zip(times, fragment.stages, strict=True):
+        operator, k = flow.network.operators[place], many[:, place]
+        time[:] = slowest_s(1 / operator.service_rate_per_s, operator.service_scv, k, rows * seen, dealers)
+        time += flow.costs.stage_s + flow.costs.task_s * k
+        dealers = np.maximum(np.minimum(k, rows * seen), 1.0)
+    return times
 
 
 def _settled(flow: SparkFlow, fragment: FlowFragment, many: Ints, rate: float, busy: Floats) -> Floats:
@@ -283,116 +299,3 @@ def _fed(
     took = np.where(used < 1, apart, np.maximum(together, apart))
     lost = ~np.isfinite(interval)
     return np.where(lost, np.inf, waited), np.where(lost, np.inf, took)
-
-
-def assign_flow(flow: SparkFlow, processors: int, percentile: float | None = None) -> tuple[int, ...]:
-    """The allocation of at most ``processors`` with the least mean sojourn, or the least percentile of it.
-
-    All allocations are tried while they are at most :data:`TRIED_AT_MOST`; otherwise processors are handed out one by
-    one and then moved one by one as long as that helps.
-
-    >>> from headgate.queueing.network import Operator, Route
-    >>> chain = Network((Operator("a", 10.0, 0.5, 8.0), Operator("b", 5.0, 0.5)), (Route("a", "b"),))
-    >>> assign_flow(SparkFlow(chain, BatchCosts(0.5, 0.05, 0.005)), 12)
-    (5, 7)
-    """
-    if processors < 1:
-        raise BadValue(f"{processors} processors", "at least 1")
-    needed = _needed(flow)
-    if sum(needed) > processors:
-        most_at = max(range(len(needed)), key=lambda i: needed[i])
-        message = f"needs {sum(needed)} processors to finish batches at all, {processors} given"
-        if len(needed) > 1:
-            message += f"; '{flow.network.names[most_at]}' alone needs {needed[most_at]}"
-        raise Infeasible("TOO_FEW_PROCESSORS", message, {"needed": sum(needed), "given": processors})
-    predicted = predict_flow(flow, _candidates(flow, processors, percentile))
-    best = int(np.argmin(predicted.latency_s(percentile)))
-    return tuple(int(k) for k in predicted.allocations[best])
-
-
-def min_flow(flow: SparkFlow, latency_s: float, percentile: float | None = None, most: int = 64) -> tuple[int, ...]:
-    """The fewest processors, at most ``most``, whose sojourn is at most ``latency_s``; of equals the quickest.
-
-    >>> from headgate.queueing.network import Operator, Route
-    >>> chain = Network((Operator("a", 10.0, 0.5, 8.0), Operator("b", 5.0, 0.5)), (Route("a", "b"),))
-    >>> sum(min_flow(SparkFlow(chain, BatchCosts(0.5, 0.05, 0.005)), 3.0))
-    13
-    """
-    low = sum(_needed(flow))
-    high = min(max(low + 2, 4), most)
-    best: tuple[int, ...] | None = None
-    least = float("inf")
-    # More processors never make the best latency longer, since some may be left over: so bisect on their number.
-    while low <= high:
-        middle = high if best is None else (low + high) // 2
-        tried = assign_flow(flow, middle, percentile)
-        reached = float(predict_flow(flow, tried).latency_s(percentile)[0])
-        least = min(least, reached)
-        if reached <= latency_s:
-            best, high = tried, min(sum(tried), middle) - 1
-        elif best is not None:
-            low = middle + 1
-        elif middle == most:
-            break
-        else:
-            low, high = middle + 1, min(middle + middle // 2, most)
-    if best is None:
-        what = "mean latency" if percentile is None else f"latency at the {100 * percentile:g}th percentile"
-        message = f"a {what} of {latency_s:g} s cannot be reached: {most} processors give {least:.4g} s"
-        raise Infeasible(
-            "LATENCY_NOT_REACHABLE", message, {"latency_s": latency_s, "best_s": least, "processors": most}
-        )
-    return best
-
-
-def _needed(flow: SparkFlow) -> tuple[int, ...]:
-    """The fewest processors with which every fragment has capacity to spare: one at a time where it frees most."""
-    limits = [(operator.processors_min, operator.most) for operator in flow.network.operators]
-    given = [least for least, _ in limits]
-    for fragment in flow.fragments:
-        load = {
-            place: flow.rate_per_s * fragment.entering * seen / flow.network.operators[place].service_rate_per_s
-            for place, seen in fragment.stages
-        }
-        while sum(work / given[place] for place, work in load.items()) >= 1:
-            free = [place for place in load if limits[place][1] is None or given[place] < (limits[place][1] or 0)]
-            if not free:
-                message = f"fragment '{fragment.name}' cannot finish its batches with the most that operators may have"
-                raise Infeasible("TOO_FEW_PROCESSORS", message, {"fragment": fragment.name})
-            gains = {place: load[place] / given[place] / (given[place] + 1) for place in free}
-            given[max(gains, key=lambda place: gains[place])] += 1
-    return tuple(given)
-
-
-def _candidates(flow: SparkFlow, processors: int, percentile: float | None) -> Ints:
-    least = np.array([operator.processors_min for operator in flow.network.operators])
-    spare, count = processors - int(least.sum()), len(least)
-    if comb(spare + count, count) > TRIED_AT_MOST:
-        return _moved(flow, processors, percentile)
-    cuts = np.array(list(combinations(range(spare + count), count)), dtype=np.int64)
-    extra = np.diff(cuts, axis=1, prepend=-1) - 1
-    allocations = least + extra
-    return np.asarray(allocations[_allowed(flow, allocations)])
-
-
-def _allowed(flow: SparkFlow, allocations: Ints) -> npt.NDArray[np.bool_]:
-    most = np.array([np.iinfo(np.int64).max if o.most is None else o.most for o in flow.network.operators])
-    least = np.array([operator.processors_min for operator in flow.network.operators])
-    return np.asarray(np.all((allocations >= least) & (allocations <= most), axis=1))
-
-
-def _moved(flow: SparkFlow, processors: int, percentile: float | None) -> Ints:
-    """One allocation: what is needed, then one processor more or one moved at a time, whatever gains most."""
-    now = np.array([_needed(flow)], dtype=np.int64)
-    value = float(predict_flow(flow, now).latency_s(percentile)[0])
-    unit = np.eye(now.shape[1], dtype=np.int64)
-    while True:
-        steps = [now + unit] if now.sum() < processors else []
-        steps += [now + unit - one for one in unit]
-        tried = np.unique(np.vstack(steps), axis=0)
-        tried = tried[_allowed(flow, tried)]
-        latency_s = predict_flow(flow, tried).latency_s(percentile)
-        best = int(np.argmin(latency_s))
-        if not latency_s[best] < value:
-            return now
-        now, value = tried[best : best + 1], float(latency_s[best])

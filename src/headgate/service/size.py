@@ -14,11 +14,11 @@ from headgate.documents.located import Located
 from headgate.documents.sizing_document import MicroBatchDocument, OperatorDocument, SizingDocument
 from headgate.errors import Fault, Infeasible, InputError, InvalidDataflow, nearest, unknown
 from headgate.model.table import Table, TableColumn
-from headgate.queueing.batch_sizing import assign_batches, min_batches
-from headgate.queueing.microbatch import BatchFragment, MicroBatches, Stage, predict_batches, stage_s
+from headgate.queueing.batch_sizing import assign_flow, is_proved, min_flow
 from headgate.queueing.network import Network, Route
 from headgate.queueing.predict import predict
-from headgate.queueing.sizing import assign_processors, min_processors
+from headgate.queueing.sizing import assign_processors, check_percentile, min_processors
+from headgate.queueing.spark_flow import BatchCosts, SparkFlow, predict_flow, stages_s
 from headgate.queueing.station import StationModel
 from headgate.queueing.traffic import solve_traffic
 from headgate.report.latency import LatencyPoint, draw_latency
@@ -38,6 +38,8 @@ __all__ = [
 MICRO_BATCH = "micro-batch"
 MODELS = ("mmk", "ggk", "ggk-refined", MICRO_BATCH)
 _POINTS = 25
+MOST_PROCESSORS = 4_096
+"""Up to which the fewest are looked for in micro-batches."""
 
 
 @dataclass(frozen=True)
@@ -163,13 +165,14 @@ def size(request: SizingRequest) -> Sized:
             "NOTHING_ASKED", f"{message}; give one of them, in the file (processors, latency_max_s) or as an option"
         )
     if request.model == MICRO_BATCH:
-        batches = _batches(request)
+        check_percentile(request.percentile)
+        flow = _flow(request)
         if request.processors is not None:
-            batched = assign_batches(batches, request.processors, request.percentile)
+            allocation = assign_flow(flow, request.processors, request.percentile)
         else:
             assert request.latency_max_s is not None
-            batched = min_batches(batches, request.latency_max_s, request.percentile)
-        return replace(_batched(request, batched.allocation, batched.trigger_s), exact=batched.exact)
+            allocation = min_flow(flow, request.latency_max_s, request.percentile, MOST_PROCESSORS)
+        return replace(_batched(request, allocation), exact=is_proved(flow, allocation, request.processors))
     model = StationModel(request.model)
     if request.processors is not None:
         sizing = assign_processors(request.network, request.processors, model, request.percentile)
@@ -200,7 +203,7 @@ def what_if(
             message = f"operator '{operator.name}' has speeds for {len(operator.speeds)} processors, and {k} are given"
             raise Infeasible("TOO_FEW_PROCESSORS", message, {"operator": operator.name})
     if request.model == MICRO_BATCH:
-        return _batched(changed, tuple(chosen), request.micro_batch.trigger_s)
+        return _batched(changed, tuple(chosen))
     return _predicted(changed, tuple(chosen))
 
 
@@ -242,53 +245,29 @@ def _predicted(request: SizingRequest, allocation: tuple[int, ...]) -> Sized:
     return Sized(rows, prediction.mean_s, p95_s, p99_s, _cost(request, allocation))
 
 
-def _batches(request: SizingRequest) -> MicroBatches:
-    """All operators as stages of one fragment; a tuple that comes by often counts as often."""
-    traffic = solve_traffic(request.network)
-    cost = request.micro_batch
-    stages = tuple(
-        Stage(
-            operator.name,
-            1 / operator.service_rate_per_s,
-            operator.service_scv,
-            float(visits),
-            cost.stage_s,
-            cost.task_s,
-            0.0,
-            operator.processors_min,
-            operator.most,
-            operator.price,
-        )
-        for operator, visits in zip(request.network.operators, traffic.visits, strict=True)
-    )
-    return MicroBatches(
-        traffic.external_rate_per_s, (BatchFragment(request.name, stages, cost.fixed_s),), cost.trigger_s
-    )
+def _flow(request: SizingRequest) -> SparkFlow:
+    """All operators as stages of one fragment, with a fragment more for each route that leads back."""
+    given = request.micro_batch
+    costs = BatchCosts(given.fixed_s, given.stage_s, given.task_s)
+    return SparkFlow.of(request.network, costs, given.trigger_s)
 
 
-def _batched(request: SizingRequest, allocation: tuple[int, ...], trigger_s: float) -> Sized:
-    batches = replace(_batches(request), trigger_s=trigger_s)
-    prediction = predict_batches(batches, allocation)
+def _batched(request: SizingRequest, allocation: tuple[int, ...]) -> Sized:
+    flow = _flow(request)
+    prediction = predict_flow(flow, allocation)
     rates = solve_traffic(request.network).rates_per_s
+    mean_s, interval_s = float(prediction.mean_s[0]), float(prediction.intervals_s[0])
+    took = dict.fromkeys(request.network.names, float("inf"))
+    if mean_s < float("inf"):
+        source = flow.fragments[0]
+        times = stages_s(flow, source, prediction.allocations, flow.rate_per_s * prediction.intervals_s)[:, 0]
+        took |= {request.network.names[at]: float(time) for (at, _), time in zip(source.stages, times, strict=True)}
     rows = tuple(
-        OperatorSize(
-            stage.name,
-            k,
-            float(rate),
-            float(rate) * stage.service_s / k,
-            float(stage_s(stage, k, batches.rate_per_s * prediction.intervals_s[0]))
-            if prediction.mean_s < float("inf")
-            else float("inf"),
-        )
-        for stage, k, rate in zip(batches.stages, allocation, rates, strict=True)
+        OperatorSize(each.name, k, float(rate), float(rate) / each.service_rate_per_s / k, took[each.name])
+        for each, k, rate in zip(request.network.operators, allocation, rates, strict=True)
     )
-    tails = (
-        (prediction.percentile_s(0.95), prediction.percentile_s(0.99))
-        if prediction.mean_s < float("inf")
-        else (float("inf"),) * 2
-    )
-    interval = prediction.intervals_s[0]
-    return Sized(rows, prediction.mean_s, *tails, _cost(request, allocation), trigger_s=interval)
+    p95_s, p99_s = (float(prediction.percentile_s(p)[0]) for p in (0.95, 0.99))
+    return Sized(rows, mean_s, p95_s, p99_s, _cost(request, allocation), trigger_s=interval_s)
 
 
 def _cost(request: SizingRequest, allocation: Sequence[int]) -> float:
