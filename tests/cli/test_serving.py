@@ -54,8 +54,8 @@ class Server:
         self.end()
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
         if aim is not None:
-            environment[VARIABLE] = f"{aim} {self.folder / 'ended'}"
-            (self.folder / "ended").unlink(missing_ok=True)
+            (self.folder / "aim").write_text(aim, encoding="utf-8")
+            environment[VARIABLE] = str(self.folder / "aim")
         command = [sys.executable, "-m", "tests.runtime.killed_server", "run", "--serve", "--trigger", "100ms"]
         command += ["--master", "local[2]", "--state", str(self.state), "--price-per-hour", "3600", *arguments]
         with (self.folder / "log").open("ab") as log:

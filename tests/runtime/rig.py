@@ -83,7 +83,8 @@ class Rig:
         self.starts += 1
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
         if aim is not None:
-            environment[VARIABLE] = f"{aim} {self.folder / f'ended-{self.starts}'}"
+            (self.folder / "aim").write_text(aim, encoding="utf-8")
+            environment[VARIABLE] = str(self.folder / "aim")
         self._epochs_before = self.epochs()
         command = [sys.executable, "-m", "tests.runtime.killed_engine", str(self.folder), str(self.starts)]
         with (self.folder / "log").open("ab") as log:

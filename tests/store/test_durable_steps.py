@@ -50,8 +50,12 @@ def test_every_step_is_registered_and_taken() -> None:
     assert _names_in_the_source() == set(STEPS)
 
 
-def run(folder: Path, aim: str) -> int:
-    return subprocess.run([sys.executable, "-c", WRITES, folder], env={**os.environ, VARIABLE: aim}).returncode
+def run(folder: Path, aim: str | None = None) -> int:
+    """Run the writes, with an aim or with what is left of it."""
+    if aim is not None:
+        (folder / "aim").write_text(aim, encoding="utf-8")
+    environment = {**os.environ, VARIABLE: str(folder / "aim")}
+    return subprocess.run([sys.executable, "-c", WRITES, folder], env=environment).returncode
 
 
 @pytest.mark.parametrize(
@@ -60,37 +64,36 @@ def run(folder: Path, aim: str) -> int:
 )
 def test_ends_at_a_file_that_is_replaced(tmp_path: Path, moment: str, content: str, lines: str) -> None:
     """A file that is replaced is the old one or the new one, however far the write got."""
-    assert run(tmp_path, f"{moment} commit 2 {tmp_path}/ended") == -signal.SIGKILL
+    assert run(tmp_path, f"{moment} commit 2") == -signal.SIGKILL
     assert (tmp_path / "file").read_text() == content
     assert (tmp_path / "lines").read_text() == lines
-    assert (tmp_path / "ended").exists()
+    assert (tmp_path / "aim.ended").exists()
 
 
 @pytest.mark.parametrize(
     ("moment", "lines"), [("before", "first\n"), ("half", "first\nsec"), ("after", "first\nsecond\n")]
 )
 def test_ends_at_a_line_that_is_appended(tmp_path: Path, moment: str, lines: str) -> None:
-    assert run(tmp_path, f"{moment} answer 2 {tmp_path}/ended") == -signal.SIGKILL
+    assert run(tmp_path, f"{moment} answer 2") == -signal.SIGKILL
     assert (tmp_path / "file").read_text() == "second"
     assert (tmp_path / "lines").read_text() == lines
 
 
 @pytest.mark.parametrize(("moment", "moved", "described"), [("before", 2, 2), ("half", 3, 2), ("after", 3, 3)])
 def test_ends_at_a_step_of_several_writes(tmp_path: Path, moment: str, moved: int, described: int) -> None:
-    assert run(tmp_path, f"{moment} delivery 3 {tmp_path}/ended") == -signal.SIGKILL
+    assert run(tmp_path, f"{moment} delivery 3") == -signal.SIGKILL
     assert len(list(tmp_path.glob("* moved"))) == moved
     assert len(list(tmp_path.glob("* described"))) == described
 
 
 def test_ends_once(tmp_path: Path) -> None:
     """What a supervisor starts again does not end again."""
-    aim = f"half answer 2 {tmp_path}/ended"
-    assert [run(tmp_path, aim), run(tmp_path, aim)] == [-signal.SIGKILL, 0]
+    assert [run(tmp_path, "half answer 2"), run(tmp_path)] == [-signal.SIGKILL, 0]
     assert (tmp_path / "lines").read_text() == "first\nsec\nfirst\nsecond\nthird!\n"
 
 
 def test_steps_that_are_not_reached_end_nothing(tmp_path: Path) -> None:
-    assert [run(tmp_path, f"{moment} commit 4 {tmp_path}/ended") for moment in MOMENTS] == [0, 0, 0]
+    assert [run(tmp_path, f"{moment} commit 4") for moment in MOMENTS] == [0, 0, 0]
     assert (tmp_path / "file").read_text() == "third!"
 
 

@@ -10,17 +10,18 @@ The interface::
 A name is an entry of :data:`STEPS`; the writers of :mod:`headgate.store.files` take one. A write that makes several
 things durable has several: ``step("answer", "snapshot")``.
 
-The environment variable :data:`VARIABLE` holds ``MOMENT NAME COUNT FILE``, for example ``half commit 3 /tmp/ended``:
-the process kills itself at its third commit, and FILE is there. No process ends if FILE is there already, so one that
-a supervisor starts again goes on. Without the variable a step costs one comparison.
+The environment variable :data:`VARIABLE` names a file. When that file is there and holds ``MOMENT NAME COUNT``, such as
+``half commit 3``, a process kills itself at its third commit from then on, and renames the file to ``NAME.ended``: one
+process ends, once. Without the variable a step costs a comparison.
 """
 
 from __future__ import annotations
 
-import itertools
 import os
 import signal
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -58,8 +59,8 @@ STEPS: Mapping[str, str] = {
 }
 """What each step makes durable."""
 
-_AIM = os.environ.get(VARIABLE, "").split(maxsplit=3)
-_TIMES = itertools.count(1)
+_AIM = os.environ.get(VARIABLE)
+_passes: Counter[str] = Counter()
 
 
 class DurableStep:
@@ -77,7 +78,7 @@ class DurableStep:
             self._passed("after")
 
     def parts(self, data: bytes) -> Iterator[bytes]:
-        if _AIM:
+        if _AIM is not None:
             yield data[: len(data) // 2]
             self._passed("half")
             data = data[len(data) // 2 :]
@@ -88,12 +89,17 @@ class DurableStep:
 
     def _passed(self, moment: str) -> None:
         """End the process if it is to end here."""
-        if not _AIM or _AIM[0] != moment or _AIM[1] not in self._names:
+        if _AIM is None:
             return
-        if next(_TIMES) == int(_AIM[2]) and not Path(_AIM[3]).exists():
-            Path(_AIM[3]).touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-            signal.pause()  # until the signal arrives: nothing more is written
+        with suppress(FileNotFoundError):
+            wanted = Path(_AIM).read_text(encoding="utf-8")
+            if wanted.split()[:2] not in [[moment, name] for name in self._names]:
+                return
+            _passes[wanted] += 1
+            if _passes[wanted] == int(wanted.split()[2]):
+                Path(_AIM).rename(f"{_AIM}.ended")
+                os.kill(os.getpid(), signal.SIGKILL)
+                signal.pause()  # until the signal arrives: nothing more is written
 
 
 def step(*names: str) -> DurableStep:
