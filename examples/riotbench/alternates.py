@@ -13,9 +13,9 @@ An alternate's value is how good its answers are over how good the best one's ar
 
 import numpy as np
 
-from headgate.tasks.generate import Generate, values_of
 from headgate.tasks.keyed_base import step_of
 from headgate.tasks.registry import default_registry
+from headgate_riotbench.generate import Generate, values_of
 from headgate_riotbench.training import fit_tree
 
 ROWS = 3_000

@@ -13,7 +13,7 @@ from pathlib import Path
 import yaml
 from alternates import measured
 
-from headgate.tasks.generate import FIELDS, Generate, sensors
+from headgate_riotbench.generate import FIELDS, Generate, sensors
 
 HERE = Path(__file__).resolve().parent
 TABLES = "examples/riotbench/tables"

@@ -13,8 +13,8 @@ from pathlib import Path
 import yaml
 from make import RANGES, parse, source
 
-from headgate.tasks.generate import FIELDS
 from headgate_benchmarks.share.collections import riotbench_like
+from headgate_riotbench.generate import FIELDS
 
 SETS = ("city", "taxi", "fitness")
 EACH = ["sender", "field"]

@@ -75,6 +75,7 @@ def test_all_types_but_the_opaque_one_do_something() -> None:
     assert {type(kind.work).__name__ for kind in RIOTBENCH} == {
         "RowExpression",
         "BatchWork",
+        "FrameWork",
         "KeyedWork",
         "SourceWork",
         "SinkWork",

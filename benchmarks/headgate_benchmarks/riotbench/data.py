@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 
-from headgate.tasks.generate import Generate
+from headgate_riotbench.generate import Generate
 
 __all__ = ["charts_of", "put_records", "rows_of", "same_charts", "same_rows"]
 
@@ -27,7 +27,7 @@ def put_records(folder: Path, count: int, seed: int, per_file: int, *, numbered:
 
     With ``numbered``, a line begins with the record's number and a comma.
     """
-    from headgate.tasks.generate import records, values_of
+    from headgate_riotbench.generate import records, values_of
 
     folder.mkdir(parents=True)
     options = Generate(bad=0.01, seed=seed)

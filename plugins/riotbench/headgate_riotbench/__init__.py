@@ -1,11 +1,11 @@
-"""RIoTBench's task types for Headgate: SenML and XML, statistics, files, models and their training, MQTT.
+"""RIoTBench's task types for Headgate: made records, SenML and XML, statistics, files, models and their training, MQTT.
 
 An entry point of the group ``headgate.task_types`` names :data:`TYPES`; nothing in Headgate knows this package.
 """
 
 from __future__ import annotations
 
-from headgate_riotbench import files, gather, models, mqtt, statistics, training
+from headgate_riotbench import bloom_filter, files, gather, generate, interpolate, models, mqtt, statistics, training
 from headgate_riotbench.parse_senml import PARSE_SENML
 from headgate_riotbench.parse_xml import PARSE_XML
 from headgate_riotbench.to_senml import TO_SENML
@@ -13,9 +13,12 @@ from headgate_riotbench.to_senml import TO_SENML
 __all__ = ["TYPES"]
 
 TYPES = (
+    *generate.TYPES,
     PARSE_SENML,
     PARSE_XML,
     TO_SENML,
+    *bloom_filter.TYPES,
+    *interpolate.TYPES,
     *statistics.TYPES,
     *gather.TYPES,
     *models.TYPES,

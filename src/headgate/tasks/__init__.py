@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from headgate.model.task_type import TaskType
 from headgate.tasks import (
-    generate,
-    interpolate,
     keyed,
     lookup,
     parse,
@@ -21,13 +19,11 @@ __all__ = ["BUILT_IN"]
 
 BUILT_IN: tuple[TaskType, ...] = (
     *sources.TYPES,
-    *generate.TYPES,
     *parse.TYPES,
     *relational.TYPES,
     *reshape.TYPES,
     *lookup.TYPES,
     *keyed.TYPES,
-    *interpolate.TYPES,
     *windows.TYPES,
     *user_defined.TYPES,
     *sinks.TYPES,

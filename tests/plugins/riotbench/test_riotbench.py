@@ -27,8 +27,8 @@ from sklearn.tree import DecisionTreeClassifier
 from headgate.documents import parse
 from headgate.runtime.engine.engine import Engine
 from headgate.runtime.isolation.dead_letters import read_letters
-from headgate.tasks.generate import FIELDS, Generate, records
 from headgate_benchmarks.checkout import shared_data
+from headgate_riotbench.generate import FIELDS, Generate, records
 from headgate_riotbench.training import fit_linear, fit_tree
 from tests.runtime.small import put
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.tasks.generate import Generate, records
+from headgate_riotbench.generate import Generate, records
 from headgate_riotbench.parse_senml import FEW, UNREADABLE, ParseSenml, parse_senml
 
 OPTIONS = ParseSenml(columns="k string, t double, h double", required=("k",), units={"t": "far"}, longest=300)

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from headgate.model.work import KeyedWork
 from headgate.runtime.keyed.host import Results, Values, hosting, stepped
 from headgate.runtime.keyed.packing import key_codes, key_text, opened, packs
-from headgate.tasks import interpolate
-from headgate.tasks.interpolate import Interpolate
 from headgate.tasks.keyed import Count
 from headgate.tasks.registry import default_registry
+from headgate_riotbench import interpolate
 from headgate_riotbench.gather import Accumulate
+from headgate_riotbench.interpolate import Interpolate
 
 KEYS = st.one_of(st.none(), st.text(max_size=3))
 ROWS = st.lists(st.tuples(KEYS, st.one_of(st.none(), st.floats()), st.integers(0, 5)), max_size=30)

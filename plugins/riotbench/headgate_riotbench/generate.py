@@ -327,4 +327,12 @@ def _read(options: Generate, context: SourceContext) -> DataFrame:
     return counted.mapInArrow(made, "id bigint, value string, __ingest bigint")  # type: ignore[no-any-return]
 
 
-TYPES = (TaskType("generate", Generate, SOURCE, work=SourceWork(_read, lambda: "__ingest", RowLimit.NEVER)),)
+TYPES = (
+    TaskType(
+        "generate",
+        Generate,
+        SOURCE,
+        package="headgate-riotbench",
+        work=SourceWork(_read, lambda: "__ingest", RowLimit.NEVER),
+    ),
+)

@@ -119,4 +119,6 @@ def interpolate_many(
     return many
 
 
-TYPES = (TaskType("interpolate", Interpolate, STEP, State.KEYED, work=KeyedWork(_interpolate)),)
+TYPES = (
+    TaskType("interpolate", Interpolate, STEP, State.KEYED, package="headgate-riotbench", work=KeyedWork(_interpolate)),
+)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.tasks.generate import BAD, BEGIN_MS, FIELDS, Generate, bad_kinds, records, sensors, values_of
+from headgate_riotbench.generate import BAD, BEGIN_MS, FIELDS, Generate, bad_kinds, records, sensors, values_of
 from headgate_riotbench.parse_senml import ParseSenml, parse_senml
 
 SETS = ("city", "taxi", "fitness")
