@@ -5,7 +5,18 @@ An entry point of the group ``headgate.task_types`` names :data:`TYPES`; nothing
 
 from __future__ import annotations
 
-from headgate_riotbench import bloom_filter, files, gather, generate, interpolate, models, mqtt, statistics, training
+from headgate_riotbench import (
+    annotate,
+    bloom_filter,
+    files,
+    gather,
+    generate,
+    interpolate,
+    models,
+    mqtt,
+    statistics,
+    training,
+)
 from headgate_riotbench.parse_senml import PARSE_SENML
 from headgate_riotbench.parse_xml import PARSE_XML
 from headgate_riotbench.to_senml import TO_SENML
@@ -17,6 +28,7 @@ TYPES = (
     PARSE_SENML,
     PARSE_XML,
     TO_SENML,
+    *annotate.TYPES,
     *bloom_filter.TYPES,
     *interpolate.TYPES,
     *statistics.TYPES,
