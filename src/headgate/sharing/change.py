@@ -1,4 +1,8 @@
-"""What a submission or a withdrawal changes in the running set, as a value."""
+"""What a submission or a withdrawal changes in the running set, as a value.
+
+A submission makes several streams and tasks at once, and most of its time is spent on making values. They are named
+tuples: one is made in a third of the time that a frozen dataclass takes, which sets each field by itself.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from heapq import nsmallest
+from typing import NamedTuple
 
 from headgate.model.names import DataflowName, PortName, Signature, TaskId
 from headgate.model.stream import Routing
@@ -21,8 +26,7 @@ class Operation(StrEnum):
     WITHDRAW = "withdraw"
 
 
-@dataclass(frozen=True, slots=True)
-class RunningStream:
+class RunningStream(NamedTuple):
     """A stream of the running graph, between tasks known by their signatures."""
 
     source: Signature
@@ -34,8 +38,7 @@ class RunningStream:
     feedback: bool
 
 
-@dataclass(frozen=True, slots=True)
-class RunningTask:
+class RunningTask(NamedTuple):
     """A task of the running graph with the streams that enter it."""
 
     signature: Signature
@@ -48,8 +51,7 @@ class RunningTask:
     """The dataflow with which it came; it may have been withdrawn since."""
 
 
-@dataclass(frozen=True, slots=True)
-class SharedTask:
+class SharedTask(NamedTuple):
     """A running task that a dataflow shares, what it is called there, and who else uses it."""
 
     id: TaskId

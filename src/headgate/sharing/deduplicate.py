@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
 from headgate.errors import Notice
@@ -66,8 +65,11 @@ def deduplicate(dataflow: Dataflow | SignedDataflow) -> SignedDataflow:
     """
     if isinstance(dataflow, SignedDataflow):
         return dataflow
-    with paused() if len(dataflow.tasks) >= MANY_TASKS else nullcontext():
+    if len(dataflow.tasks) < MANY_TASKS:
         signatures = sign(dataflow)
+    else:
+        with paused():
+            signatures = sign(dataflow)
     if len(set(signatures.values())) == len(dataflow.tasks):
         return SignedDataflow(dataflow, signatures)
     first: dict[Signature, TaskId] = {}

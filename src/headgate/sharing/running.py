@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from immutables import Map
 
@@ -49,8 +50,7 @@ class Submitted:
     """As its author wrote it; ``dataflow`` may read wider streams instead, or confine tasks."""
 
 
-@dataclass(frozen=True, slots=True)
-class UsedTask:
+class UsedTask(NamedTuple):
     """A running task, the dataflows that use it, and what each calls it."""
 
     running: RunningTask
@@ -129,8 +129,7 @@ class RunningSet:
             self._grown(own, changed),
         )
         before = _numbers(self.components, shared)
-        roots = {used.running.root for used in changed.values()}
-        numbers = tuple(sorted({after.components.of(root) for root in roots}))
+        numbers = _numbers(after.components, changed.values())
         return after, GraphChange(Operation.SUBMIT, name, tuple(shared), own, tuple(added), before, numbers)
 
     def withdraw(self, name: str) -> tuple[RunningSet, GraphChange]:
@@ -239,5 +238,7 @@ def _links(own: tuple[RunningTask, ...], tasks: Mapping[Signature, UsedTask]) ->
     ]
 
 
-def _numbers(components: Components, shared: Iterable[SharedTask]) -> tuple[int, ...]:
-    return tuple(sorted({components.of(root) for root in {task.running.root for task in shared}}))
+def _numbers(components: Components, tasks: Iterable[SharedTask | UsedTask]) -> tuple[int, ...]:
+    """The running dataflows of some tasks, mostly one: then there is one root."""
+    roots = {task.running.root for task in tasks}
+    return (components.of(*roots),) if len(roots) == 1 else tuple(sorted({components.of(root) for root in roots}))

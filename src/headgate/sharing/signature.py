@@ -73,18 +73,18 @@ def _sign_listed(dataflow: Dataflow) -> dict[TaskId, Signature] | None:
     Streams are listed by the task that they enter, so that one pass over both does. ``None`` for any other dataflow.
     """
     signatures: dict[TaskId, Signature] = {}
-    streams = iter(dataflow.streams)
-    stream, with_anyone = next(streams, None), dataflow.share is Share.ANYONE
+    streams, with_anyone = dataflow.streams, dataflow.share is Share.ANYONE
+    at, last = 0, len(streams)
     for task in dataflow.tasks:
-        feeds = []
-        while stream is not None and stream.target == task.id:
+        name, feeds = task.id, []
+        while at < last and (stream := streams[at]).target == name:
             parent = signatures.get(stream.source)
             if parent is None or stream.feedback:
                 return None
             feeds.append(_feed(stream, parent))
-            stream = next(streams, None)
+            at += 1
         scope = "" if with_anyone and task.share is None and not task.scope else dataflow.scope(task)
-        signatures[task.id] = _digest(_content(task, scope), feeds)
+        signatures[name] = _digest(_content(task, scope), feeds)
     return signatures
 
 
@@ -136,8 +136,8 @@ def _sign_loop(
 
 def _content(task: Task, scope: str) -> str:
     """What the task itself does, whoever feeds it, and for whom it may do it."""
-    only = task.alternates[0]
-    work = f"{only.type}\n{only.config.text}" if len(task.alternates) == 1 and task.ports is None else _work(task)
+    ways = task.alternates
+    work = f"{ways[0].type}\n{ways[0].config.text}" if len(ways) == 1 and task.ports is None else _work(task)
     if task.on_error is not _FAIL or task.time_budget_s is not None:
         work = f"{task.on_error.value} {task.time_budget_s}\n{work}"
     return f"{scope}\n{work}" if scope else work

@@ -51,7 +51,7 @@ class VersionedMap(Mapping[K, V], Generic[K, V]):
     def updated(self, changes: Mapping[K, V], without: Iterable[K] = ()) -> VersionedMap[K, V]:
         """The next version: with some keys set, and others gone. Raises ``KeyError`` for one that is not there."""
         with self._lock:
-            items = self._held()
+            items = self._items if self._items is not None else self._held()
             get = items.get
             differences: dict[K, V | _Absent] = {key: items[key] for key in without}
             for key in differences:
