@@ -1,0 +1,192 @@
+"""How an engine is started: by the command, with a JVM of its own; or, quickly, forked and with a JVM that is warm.
+
+A start by the command takes half a minute on a busy machine, most of it in the JVM and in imports. What a test of
+durable steps kills is the engine's Python process, and that process writes all of them. So the JVM may live on: what
+runs in it is stopped after each kill, before the next engine is started. The engine does not know the difference.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Protocol
+
+import psutil
+
+__all__ = ["ROOT", "ColdStarts", "Starts", "WarmStarts"]
+
+ROOT = Path(__file__).parents[2]
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=128m"
+"""For a JVM that does not live long enough for a compiler that takes its time."""
+
+SPARK = {"spark.driver.memory": "1g", "spark.driver.extraJavaOptions": QUICK, "spark.ui.enabled": "false"}
+PATHS = os.pathsep.join(map(str, (ROOT / "src", ROOT)))
+
+
+class Starts(Protocol):
+    """Starts engines one after the other."""
+
+    def start(self, arguments: Sequence[str], folder: Path) -> psutil.Process:
+        """Start ``headgate`` with some arguments, the leader of a session."""
+
+    def after_kill(self) -> None:
+        """End what an engine has left behind."""
+
+    def jvm(self, engine: psutil.Process) -> psutil.Process | None:
+        """The engine's JVM."""
+
+    def close(self) -> None:
+        """End everything."""
+
+
+def _end_session(process: psutil.Process | None) -> None:
+    if process is not None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        with suppress(psutil.Error):
+            process.wait(30)
+
+
+class ColdStarts:
+    """By the command, as a user does."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = {**os.environ, "PYTHONPATH": PATHS, **environment}
+        self._engine: psutil.Process | None = None
+
+    def start(self, arguments: Sequence[str], folder: Path) -> psutil.Process:
+        command = [sys.executable, "-m", "headgate", *arguments]
+        for name, value in SPARK.items():
+            command += ["--conf", f"{name}={value}"]
+        with (folder / "log").open("ab") as log:
+            self._engine = psutil.Popen(
+                command, cwd=folder, env=self._environment, stdout=log, stderr=log, start_new_session=True
+            )
+        return self._engine
+
+    def after_kill(self) -> None:
+        _end_session(self._engine)
+
+    def jvm(self, engine: psutil.Process) -> psutil.Process | None:
+        with suppress(psutil.Error):
+            for child in engine.children(recursive=True):
+                if child.name() == "java":
+                    return child
+        return None
+
+    def close(self) -> None:
+        _end_session(self._engine)
+
+
+class WarmStarts:
+    """Forked from a process that has imported everything, with a JVM that outlives engines."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = {**os.environ, "PYTHONPATH": PATHS, "PYSPARK_PYTHON": sys.executable, **environment}
+        self._engine: psutil.Process | None = None
+        self._jvm: psutil.Popen | None = None
+        self._server: subprocess.Popen[str] | None = None
+        self._address: tuple[int, str] = (0, "")
+
+    def start(self, arguments: Sequence[str], folder: Path) -> psutil.Process:
+        if self._jvm is None or self._jvm.poll() is not None:
+            self._start_jvm(folder)
+        assert self._server is not None
+        assert self._server.stdin is not None
+        assert self._server.stdout is not None
+        asked = {"arguments": list(arguments), "log": str(folder / "log"), "folder": str(folder)}
+        self._server.stdin.write(json.dumps(asked) + "\n")
+        self._server.stdin.flush()
+        self._engine = psutil.Process(int(self._server.stdout.readline()))
+        return self._engine
+
+    def _start_jvm(self, folder: Path) -> None:
+        """Start a JVM as PySpark does, and a server that forks engines which use it."""
+        java = (Path(sys.prefix) / "java-home").read_text(encoding="utf-8").strip()
+        spec = importlib.util.find_spec("pyspark")
+        assert spec is not None
+        assert spec.origin is not None
+        spark = Path(spec.origin).parent
+        with tempfile.TemporaryDirectory() as place:
+            address = Path(place) / "address"
+            environment = {
+                **self._environment,
+                "_PYSPARK_DRIVER_CONN_INFO_PATH": str(address),
+                "SPARK_CONNECT_MODE": "0",
+            }
+            environment |= {"JAVA_HOME": java, "SPARK_HOME": str(spark)}
+            command = [str(spark / "bin" / "spark-submit")]
+            for name, value in SPARK.items():
+                command += ["--conf", f"{name}={value}"]
+            with (folder / "jvm.log").open("ab") as log:
+                self._jvm = psutil.Popen(
+                    [*command, "pyspark-shell"],
+                    env=environment,
+                    stdin=subprocess.PIPE,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                )
+            while not address.exists():
+                assert self._jvm.poll() is None, (folder / "jvm.log").read_text(errors="replace")
+                time.sleep(0.05)
+            known = address.read_bytes()
+            self._address = int.from_bytes(known[:4]), known[8:].decode()
+        self._start_server()
+
+    def _start_server(self) -> None:
+        if self._server is not None:
+            self._server.kill()
+            self._server.wait()
+        port, secret = self._address
+        known = {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}
+        command = [sys.executable, "-m", "tests.judge.fork_server"]
+        self._server = subprocess.Popen(
+            command,
+            env={**self._environment, **known},
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        assert self._server.stdout is not None
+        assert self._server.stdout.readline() == "ready\n"
+
+    def after_kill(self) -> None:
+        """Kill the engine's session, and stop what it ran in the JVM."""
+        _end_session(self._engine)
+        if self._jvm is None or self._jvm.poll() is not None:
+            return
+        gateway: Any = self._gateway()
+        try:
+            gateway.jvm.org.apache.spark.SparkContext.getOrCreate().stop()
+        finally:
+            gateway.close()
+
+    def _gateway(self) -> Any:
+        from py4j.java_gateway import GatewayParameters, JavaGateway  # type: ignore[import-untyped]
+
+        port, secret = self._address
+        return JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=secret, auto_convert=True))
+
+    def jvm(self, engine: psutil.Process) -> psutil.Process | None:
+        del engine
+        return self._jvm
+
+    def close(self) -> None:
+        _end_session(self._engine)
+        for process in (self._server, self._jvm):
+            if process is not None:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()

@@ -1,0 +1,301 @@
+"""An engine in processes of its own: fed with files, changed by requests, killed, and started again.
+
+All that the judge needs to know is noted on the way, with the clock of this process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from headgate.api.client import EngineClient
+from headgate.errors import HeadgateError
+from headgate.store.durable_steps import VARIABLE
+from tests.judge.flows import Flow
+from tests.judge.history import Arrival, Change, History, Kill
+from tests.judge.processes import ColdStarts, Starts, WarmStarts
+from tests.judge.verdict import Verdict, judge
+
+__all__ = ["Rig", "rig_in"]
+
+BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
+PATIENCE_S = float(os.environ.get("HEADGATE_TEST_PATIENCE_S", "240"))
+"""How long to wait for what must come; a machine with much else to do may need more."""
+
+AWAY = ("ENGINE_GONE", "NO_ENGINE", "ENGINE_DEAD", "NOT_READY", "ENGINE_STARTING", "ENGINE_RESTARTING")
+"""Conditions that say nothing about the request: nobody was there to answer it."""
+
+
+class Rig:
+    """A folder with what an engine reads, keeps and writes, and the history of it."""
+
+    def __init__(self, folder: Path, seed: int, *arguments: str, warm: bool = True) -> None:
+        self.folder, self.state, self.arguments = folder, folder / "state", arguments
+        self._starts: Starts = (WarmStarts if warm else ColdStarts)({VARIABLE: str(folder / "aim")})
+        self.rnd = random.Random(seed)
+        self.history = History()
+        self.flows: list[Flow] = []
+        self.present: dict[str, Flow] = {}
+        self.restart_s: list[float] = []
+        self.engine: psutil.Process | None = None
+        self._feed_lock = threading.Lock()
+        self._rows = self._files = self._modified_ns = 0
+        self._fed, self._feeding = threading.Event(), threading.Event()
+        (folder / "in").mkdir()
+        threading.Thread(target=self._feeder, daemon=True).start()
+
+    # what it reads
+
+    def feed(self, rows: int | None = None, seconds_later: float = 0.0) -> None:
+        """Move a file of new rows into the source's folder; names and sizes say nothing about the order."""
+        with self._feed_lock:
+            count = rows if rows is not None else self.rnd.choice([1, 2, 3, 8, 20, 40])
+            made = [self._row(self._rows + number, seconds_later) for number in range(count)]
+            self._rows += count
+            self._files += 1
+            name = f"{self.rnd.randrange(16**6):06x}-{self._files}.json"
+            waiting = self.folder / "waiting"
+            waiting.write_text("".join(json.dumps(row) + "\n" for row in made), encoding="utf-8")
+            # Spark knows milliseconds.
+            self._modified_ns = max(time.time_ns(), self._modified_ns + 4_000_000)
+            os.utime(waiting, ns=(self._modified_ns, self._modified_ns))
+            began = time.monotonic()
+            waiting.rename(self.folder / "in" / name)
+            self.history.arrivals.append(Arrival(name, self._modified_ns, made, began, time.monotonic()))
+
+    def _row(self, number: int, seconds_later: float) -> dict[str, Any]:
+        at = BEGINNING + timedelta(seconds=number * 0.1 + seconds_later)
+        value = round(self.rnd.uniform(-5, 50), 3)
+        text = f"t{number // 300}-{self.rnd.randrange(40)}"
+        return {"id": number, "k": f"k{self.rnd.randrange(6)}", "v": value, "at": at.isoformat(), "text": text}
+
+    def _feeder(self) -> None:
+        while self._feeding.wait():
+            self.feed()
+            time.sleep(0.2)
+
+    @contextmanager
+    def fed(self) -> Iterator[None]:
+        """Feed a few files a second meanwhile."""
+        self._feeding.set()
+        try:
+            yield
+        finally:
+            self._feeding.clear()
+            with self._feed_lock:
+                pass
+
+    # the process
+
+    def start(self) -> None:
+        """Start the engine, and wait until it answers."""
+        began = time.monotonic()
+        arguments = ["run", "--serve", "--trigger", "100ms", "--master", "local[2]", "--state", str(self.state)]
+        self.engine = self._starts.start([*arguments, *self.arguments], self.folder)
+        self.wait_for(self.answers, "an engine that answers")
+        self.restart_s.append(time.monotonic() - began)
+
+    def is_alive(self) -> bool:
+        """Whether the process that was started is there."""
+        with suppress(psutil.Error):
+            return self.engine is not None and self.engine.is_running() and self.engine.status() != "zombie"
+        return False
+
+    def answers(self) -> bool:
+        """Whether the engine answers; raises if its process has ended."""
+        assert self.is_alive(), f"the engine has ended\n{self.log()}"
+        with suppress(HeadgateError), EngineClient(self.state) as client:
+            return client.dataflows() is not None
+        return False
+
+    def names(self) -> list[str]:
+        """The dataflows that the engine lists."""
+        with EngineClient(self.state) as client:
+            return [flow["name"] for flow in client.dataflows()["dataflows"]]
+
+    def end(self) -> None:
+        """Kill all that runs."""
+        self._starts.close()
+
+    def log(self) -> str:
+        return (self.folder / "log").read_text(encoding="utf-8", errors="replace")[-4000:]
+
+    def wait_for(self, reached: Callable[[], bool], what: str, patience_s: float = PATIENCE_S) -> None:
+        until = time.monotonic() + patience_s
+        while not reached():
+            assert time.monotonic() < until, f"waited {patience_s} s in vain for {what}\n{self.log()}"
+            time.sleep(0.05)
+
+    # killing
+
+    def kill(self, what: str) -> bool:
+        """Kill a process: ``engine``, ``jvm``, ``daemon`` or ``worker``; says whether there was one."""
+        assert self.engine is not None
+        pids = [self.engine.pid] if what == "engine" else self._pids(what)
+        if not pids:
+            return False
+        self._note_kill(what)
+        with suppress(ProcessLookupError):
+            os.kill(self.rnd.choice(pids), signal.SIGKILL)
+        return True
+
+    def _pids(self, what: str) -> list[int]:
+        assert self.engine is not None
+        jvm = self._starts.jvm(self.engine)
+        if jvm is None or what == "jvm":
+            return [jvm.pid] if jvm is not None else []
+        daemons: list[int] = []
+        workers: list[int] = []
+        with suppress(psutil.Error):
+            for one in jvm.children(recursive=True):
+                with suppress(psutil.Error):
+                    (workers if one.ppid() in daemons else daemons).append(one.pid)
+        return workers if what == "worker" else daemons
+
+    def _note_kill(self, what: str) -> None:
+        self.history.kills.append(Kill(time.monotonic(), what))
+
+    @contextmanager
+    def aimed(self, aim: str) -> Iterator[Callable[[], bool]]:
+        """End the engine at a durable step, if it comes to it in the block; yields whether it has."""
+        file, ended = self.folder / "aim", self.folder / "aim.ended"
+        (self.folder / "aim.new").write_text(f"{aim} {uuid.uuid4()}", encoding="utf-8")
+        (self.folder / "aim.new").rename(file)
+        try:
+            yield ended.exists
+        finally:
+            file.unlink(missing_ok=True)
+            if ended.exists():
+                ended.unlink()
+                self._note_kill(aim)
+
+    def recover(self) -> bool:
+        """Wait for an engine that answers; starts it where it does not start itself. Says whether it had to."""
+        until = time.monotonic() + PATIENCE_S
+        while time.monotonic() < until:
+            if not self.is_alive():
+                self._starts.after_kill()
+                self.start()
+                return True
+            if self.answers():
+                return False
+            time.sleep(0.05)
+        raise AssertionError(f"no engine that answers\n{self.log()}")
+
+    # changes
+
+    def submit(self, *flows: Flow, update: bool = False) -> bool:
+        """Submit dataflows in one request; says whether it was answered."""
+        documents = [flow.document(self.folder) for flow in flows]
+        self.flows += flows
+        labels = {flow.name: flow.label for flow in flows}
+        return self._change(
+            "replace" if update else "submit",
+            labels,
+            lambda client, request: client.submit(documents, replace=update, request_id=request),
+        )
+
+    def withdraw(self, *names: str) -> bool:
+        labels = dict.fromkeys(names)
+        return self._change("withdraw", labels, lambda c, request: c.withdraw(names, request_id=request))
+
+    def pause(self, name: str) -> bool:
+        return self._change("pause", {name: None}, lambda c, request: c.pause(name, request_id=request))
+
+    def resume(self, name: str, label: str) -> bool:
+        return self._change("resume", {name: label}, lambda c, request: c.resume(name, request_id=request))
+
+    def switch(self, name: str, task: str, alternate: str) -> bool:
+        labels = {name: alternate}
+        return self._change("switch", labels, lambda c, request: c.switch(name, task, alternate, request_id=request))
+
+    def partitions(self, name: str, task: str, count: int | None) -> bool:
+        return self._change("partitions", {}, lambda c, request: c.repartition(name, task, count, request_id=request))
+
+    def _change(self, kind: str, labels: Mapping[str, str | None], ask: Callable[[EngineClient, str], object]) -> bool:
+        """Make a change; if nobody answers, it stays open until :meth:`settle` asks again."""
+        self._open = (kind, ask, request := str(uuid.uuid4()))
+        self.history.changes.append(Change(kind, labels, time.monotonic()))
+        return self._ask(ask, request)
+
+    def _ask(self, ask: Callable[[EngineClient, str], object], request: str) -> bool:
+        change = self.history.changes[-1]
+        try:
+            with EngineClient(self.state) as client:
+                ask(client, request)
+        except HeadgateError as error:
+            if error.condition in AWAY:
+                return False
+            raise
+        self.history.changes[-1] = replace(change, answered=time.monotonic(), made=True)
+        return True
+
+    def settle(self) -> None:
+        """After a restart: look what is there, and ask again for the change that was not answered."""
+        change = self.history.changes[-1]
+        if change.answered is not None:
+            return
+        kind, ask, request = self._open
+        there = set(self.names())
+        seen = time.monotonic()
+        wanted = {name: label is not None for name, label in change.labels.items()}
+        if kind in ("submit", "withdraw"):
+            shown = {name: name in there for name in wanted}
+            if len({shown[name] == wanted[name] for name in wanted}) > 1:
+                self.history.contradictions.append(f"half of a {kind} is there: {shown}")
+            if shown == wanted:
+                self.history.changes[-1] = replace(change, answered=seen, made=True)
+        try:
+            while not self._ask(ask, request):
+                self.recover()
+        except HeadgateError as error:
+            made = self.history.changes[-1].made
+            text = f"a {kind} was asked again with its request id and refused ({error.condition})"
+            self.history.contradictions.append(f"{text}; it had {'' if made else 'not '}been made")
+
+    # the end
+
+    def finish(self) -> Verdict:
+        """Let it read everything, and judge what its sinks hold."""
+        self.feed(40)
+        self._until_right_or_quiet()
+        self.feed(1, seconds_later=9 * 86_400)
+        verdict = self._until_right_or_quiet()
+        self.end()
+        return verdict
+
+    def _until_right_or_quiet(self, quiet_s: float = 12.0) -> Verdict:
+        """Wait until the sinks are right, or nothing comes any more."""
+        until, last, before = time.monotonic() + PATIENCE_S, time.monotonic(), -1
+        while True:
+            verdict = judge(self.history, self.flows, self.folder)
+            files = sum(1 for _ in (self.folder / "out").rglob("part-*"))
+            if files != before:
+                before, last = files, time.monotonic()
+            now = time.monotonic()
+            if verdict.is_right or now > until or (now - last > quiet_s and self.answers()):
+                return verdict
+            time.sleep(0.5)
+
+
+@contextmanager
+def rig_in(folder: Path, seed: int, *arguments: str, warm: bool = True) -> Iterator[Rig]:
+    """A rig whose processes end with the block."""
+    rig = Rig(folder, seed, *arguments, warm=warm)
+    try:
+        yield rig
+    finally:
+        rig.end()
