@@ -23,6 +23,7 @@ from headgate.model.task_type import Role
 from headgate.runtime.compile.plan import CompiledPlan, CompiledTask
 from headgate.runtime.epochs.commit import LETTERS, SINK, TOPIC, StagedEpoch, Target
 from headgate.runtime.epochs.fused_jobs import Items, Part, Watching
+from headgate.runtime.epochs.splits import Splits
 from headgate.runtime.epochs.staging import StagedFile
 from headgate.runtime.isolation.blame import feeds_of_items
 from headgate.runtime.isolation.quarantine import behind
@@ -91,6 +92,7 @@ class FakeJobs:
         folder: Path,
         ingested_us: int,
         watching: Watching,
+        splits: Splits | None = None,
     ) -> StagedEpoch | None:
         targets: list[Target] = []
         files: list[StagedFile] = []

@@ -40,7 +40,7 @@ from headgate.runtime.exchange.files import INGEST
 from headgate.runtime.isolation.sql_guard import GuardSettings
 from headgate.runtime.keyed.host import ERRORS, RESULTS, TEXTS
 from headgate.runtime.keyed.packing import PACK
-from headgate.runtime.observing.counting import RowCounts, Side, values
+from headgate.runtime.observing.counting import Metrics, RowCounts, Side, values
 from headgate.runtime.spark_internals.frames import arrow_schema
 from headgate.tasks.frames import run_frames
 from headgate.tasks.keyed_base import KeyedConfig
@@ -97,6 +97,12 @@ class Fusion:
         self._rows: dict[tuple[str, str], list[_Rows]] = {}
         self._read: set[Signature] = set()
         """The tasks whose rows leave."""
+
+        self.is_steady = True
+        """Whether the same tasks over other rows are the same frame: not where a task builds a frame of its own."""
+
+        self._made: list[tuple[CompiledTask, tuple[str, ...], RowWise]] = []
+        """The expressions of its tasks, and the columns that they were made for."""
 
         self.stages: dict[int, ArrowStage] = {}
         """By output: where its rows go on when they are staged."""
@@ -259,6 +265,7 @@ class Fusion:
         if isinstance(work, RowExpression):
             rows, where = only[0] if is_single else (self._gathered(only, task.partitions), None)
             does = work.sql(task.options, rows.names)
+            self._made.append((task, rows.names, does))
             if is_guarded:
                 self._count(task.signature, "in", rows.frame, rows.column)
                 result = self._guarded(task, rows, where, does)
@@ -266,6 +273,7 @@ class Fusion:
                 result = _Rows(rows.frame, rows.frame.add(rows.column, where, does), does.names)
                 self._count(task.signature, "in", result.frame, result.column, 0 if where is None else 1)
         else:
+            self.is_steady = self.is_steady and isinstance(work, BatchWork)
             frames = {}
             for name, streams in entering.items():
                 gathered = self._gathered(streams, task.partitions)
@@ -332,9 +340,10 @@ class Fusion:
             frame.counts.setdefault(place, [])
             self._places.append((task, side, frame, place))
 
-    def counted(self, staged: Mapping[int, int]) -> RowCounts:
-        """The rows into tasks and out of them, once the job has run and has staged so many rows of each output."""
-        known = values((count for frame in self._frames for some in frame.counts.values() for count in some), staged)
+    def counted(self, staged: Mapping[int, int], metrics: Metrics) -> RowCounts:
+        """The rows into tasks and out of them, once a job has run and has staged so many rows of each output."""
+        asked = (count for frame in self._frames for some in frame.counts.values() for count in some)
+        known = values(asked, staged, metrics)
         counts: RowCounts = Counter()
         runs = self._leading_out()
         for task, side, frame, place in self._places:
@@ -346,6 +355,11 @@ class Fusion:
                 counts[task, "in"] += staged.get(operator.counted, 0)
                 counts[task, "out"] += staged.get(operator.counted - 1, 0)
         return counts
+
+    def makes_the_same(self) -> bool:
+        """Whether its tasks would make the same expressions again; a model in a file may have changed."""
+        works = ((task.work, task.options, names, does) for task, names, does in self._made)
+        return all(isinstance(w, RowExpression) and w.sql(options, names) == does for w, options, names, does in works)
 
     def _leading_out(self) -> set[Signature]:
         """The tasks whose rows leave, or reach one whose rows do; and what the fragment begins with."""
@@ -362,6 +376,7 @@ class Fusion:
         if store:
             base = base.persist(StorageLevel.MEMORY_AND_DISK)
             self.stored.append(base)
+            self.is_steady = False
         frame = FusedFrame(base)
         self._frames.append(frame)
         return _Rows(frame, "r0", tuple(names))

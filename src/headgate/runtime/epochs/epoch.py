@@ -23,6 +23,7 @@ from headgate.model.on_error import OnError
 from headgate.runtime.compile.plan import CompiledPlan, Fragment, Kind
 from headgate.runtime.epochs.commit import LETTERS, SINK, EpochResult, Files, StagedEpoch, Target, commit_of
 from headgate.runtime.epochs.fused_jobs import EpochJobs, Part
+from headgate.runtime.epochs.splits import Splits
 from headgate.runtime.exchange.files import SNAPSHOT
 from headgate.runtime.isolation.blame import OVER_BUDGET, before, blame, feeds_of_items
 from headgate.runtime.isolation.failed_rows import FailedRows
@@ -80,10 +81,18 @@ class Epochs:
         if self.fragment.kind in (Kind.KEYED, Kind.NATIVE):
             self.jobs.drain(rows)
 
-    def run(self, rows: DataFrame, epoch: int, plans: Sequence[CompiledPlan], ingested_us: int) -> EpochResult:
+    def run(
+        self,
+        rows: DataFrame,
+        epoch: int,
+        plans: Sequence[CompiledPlan],
+        ingested_us: int,
+        splits: Splits | None = None,
+    ) -> EpochResult:
         """Run an epoch under the plans that its rows belong to.
 
-        ``ingested_us`` is when its events were taken in, where that is not known row by row.
+        ``ingested_us`` is when its events were taken in, where that is not known row by row. ``splits`` are the same
+        rows, for workers that read them by themselves.
         """
         due = self.quarantine.due()
         sampled = not due and bool(plans) and self.profiler.wants(epoch)
@@ -93,7 +102,7 @@ class Epochs:
         handed_over = False
         began = time.monotonic()
         try:
-            result = self._run_isolated(rows, epoch, plans, ingested_us)
+            result = self._run_isolated(rows, epoch, plans, ingested_us, splits)
             if due:
                 handed_over = self._try_in_background(due, rows, plans)
             elif sampled:
@@ -119,7 +128,7 @@ class Epochs:
     # isolation
 
     def _run_isolated(
-        self, rows: DataFrame, epoch: int, plans: Sequence[CompiledPlan], ingested_us: int
+        self, rows: DataFrame, epoch: int, plans: Sequence[CompiledPlan], ingested_us: int, splits: Splits | None
     ) -> EpochResult:
         """Run an epoch; if tasks make it fail, guard them or leave them out, and run it again."""
         here = [plan.fragments[self.fragment.id] for plan in plans if self.fragment.id in plan.fragments]
@@ -127,7 +136,7 @@ class Epochs:
         limit_s = None if least_s is None else self._allowance.limit_s(least_s)
         for _ in range(sum(len(fragment.tasks) for fragment in here) + 2):
             try:
-                return self._run_once(rows, epoch, plans, ingested_us, limit_s)
+                return self._run_once(rows, epoch, plans, ingested_us, limit_s, splits)
             except (*JOB_FAILURES, TimeLimitExceeded) as error:
                 if self.stopping():
                     raise
@@ -138,7 +147,7 @@ class Epochs:
                         raise
                     limit_s = None  # no single task is to blame
                     break
-        return self._run_once(rows, epoch, plans, ingested_us, limit_s)
+        return self._run_once(rows, epoch, plans, ingested_us, limit_s, splits)
 
     def _least_budget(self, plans: Sequence[CompiledPlan]) -> float | None:
         """The smallest time budget that a task states; tasks without one cannot be blamed for time."""
@@ -226,13 +235,20 @@ class Epochs:
     # one run
 
     def _run_once(
-        self, rows: DataFrame, epoch: int, plans: Sequence[CompiledPlan], ingested_us: int, limit_s: float | None
+        self,
+        rows: DataFrame,
+        epoch: int,
+        plans: Sequence[CompiledPlan],
+        ingested_us: int,
+        limit_s: float | None,
+        splits: Splits | None,
     ) -> EpochResult:
         """Run an epoch without resting tasks and what they feed, and stage what the others put out."""
         folder = self._empty_folder(epoch)
         parts = list(self._parts(rows, plans))
         resting, guarded = self.quarantine.resting(), self.guards.tasks
-        staged = self.jobs.stage(parts, resting, guarded, folder, ingested_us, self._watchdog.watching(limit_s))
+        watching = self._watchdog.watching(limit_s)
+        staged = self.jobs.stage(parts, resting, guarded, folder, ingested_us, watching, splits)
         if staged is None:
             self.absorb(rows)
             return EpochResult({"epoch": epoch, "done": True, "targets": []})

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
 from functools import partial
@@ -19,14 +18,15 @@ from headgate.runtime.compile.fusion import Fusion, Output, union
 from headgate.runtime.compile.plan import CompiledPlan, CompiledTask, Feed, Kind
 from headgate.runtime.compile.schemas import Schemas
 from headgate.runtime.epochs.commit import HOST_LETTERS, LETTERS, SINK, TOPIC, StagedEpoch, Target
-from headgate.runtime.epochs.staging import pack, stage
+from headgate.runtime.epochs.fused_job import FusedJob, KeptJobs, release
+from headgate.runtime.epochs.splits import Splits, split_frame
+from headgate.runtime.epochs.staging import pack, staging_frame
 from headgate.runtime.exchange.files import topic_columns
 from headgate.runtime.io.sinks import form_of
 from headgate.runtime.isolation.blame import feeds_of_items
 from headgate.runtime.isolation.quarantine import behind
 from headgate.runtime.isolation.sql_guard import GuardSettings
 from headgate.runtime.keyed.host import hosted_schema, unpacked
-from headgate.runtime.observing.counting import RowCounts
 from headgate.runtime.observing.job_tags import tagged
 from headgate.runtime.observing.measured_run import drain
 from headgate.store.entries import OutputKind
@@ -49,9 +49,19 @@ class EpochJobs(Protocol):
     """Runs the tasks of a fragment over rows: on Spark, or in memory for tests."""
 
     def stage(
-        self, parts: Sequence[Part], resting: Items, guarded: Items, folder: Path, ingested_us: int, watching: Watching
+        self,
+        parts: Sequence[Part],
+        resting: Items,
+        guarded: Items,
+        folder: Path,
+        ingested_us: int,
+        watching: Watching,
+        splits: Splits | None = None,
     ) -> StagedEpoch | None:
-        """Run all tasks except resting ones and what they feed, and stage the outputs; ``None`` if none is left."""
+        """Run all tasks except resting ones and what they feed, and stage the outputs; ``None`` if none is left.
+
+        ``splits`` are the same rows, for workers that read them by themselves.
+        """
 
     def attempt(self, part: Part, items: Items, guarded: Items, watching: Watching) -> None:
         """Run some tasks and topics and drop their rows; raises what they raise."""
@@ -77,6 +87,7 @@ class FusedJobs:
         self._schemas = schemas
         self._time_budget_s = time_budget_s
         self._counting = counting
+        self._kept = KeptJobs()
 
     def drain(self, rows: DataFrame) -> None:
         drain(rows)
@@ -94,33 +105,70 @@ class FusedJobs:
         return topic_columns(self._schemas.of(plan, plan.tasks[feed.source]))
 
     def stage(
-        self, parts: Sequence[Part], resting: Items, guarded: Items, folder: Path, ingested_us: int, watching: Watching
+        self,
+        parts: Sequence[Part],
+        resting: Items,
+        guarded: Items,
+        folder: Path,
+        ingested_us: int,
+        watching: Watching,
+        splits: Splits | None = None,
     ) -> StagedEpoch | None:
+        kept = None if splits is None or len(parts) != 1 else self._kept_job(parts[0][0], resting, guarded, splits)
+        if kept is not None and splits is not None:
+            splits.store(folder)
+            with watching:
+                return kept.stage(folder, ingested_us)
+        job = self._job(parts, resting, guarded)
+        try:
+            with watching:
+                return job.stage(folder, ingested_us)
+        finally:
+            job.release()
+
+    def _kept_job(self, plan: CompiledPlan, resting: Items, guarded: Items, splits: Splits) -> FusedJob | None:
+        """The job that reads splits, planned before or now; ``None`` if it cannot be run again."""
+
+        def build() -> FusedJob:
+            rows = split_frame(self._spark, splits.reader, len(splits.parts))
+            return self._job([(plan, rows)], resting, guarded)
+
+        key = (plan.number, frozenset(resting), frozenset(guarded), len(splits.parts))
+        return self._kept.job(key, build) if splits.parts else None
+
+    def _job(self, parts: Sequence[Part], resting: Items, guarded: Items) -> FusedJob:
         fusions: list[Fusion] = []
+        try:
+            return self._built(parts, resting, guarded, fusions)
+        except BaseException:
+            release(fusions)
+            raise
+
+    def _built(self, parts: Sequence[Part], resting: Items, guarded: Items, fusions: list[Fusion]) -> FusedJob:
         targets: list[Target] = []
         ran: set[str] = set()
-        try:
-            frames = []
-            for plan, rows in parts:
-                fusion, leaving, running = self._fused(plan, rows, resting, guarded, len(targets))
-                fusions.append(fusion)
-                targets += leaving
-                ran |= running
-                frame = fusion.result(packed=len(parts) == 1)
-                frames += [] if frame is None else [frame]
-            if not frames:
-                return None
+        frames = []
+        for plan, rows in parts:
+            fusion, leaving, running = self._fused(plan, rows, resting, guarded, len(targets), fusions)
+            targets += leaving
+            ran |= running
+            frame = fusion.result(packed=len(parts) == 1)
+            frames += [] if frame is None else [frame]
+        staging = None
+        if frames:
             forms = [output.form for fusion in fusions for output in fusion.outputs]
             stages = {number: one for fusion in fusions for number, one in fusion.stages.items()}
-            whole = frames[0] if len(parts) == 1 else pack(union(frames))
-            with watching:
-                files, counted = stage(whole, forms, folder, ingested_us, stages)
-        finally:
-            _unpersist(fusions)
-        return StagedEpoch(files, targets, counted, frozenset(ran), partial(_row_counts, fusions))
+            staging = staging_frame(frames[0] if len(parts) == 1 else pack(union(frames)), forms, stages)
+        return FusedJob(staging, tuple(fusions), tuple(targets), frozenset(ran))
 
     def _fused(
-        self, plan: CompiledPlan, rows: DataFrame, resting: Items, guarded: Items, first_output: int
+        self,
+        plan: CompiledPlan,
+        rows: DataFrame,
+        resting: Items,
+        guarded: Items,
+        first_output: int,
+        fusions: list[Fusion],
     ) -> tuple[Fusion, list[Target], set[str]]:
         """The tasks that are to run, fused; where each output goes; and what runs."""
         fragment = plan.fragments[self._fragment_id]
@@ -133,6 +181,7 @@ class FusedJobs:
         fusion = Fusion(
             plan, fragment, first_output, guards, counting=self._counting, stages=stages, schema_of=schema_of
         )
+        fusions.append(fusion)
         leaving = self._fuse(fusion, rows, runs, packs=stages.packs)
         return fusion, leaving, {*feeds, *fragment.roots} - left_out
 
@@ -146,7 +195,7 @@ class FusedJobs:
             with watching:
                 drain(rows if frame is None else frame)
         finally:
-            _unpersist([fusion])
+            release([fusion])
 
     def _fuse(
         self,
@@ -224,16 +273,3 @@ def _add_task(fusion: Fusion, task: CompiledTask) -> OutputKind:
 
 def _is_not_in(some: set[str], item: str) -> bool:
     return item not in some
-
-
-def _row_counts(fusions: Sequence[Fusion], rows: Mapping[int, int]) -> RowCounts:
-    counts: RowCounts = Counter()
-    for fusion in fusions:
-        counts.update(fusion.counted(rows))
-    return counts
-
-
-def _unpersist(fusions: Sequence[Fusion]) -> None:
-    for fusion in fusions:
-        for stored in fusion.stored:
-            stored.unpersist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,14 +18,18 @@ from pyspark.sql.types import StructType
 
 from headgate.runtime.compile.arrow_stage import ArrowStage, StageRunner, Times
 from headgate.runtime.exchange.files import INGEST
+from headgate.runtime.observing.job_tags import job_property
 from headgate.runtime.spark_internals.frames import set_schema
 from headgate.runtime.spark_internals.worker import settle
 from headgate.store.durable_steps import step
 from headgate.tasks.metering import metered
 
-__all__ = ["OUTPUTS", "SEEN", "StagedFile", "pack", "stage"]
+__all__ = ["EPOCH", "OUTPUTS", "SEEN", "StagedFile", "pack", "run_staging", "stage", "staging_frame"]
 
 OUTPUTS = "outputs"
+
+EPOCH = "headgate.epoch"
+"""The property of a job in which its workers find the folder of the epoch, and when events were taken in."""
 
 SEEN = -1
 """The number under which the stager counts all rows, with or without an output; tasks in stages have lower ones."""
@@ -61,22 +66,34 @@ class StagedFile:
 def stage(
     frame: DataFrame, forms: Sequence[str], folder: Path, ingested: int, stages: Mapping[int, ArrowStage] | None = None
 ) -> tuple[list[StagedFile], Counter[int]]:
-    """Run the epoch's job: write each output's rows into files of ``folder`` and return them, in order.
+    """Run a job that stages the outputs of a frame: see :func:`staging_frame` and :func:`run_staging`."""
+    return run_staging(staging_frame(frame, forms, stages), folder, ingested)
 
-    And what was counted: under :data:`SEEN` all rows, those that no output wants among them, and those of ``stages``,
-    into which the rows of some outputs go instead.
 
-    The frame's only column, :data:`OUTPUTS`, has a field for each output: ``o0``, ``o1`` and so on; and, where it is
-    known row by row, one for when the events were taken in. ``ingested`` is the time for the others.
+def staging_frame(frame: DataFrame, forms: Sequence[str], stages: Mapping[int, ArrowStage] | None = None) -> DataFrame:
+    """The frame whose job writes each output's rows into files; it can be run for any number of epochs.
+
+    The given frame's only column, :data:`OUTPUTS`, has a field for each output: ``o0``, ``o1`` and so on; and, where it
+    is known row by row, one for when the events were taken in. The rows of some outputs go into ``stages`` instead.
     """
-    target, wanted, further = str(folder), list(forms), dict(stages or {})
+    wanted, further = list(forms), dict(stages or {})
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return _write(batches, wanted, target, ingested, further)
+        return _write(batches, wanted, further)
 
     # Only the column's name is needed. With many outputs, fetching their types would take as long as all else.
     set_schema(frame, StructType().add(OUTPUTS, StructType()))
-    rows = frame.mapInArrow(metered(write), STAGED).collect()
+    return frame.mapInArrow(metered(write), STAGED)
+
+
+def run_staging(frame: DataFrame, folder: Path, ingested: int) -> tuple[list[StagedFile], Counter[int]]:
+    """Run the job of an epoch: its outputs become files of ``folder``, which are returned in order.
+
+    And what was counted: under :data:`SEEN` all rows, those that no output wants among them, and those of stages.
+    ``ingested`` is when events were taken in, where that is not known row by row.
+    """
+    with job_property(frame.sparkSession, EPOCH, json.dumps([str(folder), ingested])):
+        rows = frame.collect()
     counts: Counter[int] = Counter()
     for row in rows:
         if not row["path"]:
@@ -91,17 +108,14 @@ def pack(frame: DataFrame) -> DataFrame:
 
 
 def _write(
-    batches: Iterator[pa.RecordBatch],
-    forms: Sequence[str],
-    folder: str,
-    ingested: int,
-    stages: Mapping[int, ArrowStage],
+    batches: Iterator[pa.RecordBatch], forms: Sequence[str], stages: Mapping[int, ArrowStage]
 ) -> Iterator[pa.RecordBatch]:
     from pyspark import TaskContext
 
     context = TaskContext.get()
-    partition = context.partitionId() if context else 0
-    attempt = context.taskAttemptId() if context else 0
+    assert context is not None
+    partition, attempt = context.partitionId(), context.taskAttemptId()
+    folder, ingested = json.loads(context.getLocalProperty(EPOCH) or "null")
     writers: dict[int, _Writer] = {}
 
     def write(number: int, rows: Any, times: Times) -> None:

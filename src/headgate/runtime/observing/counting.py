@@ -6,31 +6,34 @@ counted by their writer, and so are all rows of a frame whose outputs are all th
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from headgate.model.names import Signature
-from headgate.runtime.spark_internals.frames import observed_reader
 
-__all__ = ["Count", "JobCount", "OutputCount", "RowCounts", "Side", "observed", "values"]
+__all__ = ["Count", "JobCount", "Metrics", "OutputCount", "RowCounts", "Side", "observed", "values"]
 
 Side = Literal["in", "out", "errors"]
 
 RowCounts = Counter[tuple[Signature, Side]]
 """Rows into tasks, out of them, and left out because they raised."""
 
+Metrics = Mapping[str, tuple[int, ...]]
+"""What a job has counted: the values of each observation, by its name."""
+
 
 @dataclass(frozen=True, slots=True)
 class JobCount:
     """A count that Spark makes while the epoch's job runs."""
 
-    observation: Observation
+    observation: str
     place: int
     """Which of the observation's aggregates it is."""
 
@@ -44,10 +47,12 @@ class OutputCount:
 
 Count = JobCount | OutputCount
 
+_NUMBERS = itertools.count()
 
-def observed(frame: DataFrame, aggregates: Mapping[str, str]) -> tuple[DataFrame, Observation]:
-    """A frame with named aggregates over its rows; their values are known once a job has run."""
-    observation = Observation()
+
+def observed(frame: DataFrame, aggregates: Mapping[str, str]) -> tuple[DataFrame, str]:
+    """A frame with an observation, and its name: aggregates over the rows, known once a job has run."""
+    observation = f"rows{next(_NUMBERS)}"
     return frame.observe(observation, *(_expression(text, name) for name, text in aggregates.items())), observation
 
 
@@ -57,17 +62,12 @@ def _expression(text: str, name: str) -> Column:
     return F.expr(f"{text} as {name}")
 
 
-def values(counts: Iterable[Count], staged: Mapping[int, int]) -> dict[Count, int]:
+def values(counts: Iterable[Count], staged: Mapping[int, int], metrics: Metrics) -> dict[Count, int]:
     """The values of counts, except those that the job did not need to compute."""
-    readers: dict[int, Callable[[int], int] | None] = {}
     counted: dict[Count, int] = {}
     for count in counts:
         if isinstance(count, OutputCount):
             counted[count] = staged.get(count.output, 0)
-            continue
-        key = id(count.observation)
-        if key not in readers:
-            readers[key] = observed_reader(count.observation)
-        if (read := readers[key]) is not None:
-            counted[count] = read(count.place)
+        elif count.observation in metrics:
+            counted[count] = metrics[count.observation][count.place]
     return counted

@@ -1,4 +1,4 @@
-"""Tags that identify the Spark jobs of an epoch or a trial."""
+"""What the Spark jobs of an epoch or a trial carry: tags that identify them, and properties that workers read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
-__all__ = ["tagged"]
+__all__ = ["job_property", "tagged"]
 
 
 @contextmanager
@@ -19,3 +19,14 @@ def tagged(spark: SparkSession, tag: str) -> Iterator[None]:
         yield
     finally:
         context.removeJobTag(tag)
+
+
+@contextmanager
+def job_property(spark: SparkSession, name: str, value: str) -> Iterator[None]:
+    """Give the jobs that this thread starts a property."""
+    context = spark.sparkContext
+    context.setLocalProperty(name, value)
+    try:
+        yield
+    finally:
+        context.setLocalProperty(name, None)  # type: ignore[arg-type]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-__all__ = ["arrow_schema", "observed_reader", "set_schema"]
+__all__ = ["arrow_schema", "can_run_again", "observed_metrics", "set_schema"]
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
@@ -23,12 +22,26 @@ def set_schema(frame: DataFrame, schema: StructType) -> None:
     frame.__dict__["schema"] = schema
 
 
-def observed_reader(observation: Observation) -> Callable[[int], int] | None:
-    """Reads the values of an observation by their place; ``None`` if no job has computed them yet.
+def can_run_again(frame: DataFrame) -> bool:
+    """Whether a planned frame computes its rows anew whenever it is run.
 
-    The public ``get`` would wait for ever.
+    Shuffles, broadcasts and stored frames keep their rows; a query's time and its random seeds are fixed when it is
+    planned.
     """
-    java: Any = observation._jo
-    if java is None or not java.future().isCompleted():
-        return None
-    return java.getRow().getLong  # type: ignore[no-any-return]
+    execution: Any = frame._jdf.queryExecution()
+    patterns = frame.sparkSession._jvm.org.apache.spark.sql.catalyst.trees.TreePattern  # type: ignore[union-attr]
+    analysed = execution.analyzed()
+    if not analysed.deterministic() or analysed.containsPattern(patterns.CURRENT_LIKE()):
+        return False
+    planned: str = execution.executedPlan().toString()
+    return not any(word in planned for word in ("Exchange", "AdaptiveSparkPlan", "InMemoryTableScan", "Subquery"))
+
+
+def observed_metrics(frame: DataFrame) -> dict[str, tuple[int, ...]]:
+    """The integers that the observations of a frame have counted in the last job that computed it, by name."""
+    rows = frame._jdf.queryExecution().observedMetrics().iterator()
+    metrics = {}
+    while rows.hasNext():
+        entry = rows.next()
+        metrics[entry._1()] = tuple(int(value) for value in entry._2().mkString(",").split(",") if value != "null")
+    return metrics
