@@ -22,6 +22,7 @@ WARM = 2
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_a_second_processor_shortens_the_sojourn(engine: Engine, tmp_path: Path) -> None:
     """Each batch is handed over when the one before is done, so rows wait for nothing but their own batch."""
     wait = {"function": "headgate_benchmarks.waiting.wait", "options": {"seconds": SERVICE_S}}
