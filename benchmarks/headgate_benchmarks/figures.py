@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from headgate.errors import missing_package
 from headgate.report.figures import figure_bytes
 
 __all__ = ["POLICY_SHADES", "bars", "dress", "lines", "picture"]
@@ -33,10 +32,7 @@ POLICY_SHADES = {
 
 def picture(path: Path, inches: tuple[float, float], draw: Callable[[Any], None]) -> Path:
     """Draw a figure into a file whose folder is made if need be; raises :class:`InputError` without matplotlib."""
-    try:
-        content = figure_bytes(draw, path.suffix, inches)
-    except ImportError:
-        raise missing_package("NO_PLOTS", "drawing plots", "matplotlib", "plots") from None
+    content = figure_bytes(draw, path.suffix, inches)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
     return path

@@ -141,5 +141,5 @@ def test_the_picture(tmp_path: Path) -> None:
     message = bill(tmp_path)
     assert draw_bill(message, ".png").startswith(b"\x89PNG")
     assert draw_bill(message, ".svg").startswith(b"<?xml")
-    with pytest.raises(InputError, match=r"expected \.png"):
+    with pytest.raises(InputError, match=r"expected \.svg"):
         draw_bill(message, ".gif")

@@ -105,7 +105,7 @@ def test_values_below_0_may_stay_so(tmp_path: Path) -> None:
         (("--step", "soon"), "is not a span of time"),
         (("--backtest", "--warm-up", "239"), "the series have 240 steps"),
         (("--backtest", "--horizon", "200"), "at least 280"),
-        (("--plot", "next.gif"), "expected .svg or .png"),
+        (("--plot", "next.gif"), "expected .svg, .png or .pdf"),
     ],
 )
 def test_what_is_wrong_is_told_in_a_sentence(rates: Path, arguments: tuple[str, ...], told: str) -> None:

@@ -121,7 +121,7 @@ def test_a_file_that_is_no_plan_is_refused(tmp_path: Path, text: str) -> None:
         (("--throughput", "1.5"), "the least relative throughput is 1.5; expected above 0, at most 1"),
         (("--catalogue", "ec2-213"), "unknown cloud 'ec2-213'; did you mean 'ec2-2013'?"),
         (("--rate", "sensors=3"), "a rate is given for 'sensors', which is no source"),
-        (("--plot", "plans.pdf"), "expected .svg or .png"),
+        (("--plot", "plans.gif"), "expected .svg, .png or .pdf"),
         (("--message-bytes", "0"), "message_bytes is 0.0; expected bytes above 0"),
     ],
 )

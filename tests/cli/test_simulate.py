@@ -83,7 +83,7 @@ def test_a_cloud_of_ones_own(tmp_path: Path) -> None:
         ((*RATES, "--variability", "ec3"), "unknown variability 'ec3'"),
         ((*RATES, "--interval", "2 weeks"), "not a span of time"),
         ((*RATES, "--hours", "0"), "0 intervals"),
-        ((*RATES, "--plot", "x.gif"), "expected .svg or .png"),
+        ((*RATES, "--plot", "x.gif"), "expected .svg, .png or .pdf"),
         ((*RATES, "--unit", "bananas", "--variability", str(EXAMPLES)), "unknown unit 'bananas'"),
         ((*RATES, "--replay", "none.jsonl"), "cannot read none.jsonl"),
     ],

@@ -111,7 +111,7 @@ def test_latency_is_drawn_against_processors(logos: Path, tmp_path: Path, ending
     assert headgate("size", logos, "--plot", picture).status == 2
     assert headgate("size", logos, "--plot", picture, "--force").status == 0
     assert picture.read_bytes() == data
-    assert "expected .svg or .png" in headgate("size", logos, "--plot", tmp_path / "latency.gif").err
+    assert "expected .svg, .png or .pdf" in headgate("size", logos, "--plot", tmp_path / "latency.gif").err
 
 
 def test_every_fault_of_a_file_is_told_at_once_with_its_line(tmp_path: Path) -> None:

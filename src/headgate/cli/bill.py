@@ -36,7 +36,7 @@ def bill(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over an existing file.")] = False,
     plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="FILE", help="Draw it too, as .png, .svg or .pdf.")
+        Path | None, typer.Option("--plot", metavar="FILE", help="Draw it too, as .svg, .png or .pdf.")
     ] = None,
 ) -> None:
     """Show who pays what, and what each dataflow would have paid on machines of its own.

@@ -38,7 +38,7 @@ def forecast(
         int | None, typer.Option(min=1, help="Steps before the first forecast of a backtest; a third if left out.")
     ] = None,
     origins: Annotated[int, typer.Option(min=1, help="From how many moments a backtest forecasts, at most.")] = 500,
-    plot: Annotated[Path | None, typer.Option(help="Draw it into this .svg or .png file.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw it into this .svg, .png or .pdf file.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over an existing file.")] = False,
     as_json: AsJson = False,
     as_csv: AsCsv = False,
@@ -48,10 +48,7 @@ def forecast(
     Example: [bold]headgate forecast tweets.csv --step 5min --season 1d --backtest --plot backtest.svg[/bold]
     """
     with packages("forecasting", "forecasting"):
-        if plot is not None:
-            import matplotlib  # noqa: F401 (checked before the work starts)
-
-        from headgate.report.figures import check_ending
+        from headgate.report.figures import check_picture
         from headgate.service import forecast_tables as tables
         from headgate.service.forecast import (
             ForecastRequest,
@@ -62,7 +59,7 @@ def forecast(
             season_steps,
         )
     if plot is not None:
-        check_ending(plot.suffix.lower())
+        check_picture(plot.suffix)
     table = load_table(file, metric, None if step is None else seconds("--step", step), series or ())
     no_season = season is not None and season.strip().lower() == "none"
     given_s = None if season is None or no_season else seconds("--season", season)
@@ -72,13 +69,13 @@ def forecast(
     if backtest:
         scores = score(table, request, warm_up, origins, _progress(as_json or as_csv))
         if plot is not None:
-            write_file(plot, tables.draw_backtest(table, scores, plot.suffix.lower()), force)
+            write_file(plot, tables.draw_backtest(table, scores, plot.suffix), force)
         print_tables(tables.score_tables(table, request, scores), as_json, as_csv)
         return
     forecasts = foresee(table, request)
     if plot is not None:
         first = forecasts[0]
-        write_file(plot, tables.draw_forecast(table, first.forecast, first.method, plot.suffix.lower()), force)
+        write_file(plot, tables.draw_forecast(table, first.forecast, first.method, plot.suffix), force)
     for each in forecasts:
         for sentence in each.warnings:
             sentence_to_stderr(sentence)

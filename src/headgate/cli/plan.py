@@ -73,7 +73,9 @@ def plan(
     cores: Annotated[int | None, typer.Option(min=1, help="The most cores.")] = None,
     message_bytes: Annotated[float, typer.Option(help="The size of a message.")] = 100.0,
     time_limit: Annotated[str, typer.Option(help="The longest that an algorithm may search.")] = "10s",
-    plot: Annotated[Path | None, typer.Option(help="Draw cost against value into this .svg or .png file.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw cost against value into this .svg, .png or .pdf file.")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write the plan to this .json file, for headgate submit --plan.")
     ] = None,
@@ -108,9 +110,7 @@ def plan(
     capacity = _Capacity([], {})
     if rate:
         with packages("planning", "planning"):
-            if plot is not None:
-                import matplotlib  # noqa: F401 (checked before the work starts)
-            import highspy  # noqa: F401
+            import highspy  # noqa: F401 (checked before the work starts)
 
             from headgate.service.capacity import CapacityRequest
 
@@ -147,11 +147,11 @@ def _capacity(
     force: bool,
 ) -> _Capacity:
     """Plan the capacity of each dataflow; a rate of a source counts for the dataflows that have the source."""
-    from headgate.report.figures import check_ending
+    from headgate.report.figures import check_picture
     from headgate.service.capacity import answers_of, best_plan, latencies, plans_picture, problem_of, requests_by_flow
 
     if plot is not None:
-        check_ending(plot.suffix.lower())
+        check_picture(plot.suffix)
         if len(flows) > 1:
             raise InputError("ONE_PLOT", "--plot draws the plans of one dataflow; name one file")
     capacity = _Capacity([], {})
@@ -160,7 +160,7 @@ def _capacity(
         answers = answers_of(problem, algorithms, limit_s, _progress if progress else None)
         best, latency = best_plan(answers), latencies(problem, answers)
         if plot is not None:
-            write_file(plot, plans_picture(problem, answers, plot.suffix.lower()), force)
+            write_file(plot, plans_picture(problem, answers, plot.suffix), force)
         capacity.tables.extend(capacity_tables(problem, answers, best, latency))
         capacity.plans[flow.name] = (best, latency[best.planner])
     return capacity

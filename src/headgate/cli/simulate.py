@@ -53,7 +53,7 @@ def simulate(
     hindsight: Annotated[
         bool, typer.Option("--hindsight", help="Compare each policy with the best that was possible.")
     ] = False,
-    plot: Annotated[Path | None, typer.Option(help="Draw the runs into this .svg or .png file.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the runs into this .svg, .png or .pdf file.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write an .html page with tables and pictures.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over existing files.")] = False,
     as_json: AsJson = False,
@@ -67,15 +67,12 @@ def simulate(
     weather=constant:1 --policy caf --policy lookahead --horizon 1h --interval 5min --variability ec2 --explain[/bold]
     """
     with packages("simulating", "simulation"):
-        if plot is not None or report is not None:
-            import matplotlib  # noqa: F401 (checked before the work starts)
-
-        from headgate.report.figures import check_ending
+        from headgate.report.figures import check_picture
         from headgate.report.runs import draw_runs
         from headgate.service.simulate import LookAheadSettings, SimulationRequest, run_policies, setting_of
         from headgate.service.simulation_tables import reasons_table, run_tables, simulation_page
-    if plot is not None:
-        check_ending(plot.suffix.lower())
+    if plot is not None or report is not None:
+        check_picture(plot.suffix if plot else ".svg")
     interval_s = seconds("--interval", interval)
     request = SimulationRequest(
         file, tuple(rate or ()), hours, interval_s, cloud, variability, metric, unit, replications, seed
@@ -101,7 +98,7 @@ def simulate(
     if explain:
         tables.append(reasons_table(runs, all_replications=as_json or as_csv))
     if plot is not None:
-        write_file(plot, draw_runs(runs, plot.suffix.lower()), force)
+        write_file(plot, draw_runs(runs, plot.suffix), force)
     if report is not None:
         write_file(report, simulation_page(runs), force)
     print_tables([*tables, *live], as_json, as_csv)

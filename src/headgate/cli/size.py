@@ -36,7 +36,7 @@ def size(
         typer.Option("--what-if", metavar="NAME=K|rate=FACTORx", help="Compare with another allocation or rate."),
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option(help="Draw latency against processors into this .svg or .png file.")
+        Path | None, typer.Option(help="Draw latency against processors into this .svg, .png or .pdf file.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over an existing file.")] = False,
     as_json: AsJson = False,
@@ -50,12 +50,12 @@ def size(
     [bold]headgate size logos.yaml --latency 2s --plot latency.svg[/bold]
     """
     with packages("sizing", "queueing"):
-        if plot is not None:
-            import matplotlib  # noqa: F401 (checked before the work starts)
-
+        from headgate.report.figures import check_picture
         from headgate.service.size import latency_picture, load_request, sizing_tables
         from headgate.service.size import size as size_operators
         from headgate.service.size import what_if as changed
+    if plot is not None:
+        check_picture(plot.suffix)
     request = _with_options(load_request(file), processors, latency, percentile, model)
     sized = size_operators(request)
     answers = {"sized": sized}
@@ -65,7 +65,7 @@ def size(
         counts, factor = _changes(what_if)
         answers["what if"] = changed(request, sized.allocation, counts, factor)
     if plot is not None:
-        write_file(plot, latency_picture(request, sized, plot.suffix.lower()), force)
+        write_file(plot, latency_picture(request, sized, plot.suffix), force)
     print_tables(sizing_tables(request, answers, " ".join(what_if or [])), as_json, as_csv)
 
 

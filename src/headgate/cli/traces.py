@@ -40,12 +40,12 @@ def analyse(
     Example: [bold]headgate traces analyse traces/ --unit time --plots pictures[/bold]
     """
     with packages("analysing traces", "simulation,spark"):
-        if plots is not None:
-            import matplotlib  # noqa: F401 (checked before the work starts)
-
+        from headgate.report.figures import check_picture
         from headgate.report.traces import draw_changes, draw_performance
         from headgate.service.traces import analyse_traces, trace_table
 
+        if plots is not None:
+            check_picture()
         slot_s = seconds("--slot", slot)
         metrics = analyse_traces(path, unit, metric or (), slot_s, master, _progress)
     if plots is not None:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import io
 from itertools import groupby
+from typing import Any
 
 from headgate.billing.bill import Bill, Line
 from headgate.billing.export import iso_time
-from headgate.errors import InputError, missing_package
 from headgate.model.table import Table, TableColumn
+from headgate.report.figures import figure_bytes
 
 __all__ = ["bill_tables", "draw_bill"]
 
 MOST = 40
 """Dataflows that have a bar of their own; those that pay least are one."""
 
-ENDINGS = (".png", ".svg", ".pdf")
 PAID, ALONE, IDLE = "#12466b", "#c9d8e3", "#b8b8b8"
 
 
@@ -50,32 +49,24 @@ def bill_tables(bill: Bill) -> tuple[Table, Table]:
 
 def draw_bill(bill: Bill, ending: str) -> bytes:
     """A bar for each dataflow, by owner, and one for what was idle; the title has the sum."""
-    if ending.lower() not in ENDINGS:
-        message = f"a picture whose name ends in {ending[:20]!r}; expected {', '.join(ENDINGS)}"
-        raise InputError("UNKNOWN_PICTURE", message)
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise missing_package("NO_PLOTS", "drawing plots", "matplotlib", "plots") from None
     bars = _bars(bill)
-    figure = Figure(figsize=(8.0, 1.6 + 0.34 * len(bars)), layout="constrained")
-    axes = figure.add_subplot()
-    for place, (_, paid, alone, colour) in enumerate(bars):
-        axes.barh(place, alone, height=0.72, color=ALONE, label="alone" if place == 0 else None)
-        axes.barh(place, paid, height=0.4, color=colour, label="paid" if place == 0 else None)
-        axes.annotate(f" {paid:.4f}", (max(paid, alone), place), va="center", fontsize=8, color="#444444")
-    axes.set_yticks(range(len(bars)), [label for label, *_ in bars], fontsize=9)
-    axes.invert_yaxis()
-    axes.margins(x=0.12)
-    axes.set_xlabel(bill.currency)
-    start, end = (moment.strftime("%Y-%m-%d %H:%M:%S") for moment in (bill.start, bill.end))
-    axes.set_title(f"{start} to {end} UTC, {bill.total} {bill.currency} in all", loc="left", fontsize=10)
-    axes.grid(True, axis="x", alpha=0.25)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, loc="lower right", fontsize=8)
-    file = io.BytesIO()
-    figure.savefig(file, format=ending[1:].lower(), dpi=120)
-    return file.getvalue()
+
+    def draw(figure: Any) -> None:
+        axes = figure.add_subplot()
+        for place, (_, paid, alone, colour) in enumerate(bars):
+            axes.barh(place, alone, height=0.72, color=ALONE, label="alone" if place == 0 else None)
+            axes.barh(place, paid, height=0.4, color=colour, label="paid" if place == 0 else None)
+            axes.annotate(f" {paid:.4f}", (max(paid, alone), place), va="center", fontsize=8, color="#444444")
+        axes.set_yticks(range(len(bars)), [label for label, *_ in bars], fontsize=9)
+        axes.invert_yaxis()
+        axes.margins(x=0.12)
+        axes.set_xlabel(bill.currency)
+        start, end = (moment.strftime("%Y-%m-%d %H:%M:%S") for moment in (bill.start, bill.end))
+        axes.set_title(f"{start} to {end} UTC, {bill.total} {bill.currency} in all", loc="left", fontsize=10)
+        axes.grid(True, axis="x", alpha=0.25)
+        axes.legend(frameon=False, loc="lower right", fontsize=8)
+
+    return figure_bytes(draw, ending, (8.0, 1.6 + 0.34 * len(bars)))
 
 
 def _bars(bill: Bill) -> list[tuple[str, float, float, str]]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from headgate.errors import InputError
+from headgate.report.figures import figure_bytes
 
 __all__ = ["LatencyPoint", "draw_latency"]
 
@@ -29,19 +29,13 @@ def draw_latency(
     target_s: float | None,
     ending: str,
 ) -> bytes:
-    """Mean, p95 and p99 for each number of processors, as SVG or PNG.
+    """Mean, p95 and p99 for each number of processors, as a picture.
 
     The number that was ``chosen`` is marked at the latency that it was chosen for.
     """
-    if ending not in (".svg", ".png"):
-        raise InputError("UNKNOWN_PICTURE", f"a picture whose name ends in {ending[:20]!r}; expected .svg or .png")
-    # Matplotlib takes longer to load than everything else together.
-    import matplotlib
-    from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-    with matplotlib.rc_context({"svg.hashsalt": "headgate"}):
-        figure = Figure(figsize=(7.2, 4.2), layout="constrained")
+    def draw(figure: Any) -> None:
         axes = figure.add_subplot()
         processors = [point.processors for point in points]
         for label, style, shade, values in (
@@ -73,6 +67,5 @@ def draw_latency(
         axes.margins(y=0.2)
         axes.grid(True, which="both", alpha=0.25)
         axes.legend(frameon=False)
-        file = io.BytesIO()
-        figure.savefig(file, format=ending[1:], metadata={"Date": None} if ending == ".svg" else None, dpi=120)
-    return file.getvalue()
+
+    return figure_bytes(draw, ending, (7.2, 4.2))

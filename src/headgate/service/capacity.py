@@ -145,7 +145,7 @@ def best_plan(answers: Sequence[Answer]) -> Plan:
 
 
 def plans_picture(problem: Problem, answers: Sequence[Answer], ending: str) -> bytes:
-    """Cost against value of all plans, with the Pareto front; ``ending`` is .svg or .png."""
+    """Cost against value of all plans, with the Pareto front; ``ending`` is that of the file."""
     from headgate.planning.pareto import pareto_front
     from headgate.report.plans import draw_plans
 

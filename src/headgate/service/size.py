@@ -208,7 +208,7 @@ def what_if(
 
 
 def latency_picture(request: SizingRequest, sized: Sized, ending: str) -> bytes:
-    """Latency against processors, about the number that was chosen; ``ending`` is .svg or .png."""
+    """Latency against processors, about the number that was chosen; ``ending`` is that of the file."""
     curve: list[Sized] = []
     top = max(sized.processors + 4, round(1.5 * sized.processors))
     step = max(1, (top - len(sized.rows)) // _POINTS)
