@@ -109,10 +109,10 @@ def test_prices_come_from_a_file(folder: Path, tmp_path: Path) -> None:
         ("{price_per_h: -1}", "price_per_h is -1"),
         ("{currency: dollars}", "currency is 'dollars'"),
         ("[1]", "expected a mapping"),
-        ("{", "neither YAML nor JSON"),
+        ("{", "this is not YAML"),
     ],
 )
-def test_bad_prices_are_told(text: str, told: str, folder: Path, tmp_path: Path) -> None:
+def test_bad_prices_are_refused(text: str, told: str, folder: Path, tmp_path: Path) -> None:
     prices = tmp_path / "prices.yaml"
     prices.write_text(text, encoding="utf-8")
     ran = headgate("plan", folder / "warm.yaml", "--prices", prices)

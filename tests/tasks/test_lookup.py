@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from headgate.model.work import BatchTarget
 from headgate.tasks.lookup import QueryTable, query_table
 
 
@@ -39,3 +41,15 @@ def test_query_table_finds_what_sqlite_finds(tmp_path: Path) -> None:
     assert [reason for _, reason in wrong.failed] == ["the query asks for :nothing, which is no column of the row"] * 3
     broken = query_table(options.model_copy(update={"query": "select id from nowhere"}))(batch)
     assert "no such table" in broken.failed[0][1]
+
+
+def test_query_table_makes_the_declared_types_of_what_a_database_has() -> None:
+    query = "select 3 as a, '1.5' as b, '2015-02-01 00:00:00' as c, '2015-02-01T02:00:00+02:00' d, 1422748800000 e"
+    options = QueryTable(
+        url="sqlite://", query=query, columns="a double, b double, c timestamp, d timestamp, e timestamp"
+    )
+    moment = pa.timestamp("us", tz="UTC")
+    schema = pa.schema({"a": pa.float64(), "b": pa.float64(), "c": moment, "d": moment, "e": moment})
+    made = query_table(options, BatchTarget(schema, False))(pa.record_batch({"n": [1]}))
+    when = datetime(2015, 2, 1, tzinfo=UTC)
+    assert lists(made.columns) == [[3.0], [1.5], [when], [when], [when]]

@@ -15,7 +15,7 @@ from headgate.model.work import BatchFunction, BatchResult, BatchTarget, BatchWo
 from headgate.tasks.batch import column_of, replaced
 from headgate.tasks.heavy import np, pa, pc
 from headgate.tasks.lookup import version_of
-from headgate.tasks.records import Failed, arrow_kinds, typed
+from headgate_riotbench.records import Failed, arrow_kinds, typed
 
 __all__ = ["TYPES", "Annotate", "annotate"]
 

@@ -15,8 +15,8 @@ from headgate.model.task_type import ColumnName, TaskType
 from headgate.model.work import BatchFunction, BatchResult, BatchTarget, BatchWork
 from headgate.tasks.batch import column_of
 from headgate.tasks.heavy import np, orjson, pa, pc
-from headgate.tasks.records import Failed, arrow_kinds, time_type
 from headgate_riotbench.parsed import ParserConfig, as_bytes, reason_of, typed_columns, without_failed
+from headgate_riotbench.records import Failed, arrow_kinds, time_type
 from headgate_riotbench.uniform_records import Frame, Marked, frame_of
 
 __all__ = ["FEW", "UNREADABLE", "ParseSenml", "parse_senml"]

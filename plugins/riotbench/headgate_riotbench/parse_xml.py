@@ -13,8 +13,8 @@ from headgate.model.task_type import ColumnName, TaskType
 from headgate.model.work import BatchFunction, BatchResult, BatchTarget, BatchWork
 from headgate.tasks.batch import replaced
 from headgate.tasks.heavy import np, pa
-from headgate.tasks.records import Failed, arrow_kinds
 from headgate_riotbench.parsed import ParserConfig, reason_of, texts_of, typed_columns
+from headgate_riotbench.records import Failed, arrow_kinds
 
 __all__ = ["ParseXml", "parse_xml"]
 

@@ -12,7 +12,7 @@ from headgate.model.task_type import OUT, ColumnName, Inputs, SchemaText, TaskCo
 from headgate.model.work import BatchResult
 from headgate.tasks.batch import column_of, replaced
 from headgate.tasks.heavy import np, pa
-from headgate.tasks.records import Failed, typed
+from headgate_riotbench.records import Failed, typed
 
 __all__ = ["ParserConfig", "as_bytes", "reason_of", "texts_of", "typed_columns", "without_failed"]
 

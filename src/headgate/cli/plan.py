@@ -73,9 +73,7 @@ def plan(
     cores: Annotated[int | None, typer.Option(min=1, help="The most cores.")] = None,
     message_bytes: Annotated[float, typer.Option(help="The size of a message.")] = 100.0,
     time_limit: Annotated[str, typer.Option(help="The longest that an algorithm may search.")] = "10s",
-    plot: Annotated[
-        Path | None, typer.Option(help="Draw cost against value into this .svg, .png or .pdf file.")
-    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw cost against value into this .svg, .png, .pdf.")] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write the plan to this .json file, for headgate submit --plan.")
     ] = None,

@@ -6,10 +6,10 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat
 
 from headgate.documents import read_located
-from headgate.documents.check.pydantic_faults import complaints
+from headgate.documents.check.pydantic_faults import model_of
 from headgate.documents.document import Name
 from headgate.errors import BadValue, Fault, InvalidDataflow
 from headgate.model.cluster.vm_class import HOURLY, PER_MINUTE, PER_SECOND, Cloud, VmClass
@@ -52,18 +52,12 @@ def load_cloud(path: Path) -> Cloud:
     """Read a cloud from YAML or JSON; raises :class:`~headgate.errors.InvalidDataflow` with every fault."""
     located = read_located(path, ("yaml", "json"))
     faults = list(located.faults)
-    document = None
-    try:
-        document = CloudDocument.model_validate(located.value)
-    except ValidationError as error:
-        faults += complaints(error, CloudDocument, located)
+    document = model_of(CloudDocument, located.value, located, faults)
     classes = []
     for place, given in enumerate(document.classes if document else []):
+        read = model_of(VmClassDocument, given, located, faults, ["classes", place])
         try:
-            read = VmClassDocument.model_validate(given)
-            classes.append(VmClass(**read.model_dump()))
-        except ValidationError as error:
-            faults += complaints(error, VmClassDocument, located, ["classes", place])
+            classes += [VmClass(**read.model_dump())] if read else []
         except BadValue as error:
             where = located.place(["classes", place])
             faults.append(Fault("BAD_VM_CLASS", str(error), where, expected=error.expected))

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from headgate.documents.check.pydantic_faults import complaints
+from headgate.documents.check.pydantic_faults import model_of
 from headgate.documents.located import Located, MarkedDict
 from headgate.errors import Fault, InputError, InvalidDataflow, Place, os_reason
 from headgate.model.strategy import StrategyName
@@ -74,10 +74,10 @@ def _from(folder: Path, path: Path) -> Path:
 
 
 def _checked(values: Mapping[str, Any], located: Located) -> dict[str, Any]:
-    try:
-        settings = CommandSettings.model_validate(values)
-    except ValidationError as error:
-        raise InvalidDataflow(list(complaints(error, CommandSettings, located))) from None
+    faults: list[Fault] = []
+    settings = model_of(CommandSettings, values, located, faults)
+    if settings is None:
+        raise InvalidDataflow(faults)
     return {name: getattr(settings, name) for name in values}
 
 

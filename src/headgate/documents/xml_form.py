@@ -24,8 +24,9 @@ import re
 from typing import Any
 from xml.etree import ElementTree
 
+from headgate.documents import json_form
 from headgate.documents.located import Located, MarkedDict, MarkedList
-from headgate.documents.xml_element import MAX_DEPTH, PE_ATTRIBUTES, XmlElement, form_faults, parse_elements
+from headgate.documents.xml_element import PE_ATTRIBUTES, XmlElement, form_faults, parse_elements
 from headgate.errors import Fault, InvalidDataflow, NameFinder, Place, nearest, shorten
 from headgate.model.task import Ports
 from headgate.tasks.functions import is_import_path
@@ -183,39 +184,18 @@ class _Translation:
         return element.text
 
     def _json(self, element: XmlElement, text: str) -> object:
+        """A value in JSON; a fault inside it is a fault of the element."""
         try:
-            return json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
-        except (json.JSONDecodeError, _NotJson):
-            self._fault("NOT_JSON", f"{shorten(text)} is not JSON", element, 'JSON, or type="text"')
-        except _Twice as twice:
-            self._fault("DUPLICATE_KEY", f"key {shorten(str(twice))} is given twice", element, "each key once")
-        except RecursionError:
-            self._fault("TOO_DEEP", f"nested deeper than {MAX_DEPTH} levels", element, "flatter JSON")
-        except ValueError:
-            message = f"a number of more digits than 4,300 in {shorten(text)}"
-            self._fault("HUGE_NUMBER", message, element, "at most 4,300 digits")
+            located = json_form.read(text)
+        except InvalidDataflow as error:
+            faults = error.faults
+        else:
+            if not located.faults:
+                return located.value
+            faults = located.faults
+        for fault in faults:
+            self._fault(fault.condition, f"{fault.message}, in {shorten(text)}", element, fault.expected)
         return None
-
-
-class _NotJson(Exception):
-    pass
-
-
-class _Twice(Exception):
-    pass
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    mapping: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in mapping:
-            raise _Twice(key)
-        mapping[key] = value
-    return mapping
-
-
-def _no_number(constant: str) -> object:
-    raise _NotJson(constant)
 
 
 def _marked(element: XmlElement, names: tuple[str, ...]) -> MarkedDict:

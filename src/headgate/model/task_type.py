@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from headgate.errors import nearest
 from headgate.model.config import Config
-from headgate.model.expression import columns_of
+from headgate.model.expression import check_query, columns_of
 from headgate.model.names import PortName
 from headgate.model.schema import Schema
 from headgate.model.task import Gather, Port, Ports
@@ -31,6 +31,7 @@ __all__ = [
     "Expression",
     "Inputs",
     "JsonObject",
+    "Query",
     "Role",
     "SchemaText",
     "State",
@@ -72,6 +73,11 @@ def _checked_expression(text: str) -> str:
     return text
 
 
+def _checked_query(text: str) -> str:
+    check_query(text)
+    return text
+
+
 def _checked_schema(text: str) -> str:
     Schema.parse(text)
     return text
@@ -79,6 +85,9 @@ def _checked_schema(text: str) -> str:
 
 Expression = Annotated[str, AfterValidator(_checked_expression)]
 """A Spark SQL expression over the columns of the task's input."""
+
+Query = Annotated[str, Field(min_length=1, max_length=10_000), AfterValidator(_checked_query)]
+"""A SELECT in SQL."""
 
 SchemaText = Annotated[str, AfterValidator(_checked_schema)]
 """Columns as in SQL's CREATE TABLE: ``id string, v double``."""

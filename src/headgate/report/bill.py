@@ -20,31 +20,21 @@ PAID, ALONE, IDLE = "#12466b", "#c9d8e3", "#b8b8b8"
 
 _OWNER = TableColumn("owner", "owner")
 _MONEY = (TableColumn("cost", "cost"), TableColumn("alone", "alone"), TableColumn("saved", "saved"))
-_LINE = (TableColumn("dataflow", "dataflow"), _OWNER, TableColumn("hours", "hours", form=".2f"), *_MONEY)
+_LINE = (
+    TableColumn("dataflow", "dataflow"),
+    _OWNER,
+    TableColumn("hours", "hours", form=".2f", of=lambda line: float(line.hours)),
+    *_MONEY,
+)
 _BY_OWNER = (_OWNER, TableColumn("dataflows", "dataflows"), *_MONEY)
 
 
 def bill_tables(bill: Bill) -> tuple[Table, Table]:
     """The bill for people: by dataflow, then by owner, with idle machines and the sum below."""
-    lines = tuple(
-        {
-            "dataflow": line.dataflow,
-            "owner": line.owner,
-            "hours": float(line.hours),
-            "cost": line.cost,
-            "alone": line.alone,
-            "saved": line.saved,
-        }
-        for line in bill.lines
-    )
-    owners = tuple(
-        {"owner": x.owner, "dataflows": x.dataflows, "cost": x.cost, "alone": x.alone, "saved": x.saved}
-        for x in bill.owners
-    )
     period = f"{iso_time(bill.start)} to {iso_time(bill.end)}"
     title = f"By dataflow, {period}, in {bill.currency}"
     notes = (f"Idle machines: {bill.idle} {bill.currency}", f"Total: {bill.total} {bill.currency}")
-    return Table(title, _LINE, lines), Table("By owner", _BY_OWNER, owners, notes)
+    return Table.of(title, _LINE, bill.lines), Table.of("By owner", _BY_OWNER, bill.owners, *notes)
 
 
 def draw_bill(bill: Bill, ending: str) -> bytes:

@@ -88,7 +88,7 @@ def cell(value: object, form: str = "") -> str:
     >>> cell(0.1234, ".1%"), cell(None), cell(True), cell(("a", "b"))
     ('12.3%', '-', 'yes', 'a, b')
     """
-    if value is None or (isinstance(value, float) and math.isnan(value)):
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"

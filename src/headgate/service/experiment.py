@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import ValidationError
 
 from headgate.adaptation.catalogue import POLICIES
 from headgate.documents import read_located
-from headgate.documents.check.pydantic_faults import complaints
+from headgate.documents.check.pydantic_faults import model_of
 from headgate.documents.experiment_document import ExperimentDocument
 from headgate.errors import HeadgateError, InputError, InvalidDataflow, os_reason
 from headgate.model.table import Table, TableColumn
@@ -92,12 +91,10 @@ class Experiment:
 def load_experiment(path: Path, registry: Registry | None = None) -> Experiment:
     """Read an experiment and everything that it names; reports all faults before anything runs."""
     located = read_located(path, ("yaml", "json"))
-    if located.faults:
-        raise InvalidDataflow(located.faults)
-    try:
-        document = ExperimentDocument.model_validate(located.value)
-    except ValidationError as error:
-        raise InvalidDataflow(list(complaints(error, ExperimentDocument, located))) from None
+    faults = list(located.faults)
+    document = model_of(ExperimentDocument, located.value, located, faults)
+    if faults or document is None:
+        raise InvalidDataflow(faults)
     cells = []
     grid = product(document.dataflows, document.rates, document.variability, document.seed_list, document.policies)
     digests: dict[Path, str] = {}

@@ -8,14 +8,14 @@ from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from headgate.billing.bill import Bill, draw_up
 from headgate.billing.placement import machines
 from headgate.billing.usage import Customer, Interval, Prices
-from headgate.documents import FORMATS
-from headgate.errors import InputError, os_reason, shorten
+from headgate.documents import FORMATS, read_located
+from headgate.documents.check.pydantic_faults import model_of
+from headgate.errors import InputError, InvalidDataflow
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import DataflowName, Owner
 from headgate.model.strategy import StrategyName
@@ -165,22 +165,10 @@ class _PricesDocument(BaseModel):
 
 
 def read_prices(path: Path) -> Prices:
-    """Read prices from a YAML or JSON file; raises :class:`InputError` that names the file and the field."""
-    try:
-        value = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError("BAD_PRICES", f"{path}: cannot read this file: {os_reason(error)}") from None
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError):
-        raise InputError("BAD_PRICES", f"{path}: neither YAML nor JSON") from None
-    known = ", ".join(_PricesDocument.model_fields)
-    if not isinstance(value, dict):
-        raise InputError("BAD_PRICES", f"{path}: expected a mapping with any of {known}")
-    try:
-        return Prices(**_PricesDocument.model_validate(value).model_dump())
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        field = ".".join(map(str, first["loc"]))
-        if first["type"] == "extra_forbidden":
-            raise InputError("BAD_PRICES", f"{path}: unknown field {shorten(field)}; expected any of {known}") from None
-        message = f"{path}: {field} is {shorten(first['input'])}: {first['msg'][:1].lower()}{first['msg'][1:]}"
-        raise InputError("BAD_PRICES", message, {"field": field}) from None
+    """Read prices from a YAML or JSON file; raises :class:`InvalidDataflow` with every fault."""
+    located = read_located(path, ("yaml", "json"))
+    faults = list(located.faults)
+    document = model_of(_PricesDocument, located.value, located, faults)
+    if faults or document is None:
+        raise InvalidDataflow(faults)
+    return Prices(**document.model_dump())

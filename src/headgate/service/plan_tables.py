@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from headgate.model.names import TaskId
@@ -28,9 +29,9 @@ _DATAFLOWS = (
 _BILLS = (
     _FLOW,
     _OWNER,
-    *(TableColumn(f"{name}_per_h", name, form=".4f") for name in ("before", "after")),
-    TableColumn("change_per_h", "change", form="+.4f"),
-    TableColumn("alone_per_h", "alone", form=".4f"),
+    *(TableColumn(f"{name}_per_h", name, form=".4f", of=attrgetter(name)) for name in ("before", "after")),
+    TableColumn("change_per_h", "change", form="+.4f", of=attrgetter("change")),
+    TableColumn("alone_per_h", "alone", form=".4f", of=attrgetter("alone")),
 )
 _PLANS = (
     TableColumn("algorithm", "algorithm"),
@@ -66,21 +67,10 @@ def sharing_tables(planned: Planned) -> tuple[Table, ...]:
         f"{prices.tasks_per_worker} tasks.",
         f"All dataflows: {planned.total_before:.4f} before, {planned.total_after:.4f} after, change {change:+.4f}.",
     )
-    bills = tuple(
-        {
-            "dataflow": bill.dataflow,
-            "owner": bill.owner,
-            "before_per_h": bill.before,
-            "after_per_h": bill.after,
-            "change_per_h": bill.change,
-            "alone_per_h": bill.alone,
-        }
-        for bill in planned.bills
-    )
     return (
         Table("Tasks", _TASKS, tuple(row for each in planned.submissions for row in _task_rows(each))),
         Table("Dataflows", _DATAFLOWS, tuple(map(_dataflow_row, planned.submissions))),
-        Table("Bills", _BILLS, bills, notes),
+        Table.of("Bills", _BILLS, planned.bills, *notes),
     )
 
 
@@ -172,19 +162,9 @@ def _sentences(plan: Plan) -> list[str]:
 
 
 def _plan_row(plan: Plan, latency: Latency) -> dict[str, object]:
-    return {
-        "algorithm": plan.planner,
-        "omega": plan.omega,
-        "gamma": plan.gamma,
-        "cost_per_h": plan.cost_per_h,
-        "theta": plan.theta,
-        "gap": plan.gap,
-        "cores": sum(plan.cores.values()),
-        "machines": len(plan.deployment.machines),
-        "mean_s": latency.mean_s,
-        "p95_s": latency.p95_s,
-        "took_s": plan.took_s,
-    }
+    own = {name: getattr(plan, name) for name in ("omega", "gamma", "cost_per_h", "theta", "gap", "took_s")}
+    size = {"cores": sum(plan.cores.values()), "machines": len(plan.deployment.machines)}
+    return {"algorithm": plan.planner, **own, **size, "mean_s": latency.mean_s, "p95_s": latency.p95_s}
 
 
 def _no_plan_row(answer: Any) -> dict[str, object]:

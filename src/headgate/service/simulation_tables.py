@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from headgate.model.table import Table, TableColumn
 from headgate.planning.programs.hindsight import Hindsight
@@ -71,21 +72,14 @@ def run_tables(runs: Sequence[Run]) -> tuple[Table, Table]:
 
 def hindsight_table(bound: Hindsight, regrets: Sequence[Regret]) -> Table:
     """How near each policy came to the best that was possible."""
-    rows = tuple({name: getattr(each, name) for name in Regret.__dataclass_fields__} for each in regrets)
     best = f"Γ - σμ = {bound.bound:.4f} (Θ = {bound.theta(bound.bound):.4f})"
-    return Table("Hindsight", _HINDSIGHT, rows, (f"No policy that meets the throughput can exceed {best}.",))
+    return Table.of("Hindsight", _HINDSIGHT, regrets, f"No policy that meets the throughput can exceed {best}.")
 
 
 def reasons_table(runs: Sequence[Run], all_replications: bool) -> Table:
     """Why each decision was taken, in the first replication or in all of them."""
     rows = tuple(
-        {
-            "policy": run.policy,
-            "hours": each.at_s / 3_600,
-            "at_s": each.at_s,
-            "replication": each.replication,
-            "reason": each.reason,
-        }
+        {"policy": run.policy, "hours": each.at_s / 3_600, **asdict(each)}
         for run in runs
         for each in run.reasons
         if all_replications or each.replication == 0
@@ -98,8 +92,7 @@ def reasons_table(runs: Sequence[Run], all_replications: bool) -> Table:
 def gap_table(gap: Gap) -> Table:
     """How far the simulation of a live run is from the run itself."""
     columns = tuple(TableColumn(name, f"{name} off by", form=".1%") for name in ("throughput", "backlog"))
-    row = {"throughput": gap.throughput, "backlog": gap.backlog, "spark_gap": gap.spark_gap}
-    return Table("Live run", (*columns, TableColumn("spark_gap")), (row,))
+    return Table.of("Live run", (*columns, TableColumn("spark_gap")), [gap])
 
 
 def simulation_page(runs: Sequence[Run]) -> str:

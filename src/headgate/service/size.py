@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from headgate.documents import read_located
-from headgate.documents.check.pydantic_faults import complaints
+from headgate.documents.check.pydantic_faults import model_of
 from headgate.documents.located import Located
 from headgate.documents.sizing_document import MicroBatchDocument, OperatorDocument, SizingDocument
 from headgate.errors import Fault, Infeasible, InputError, InvalidDataflow, nearest, unknown
@@ -94,18 +92,13 @@ def load_request(path: Path) -> SizingRequest:
     """Read a sizing file (YAML or JSON); raises :class:`~headgate.errors.InvalidDataflow` with every fault."""
     located = read_located(path, ("yaml", "json"))
     faults = list(located.faults)
-    document = None
-    try:
-        document = SizingDocument.model_validate(located.value)
-    except ValidationError as error:
-        faults += complaints(error, SizingDocument, located)
+    document = model_of(SizingDocument, located.value, located, faults)
     listed = document.operators if document else _operators_of(located.value)
-    operators: list[OperatorDocument] = []
-    for place, given in enumerate(listed):
-        try:
-            operators.append(OperatorDocument.model_validate(given))
-        except ValidationError as error:
-            faults += complaints(error, OperatorDocument, located, ["operators", place], _name_of(given))
+    read = (
+        model_of(OperatorDocument, given, located, faults, ["operators", place], _name_of(given))
+        for place, given in enumerate(listed)
+    )
+    operators = [operator for operator in read if operator is not None]
     faults += _faults_between(located, listed)
     if faults or document is None:
         raise InvalidDataflow(faults)
@@ -302,29 +295,13 @@ def sizing_tables(request: SizingRequest, answers: Mapping[str, Sized], changes:
     )
     rows = tuple(
         {
-            "scenario": name,
-            "goal": goals[name],
-            "processors": each.processors,
-            "cost": each.cost,
-            "trigger_s": each.trigger_s,
-            "mean_s": _finite(each.mean_s),
-            "p95_s": _finite(each.p95_s),
-            "p99_s": _finite(each.p99_s),
-            "exact": each.exact if name == "sized" else None,
+            **{column.key: getattr(each, column.key, None) for column in columns},
+            **{"scenario": name, "goal": goals[name], "exact": each.exact if name == "sized" else None},
         }
         for name, each in answers.items()
     )
     operators = tuple(
-        {
-            "scenario": name,
-            "operator": row.name,
-            "processors": row.processors,
-            "arrival_rate_per_s": row.arrival_rate_per_s,
-            "utilisation": row.utilisation,
-            "sojourn_s": _finite(row.sojourn_s),
-        }
-        for name, each in answers.items()
-        for row in each.rows
+        {"scenario": name, "operator": row.name, **asdict(row)} for name, each in answers.items() for row in each.rows
     )
     behind = [name for name, each in answers.items() if each.mean_s == float("inf")]
     rate = f"{request.name}: {request.network.external_rate_per_s:g} tuples/s from outside, model {request.model}."
@@ -338,7 +315,3 @@ def _goal(request: SizingRequest) -> str:
         return f"least {what} of {request.processors} processors"
     prices = {operator.price for operator in request.network.operators}
     return f"{'fewest' if len(prices) == 1 else 'cheapest'} processors for a {what} of {request.latency_max_s:g} s"
-
-
-def _finite(value: float) -> float | None:
-    return value if value < float("inf") else None

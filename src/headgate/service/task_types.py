@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+from dataclasses import asdict
 from typing import Any
 
 from headgate.errors import unknown
@@ -29,9 +30,21 @@ _TYPES = (
     TableColumn("summary", "what it does"),
     *(TableColumn(key) for key in ("stateful", "package", "inputs", "outputs", "ports_declared", "options", "example")),
 )
-_OPTIONS = tuple(
-    TableColumn(*pair)
-    for pair in (("name", "option"), ("type", "type"), ("default", "default"), ("description", "meaning"))
+
+
+def _default(option: Option) -> str:
+    if option.required:
+        return "required"
+    if option.default is None:
+        return ""
+    return option.default if isinstance(option.default, str) else json.dumps(option.default)
+
+
+_OPTIONS = (
+    TableColumn("name", "option"),
+    TableColumn("type", "type"),
+    TableColumn("default", "default", of=_default),
+    TableColumn("description", "meaning"),
 )
 
 
@@ -68,20 +81,14 @@ def type_facts(kind: TaskType) -> dict[str, Any]:
         "inputs": [port.name for port in kind.ports.inputs],
         "outputs": [port.name for port in kind.ports.outputs],
         "ports_declared": kind.ports_declared,
-        "options": [
-            {"name": o.name, "type": o.type, "required": o.required, "default": o.default, "description": o.description}
-            for o in options_of(kind)
-        ],
+        "options": [asdict(option) for option in options_of(kind)],
         "example": dict(kind.config.example),
     }
 
 
 def options_table(kind: TaskType) -> Table:
     """The options of a task type."""
-    rows = tuple(
-        {"name": o.name, "type": o.type, "default": _default(o), "description": o.description} for o in options_of(kind)
-    )
-    return Table("Options", _OPTIONS, rows)
+    return Table.of("Options", _OPTIONS, options_of(kind))
 
 
 def describe_task_type(kind: TaskType) -> tuple[list[str], dict[str, Any]]:
@@ -98,11 +105,3 @@ def describe_task_type(kind: TaskType) -> tuple[list[str], dict[str, Any]]:
         example["inputs"] = ["before"] if kind.ports.inputs[0].streams_min == 1 else ["left", "right"]
     head = f"{kind.name} ({kind.role.value}{state})"
     return [head, *paragraphs, f"ports: in: {ports[0]}; out: {ports[1]}{named}"], example
-
-
-def _default(option: Option) -> str:
-    if option.required:
-        return "required"
-    if option.default is None:
-        return ""
-    return option.default if isinstance(option.default, str) else json.dumps(option.default)

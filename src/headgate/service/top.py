@@ -42,7 +42,7 @@ FRAGMENT = (
     TableColumn("commit_ms", "commit", "ms", ",.0f"),
 )
 WORKER = (
-    TableColumn("worker", "worker"),
+    TableColumn("worker", "worker", of=lambda worker: worker.id),
     TableColumn("machine", "machine"),
     TableColumn("vm_class", "VM class"),
     TableColumn("cores", "cores"),
@@ -61,22 +61,11 @@ def top_tables(seen: Observation, rows: int, *notes: str) -> tuple[Table, ...]:
     )
     names = {task.task: task.name for task in seen.tasks}
     fragments = tuple(_fragment(part, seen.seconds, names) for part in seen.fragments)
-    workers = tuple(
-        {
-            "worker": worker.id,
-            "machine": worker.machine,
-            "vm_class": worker.vm_class,
-            "cores": worker.cores,
-            "busy": worker.busy,
-            "speed": worker.speed,
-        }
-        for worker in seen.workers
-    )
     return (
         Table("Tasks", TASK, tuple(tasks[:rows]), more),
         Table("Sinks", SINK, sinks),
         Table("Fragments", FRAGMENT, fragments),
-        Table("Workers", WORKER, workers, notes),
+        Table.of("Workers", WORKER, seen.workers, *notes),
     )
 
 

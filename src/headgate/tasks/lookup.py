@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from headgate.errors import InputError
-from headgate.model.expression import check_query
 from headgate.model.schema import Column, Schema
-from headgate.model.task_type import OUT, ColumnName, Inputs, SchemaText, TaskConfig, TaskType
+from headgate.model.task_type import OUT, ColumnName, Inputs, Query, SchemaText, TaskConfig, TaskType
 from headgate.model.work import BatchFunction, BatchResult, BatchTarget, BatchWork, FrameWork
 from headgate.tasks.batch import replaced
 from headgate.tasks.heavy import F, np, pa
-from headgate.tasks.records import Failed, arrow_kinds, typed
 from headgate.tasks.sql_text import quoted
 
 if TYPE_CHECKING:
@@ -93,11 +92,6 @@ def _join_table(options: JoinTable, frames: Mapping[str, DataFrame]) -> DataFram
     return joined.select(*columns, *([F.col("l.__ingest")] if "__ingest" in frame.columns else []))
 
 
-def _checked_query(text: str) -> str:
-    check_query(text)
-    return text
-
-
 class QueryTable(TaskConfig):
     """Ask a SQL database for each row, with the row's columns as parameters; one row comes of each that is found.
 
@@ -111,9 +105,7 @@ class QueryTable(TaskConfig):
     }
 
     url: str = Field(min_length=1, description="SQLAlchemy URL of the database; SQLite and PostgreSQL are tested.")
-    query: Annotated[str, Field(min_length=1, max_length=10_000), AfterValidator(_checked_query)] = Field(
-        description="A SELECT, with :name for the row's column of that name."
-    )
+    query: Query = Field(description="A SELECT, with :name for the row's column of that name.")
     columns: SchemaText = Field(description="The columns that the query returns, in order.")
     keep: tuple[ColumnName, ...] = Field((), description="Columns of the row that go along with what is found.")
 
@@ -140,17 +132,17 @@ def query_table(options: QueryTable, target: BatchTarget | None = None) -> Batch
     >>> [column.to_pylist() for column in query_table(options)(pa.record_batch({"n": [1, 5]})).columns]
     [[1, 1, 5, 5], [2, 3, 10, 15]]
     """
-    del target
     import sqlalchemy as sa
 
     from headgate.tasks.row_errors import error_text
 
-    fields = arrow_kinds(options.columns)
+    fields = [column.name for column in Schema.parse(options.columns).columns]
+    kinds = {} if target is None else {field.name: field.type for field in target.schema}
     query = sa.text(options.query)
     names = set(query._bindparams)
 
     def work(batch: pa.RecordBatch) -> BatchResult:
-        failed: Failed = {}
+        failed: dict[int, str] = {}
         origin: list[int] = []
         rows: list[tuple[Any, ...]] = []
         with _engine(options.url).connect() as connection:
@@ -169,15 +161,27 @@ def query_table(options: QueryTable, target: BatchTarget | None = None) -> Batch
                     rows += matches
                     origin += [place] * len(matches)
         by_field = list(zip(*rows, strict=True)) or [()] * len(fields)
-        unfit: Failed = {}
-        made = [(n, typed(n, v, kind, unfit)) for (n, kind), v in zip(fields, by_field, strict=True)]
-        if unfit:
-            raise ValueError(next(iter(unfit.values())))
+        made = [(name, _column(values, kinds.get(name))) for name, values in zip(fields, by_field, strict=True)]
         places = np.array(origin, np.int64)
         kept = batch.select(list(options.keep)).take(pa.array(places))
         return BatchResult(replaced(kept, made), places, sorted(failed.items()))
 
     return work
+
+
+def _column(values: Sequence[Any], kind: pa.DataType | None) -> pa.Array:
+    if kind is not None and pa.types.is_timestamp(kind):
+        return pa.array([_moment(value) for value in values], kind)
+    column = pa.array(values)
+    return column if kind is None else column.cast(kind)
+
+
+def _moment(value: Any) -> datetime | None:
+    """A moment as databases have it: a datetime, ISO 8601, or milliseconds since 1970; in UTC if it names no zone."""
+    if isinstance(value, int | float):
+        return datetime.fromtimestamp(value / 1e3, UTC)
+    moment: datetime | None = datetime.fromisoformat(value) if isinstance(value, str) else value
+    return moment if moment is None or moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 @lru_cache(maxsize=8)

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
-from headgate.model.expression import check_query
 from headgate.model.schema import Schema
-from headgate.model.task_type import OUT, STEP, ColumnName, Inputs, JsonObject, SchemaText, State, TaskConfig, TaskType
+from headgate.model.task_type import (
+    OUT,
+    STEP,
+    ColumnName,
+    Inputs,
+    JsonObject,
+    Query,
+    SchemaText,
+    State,
+    TaskConfig,
+    TaskType,
+)
 from headgate.model.work import (
     BatchFunction,
     BatchResult,
@@ -168,11 +178,6 @@ def _halved(items: Any, apply: Callable[[Any], pa.RecordBatch], note: Callable[[
     return made
 
 
-def _checked_query(text: str) -> str:
-    check_query(text)
-    return text
-
-
 class Sql(TaskConfig):
     """Run a SQL query over the rows of a micro-batch; each input port is a table of that name.
 
@@ -181,9 +186,7 @@ class Sql(TaskConfig):
 
     example: ClassVar[Mapping[str, Any]] = {"query": "select city, v * 2 as doubled from `in` where v > 0"}
 
-    query: Annotated[str, Field(min_length=1, max_length=10_000), AfterValidator(_checked_query)] = Field(
-        description="A SELECT in Spark SQL."
-    )
+    query: Query = Field(description="A SELECT in Spark SQL.")
     columns: SchemaText | None = Field(None, description="The columns it returns, if later tasks shall be checked.")
 
     def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:

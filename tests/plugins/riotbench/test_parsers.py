@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from headgate.errors import InputError
 from headgate.model.work import BatchResult
 from headgate.tasks.batch import run_batches
-from headgate.tasks.records import arrow_types, typed
 from headgate.tasks.row_errors import CARRIED, LETTER, Guard, TaskRaised
 from headgate_benchmarks.checkout import shared_data
 from headgate_riotbench.parse_senml import ParseSenml, parse_senml
 from headgate_riotbench.parse_xml import ParseXml, parse_xml
+from headgate_riotbench.records import arrow_types, typed
 
 FIELDS = "source string, temperature double, humidity double"
 SHARED = (shared_data() or Path()) / "riotbench"

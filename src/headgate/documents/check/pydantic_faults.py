@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -12,7 +12,9 @@ from pydantic_core import ErrorDetails
 from headgate.documents.located import Located, Path
 from headgate.errors import Fault, nearest, shorten
 
-__all__ = ["complaints"]
+__all__ = ["complaints", "model_of"]
+
+M = TypeVar("M", bound=BaseModel)
 
 _WANTED = {
     "string_type": "a text",
@@ -38,6 +40,17 @@ _WANTED = {
 }
 
 _VALIDATOR = re.compile(r"(function-(before|after|wrap|plain)|lax-or-strict|nullable)\[")
+
+
+def model_of(
+    model: type[M], value: object, located: Located, faults: list[Fault], base: Path = (), task: str | None = None
+) -> M | None:
+    """A value of a document as its model; what is wrong with it is added to the faults."""
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        faults += complaints(error, model, located, base, task)
+        return None
 
 
 def complaints(
