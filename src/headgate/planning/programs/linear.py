@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
@@ -80,18 +81,25 @@ class LinearProgram:
         r, c, v = np.broadcast_arrays(np.asarray(rows), np.asarray(columns), np.asarray(values, dtype=np.float64))
         self._entries.append((r.ravel().astype(np.int64), c.ravel().astype(np.int64), v.ravel()))
 
-    def solved(self, time_limit_s: float = 60.0, gap: float = 1e-6, start: Floats | None = None) -> Solved:
-        """Solve, within a time limit and to an absolute gap, from a solution that is known."""
-        import highspy
+    def row(self, lower: float, upper: float, terms: Mapping[int, float]) -> None:
+        """One new limit, of factors by column."""
+        self.put(self.rows(1, lower, upper), list(terms), list(terms.values()))
 
+    def solved(
+        self,
+        time_limit_s: float = 60.0,
+        gap: float = 1e-6,
+        start: Mapping[int, float] | None = None,
+        tolerance: float | None = None,
+    ) -> Solved:
+        """Solve, within a time limit and to an absolute gap, from what is known of a solution, by column."""
         solver = self.solver(time_limit_s, gap)
-        whole = bool(np.concatenate(self._whole).any())
-        if start is not None and whole:
-            known = highspy.HighsSolution()
-            known.col_value = list(start)
-            solver.setSolution(known)
+        for option in ("mip_feasibility_tolerance", "primal_feasibility_tolerance") if tolerance else ():
+            solver.setOptionValue(option, tolerance)
+        if start:
+            solver.setSolution(len(start), np.array([*start], dtype=np.int32), np.array([*start.values()]))
         solver.run()
-        return outcome_of(solver, whole)
+        return outcome_of(solver, bool(np.concatenate(self._whole).any()))
 
     def solver(self, time_limit_s: float = 60.0, gap: float = 1e-6) -> Any:
         """HiGHS with the program in it, for those who go on to change it."""

@@ -21,16 +21,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from headgate.model.arrays import Floats, Ints
 from headgate.planning.problem import Problem
+from headgate.planning.programs.linear import LinearProgram
 
 __all__ = ["Goal", "Program", "Solution"]
 
-Terms = list[tuple[int, float]]
+Terms = dict[int, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +89,7 @@ class Program:
     either: bool = True
     """Whether an alternate is active or not; otherwise it may be so in part, and the program is linear."""
 
-    _cost: list[float] = field(default_factory=list)
-    _lower: list[float] = field(default_factory=list)
-    _upper: list[float] = field(default_factory=list)
-    _whole: list[bool] = field(default_factory=list)
-    _rows: list[tuple[float, float, Terms]] = field(default_factory=list)
+    _linear: LinearProgram = field(default_factory=LinearProgram)
     _a: dict[tuple[int, int], int] = field(default_factory=dict)
     _x: dict[tuple[int, int], int] = field(default_factory=dict)
     _z: dict[tuple[int, int], int] = field(default_factory=dict)
@@ -117,11 +113,7 @@ class Program:
         return sorted({each.core_power for each in self.problem.cloud.classes})
 
     def _column(self, objective: float, lower: float, upper: float, whole: bool = False) -> int:
-        self._cost.append(objective)
-        self._lower.append(lower)
-        self._upper.append(upper)
-        self._whole.append(whole)
-        return len(self._cost) - 1
+        return int(self._linear.columns(1, objective, lower, upper, whole)[0])
 
     def _columns(self) -> None:
         problem, shape, settled = self.problem, self.problem.shape, self.settled
@@ -141,23 +133,17 @@ class Program:
         for kind, each in enumerate(problem.cloud.classes):
             worth = -self.goal.per_money * float(each.price_per_h)
             self._m.append(self._column(worth, 0.0, np.inf if self.most is None else self.most[kind], self.whole))
-        self._omega = self._column(self.goal.per_throughput, 0.0, 1.0)
-
-    def _row(self, lower: float, upper: float, terms: Terms) -> None:
-        merged: dict[int, float] = {}
-        for column, factor in terms:
-            merged[column] = merged.get(column, 0.0) + factor
-        self._rows.append((lower, upper, list(merged.items())))
+        self._omega = self._column(self.goal.per_throughput, self.goal.throughput_min or 0.0, 1.0)
 
     def _into(self, task: int, flows: dict[tuple[int, int], int]) -> Terms:
         """What the tasks before send, negated, in units of what the task gets at most."""
         shape, unit = self.problem.shape, self._unit
-        terms: Terms = []
+        terms: Terms = {}
         for stream in np.flatnonzero(shape.stream_target == task):
             source, share = int(shape.stream_source[stream]), float(shape.stream_share[stream])
             for way in self.allowed[source]:
                 factor = share * float(shape.selectivity[source, way]) * unit[source] / unit[task]
-                terms.append((flows[source, way], -factor))
+                terms[flows[source, way]] = terms.get(flows[source, way], 0.0) - factor
         return terms
 
     @property
@@ -166,35 +152,36 @@ class Program:
         return np.where(self.high > 0, self.high, 1.0)
 
     def _task_rows(self) -> None:
-        problem, shape, powers, unit = self.problem, self.problem.shape, self.powers, self._unit
+        problem, shape, unit, row = self.problem, self.problem.shape, self._unit, self._linear.row
         settled = self.settled
         for task, ways in enumerate(self.allowed):
             external = float(problem.external[task] / unit[task])
             if len(ways) > 1:
-                self._row(1.0, 1.0, [(self._a[task, way], 1.0) for way in ways])
-            self._row(-np.inf, external, [(self._x[task, way], 1.0) for way in ways] + self._into(task, self._x))
-            costs = [(way, float(shape.cost_s[task, way] * unit[task])) for way in ways]
-            most = max(max(cost for _, cost in costs), 1.0)
-            work: Terms = [(self._x[task, way], -cost / most) for way, cost in costs]
-            self._row(0.0, np.inf, [(self._n[task, g], power / most) for g, power in enumerate(powers)] + work)
-            costly: Terms = [(self._a[task, way], -1.0) for way, cost in costs if shape.cost_s[task, way] > 0]
+                row(1.0, 1.0, {self._a[task, way]: 1.0 for way in ways})
+            row(-np.inf, external, {self._x[task, way]: 1.0 for way in ways} | self._into(task, self._x))
+            costs = {way: float(shape.cost_s[task, way] * unit[task]) for way in ways}
+            most = max(*costs.values(), 1.0)
+            cores = {self._n[task, group]: power for group, power in enumerate(self.powers)}
+            work = {self._x[task, way]: -cost / most for way, cost in costs.items()}
+            row(0.0, np.inf, {column: power / most for column, power in cores.items()} | work)
+            costly = {self._a[task, way]: -1.0 for way in ways if shape.cost_s[task, way] > 0}
             if costly:
-                self._row(0.0, np.inf, [(self._n[task, g], 1.0) for g in range(len(powers))] + costly)
+                row(0.0, np.inf, dict.fromkeys(cores, 1.0) | costly)
             if settled:
                 for way in ways if len(ways) > 1 else ():
-                    self._row(-np.inf, 0.0, [(self._x[task, way], 1.0), (self._a[task, way], -1.0)])
+                    row(-np.inf, 0.0, {self._x[task, way]: 1.0, self._a[task, way]: -1.0})
                 continue
-            self._row(external, external, [(self._z[task, way], 1.0) for way in ways] + self._into(task, self._z))
+            row(external, external, {self._z[task, way]: 1.0 for way in ways} | self._into(task, self._z))
             least = float(self.low[task] / unit[task])
             for way in ways:
                 a, z = self._a[task, way], self._z[task, way]
-                self._row(-np.inf, 0.0, [(z, 1.0), (a, -1.0)])
-                self._row(0.0, np.inf, [(z, 1.0), (a, -least)])
-                self._row(-np.inf, 0.0, [(self._x[task, way], 1.0), (z, -1.0)])
+                row(-np.inf, 0.0, {z: 1.0, a: -1.0})
+                row(0.0, np.inf, {z: 1.0, a: -least})
+                row(-np.inf, 0.0, {self._x[task, way]: 1.0, z: -1.0})
 
     def _throughput_rows(self) -> None:
-        outputs, settled = self.problem.shape.outputs, self.settled
-        shares: Terms = []
+        outputs, settled, row = self.problem.shape.outputs, self.settled, self._linear.row
+        shares: Terms = {self._omega: -1.0}
         idle = 0
         for task in outputs:
             if self.high[task] <= 0:
@@ -203,56 +190,40 @@ class Program:
             least = float(self.low[task] / self.high[task])
             processed = [self._x[task, way] for way in self.allowed[task]]
             if settled:
-                shares += [(x, 1.0 / len(outputs)) for x in processed]
+                shares |= dict.fromkeys(processed, 1.0 / len(outputs))
                 continue
             # McCormick's envelopes of share = processed / achievable, from below and from above.
             share = self._column(0.0, 0.0, 1.0)
-            shares.append((share, 1.0 / len(outputs)))
-            self._row(0.0, np.inf, [(x, 1.0) for x in processed] + [(share, -least)])
-            over = [(x, 1.0) for x in processed] + [(self._z[task, way], -1.0) for way in self.allowed[task]]
-            self._row(-1.0, np.inf, [*over, (share, -1.0)])
-        self._row(-idle / len(outputs), np.inf, [*shares, (self._omega, -1.0)])
-        if self.goal.throughput_min is not None:
-            self._lower[self._omega] = self.goal.throughput_min
+            shares[share] = 1.0 / len(outputs)
+            row(0.0, np.inf, dict.fromkeys(processed, 1.0) | {share: -least})
+            over = {self._z[task, way]: -1.0 for way in self.allowed[task]} | {share: -1.0}
+            row(-1.0, np.inf, dict.fromkeys(processed, 1.0) | over)
+        row(-idle / len(outputs), np.inf, shares)
 
     def _limit_rows(self) -> None:
-        classes, goal = self.problem.cloud.classes, self.goal
+        classes, goal, row = self.problem.cloud.classes, self.goal, self._linear.row
         for group, power in enumerate(self.powers):
-            room: Terms = [
-                (self._m[k], float(each.cores)) for k, each in enumerate(classes) if each.core_power == power
-            ]
-            self._row(0.0, np.inf, room + [(self._n[task, group], -1.0) for task in range(self.problem.tasks)])
+            room = {self._m[k]: float(each.cores) for k, each in enumerate(classes) if each.core_power == power}
+            row(0.0, np.inf, room | {self._n[task, group]: -1.0 for task in range(self.problem.tasks)})
         if goal.budget_per_h is not None:
-            self._row(
-                -np.inf,
-                goal.budget_per_h,
-                [(self._m[k], float(each.price_per_h)) for k, each in enumerate(classes)],
-            )
+            prices = [float(each.price_per_h) for each in classes]
+            row(-np.inf, goal.budget_per_h, dict(zip(self._m, prices, strict=True)))
         if goal.cores_max is not None:
-            self._row(-np.inf, float(goal.cores_max), [(column, 1.0) for column in self._n.values()])
+            row(-np.inf, float(goal.cores_max), dict.fromkeys(self._n.values(), 1.0))
 
     def solved(self, time_limit_s: float, gap: float, start: Solution | None = None) -> Solution:
         """Solve within a time limit, to an absolute gap, from a solution that is known."""
-        import highspy
-
-        solver = _solver(highspy, time_limit_s, gap)
-        solver.passModel(self._model(highspy, any(self._whole)))
-        if start is not None and start.active is not None:
-            self._start(solver, start)
-        solver.run()
-        status, info = solver.getModelStatus(), solver.getInfo()
-        unbounded = highspy.HighsModelStatus.kUnboundedOrInfeasible
-        infeasible = status in (highspy.HighsModelStatus.kInfeasible, unbounded)
-        bound = -info.mip_dual_bound if any(self._whole) else -info.objective_function_value
-        if infeasible or info.primal_solution_status != 2:
-            return Solution(None, -np.inf if infeasible else bound, None, None, None, infeasible)
-        values = np.array(solver.getSolution().col_value)
+        known = {} if start is None or start.active is None else self._known(start)
+        solved = self._linear.solved(time_limit_s, gap, known, 1e-9)
+        if solved.objective is None:
+            return Solution(None, solved.bound, None, None, None, solved.infeasible)
+        values = solved.values
         active = [max(ways, key=lambda way, t=task: values[self._a[t, way]]) for task, ways in enumerate(self.allowed)]  # type: ignore[misc]
         groups = range(len(self.powers))
         instances = np.array([[values[self._n[task, g]] for g in groups] for task in range(self.problem.tasks)])
         return Solution(
-            -info.objective_function_value,
-            bound,
+            solved.objective,
+            solved.bound,
             np.array(active, dtype=np.int64),
             np.ceil(instances - 1e-6).astype(np.int64),
             np.ceil(values[self._m] - 1e-6).astype(np.int64),
@@ -265,42 +236,11 @@ class Program:
     def _is_torn(self, task: int, values: Floats) -> bool:
         return bool(max(values[self._a[task, way]] for way in self.allowed[task]) < 1 - 1e-6)
 
-    def _model(self, highspy: Any, whole: bool) -> Any:
-        model = highspy.HighsLp()
-        model.num_col_, model.num_row_ = len(self._cost), len(self._rows)
-        model.col_cost_ = -np.array(self._cost)
-        model.col_lower_, model.col_upper_ = np.array(self._lower), np.array(self._upper)
-        model.row_lower_ = np.array([low for low, _, _ in self._rows])
-        model.row_upper_ = np.array([high for _, high, _ in self._rows])
-        matrix = model.a_matrix_
-        matrix.format_ = highspy.MatrixFormat.kRowwise
-        matrix.start_ = np.cumsum([0] + [len(terms) for _, _, terms in self._rows])
-        matrix.index_ = np.array([column for _, _, terms in self._rows for column, _ in terms])
-        matrix.value_ = np.array([factor for _, _, terms in self._rows for _, factor in terms])
-        if whole:
-            kinds = highspy.HighsVarType
-            model.integrality_ = [kinds.kInteger if whole else kinds.kContinuous for whole in self._whole]
-        return model
-
-    def _start(self, solver: Any, known: Solution) -> None:
-        """Alternates and counts of a known plan; HiGHS finds the flows that go with them."""
+    def _known(self, known: Solution) -> Terms:
+        """Alternates and counts of a known plan, by column; HiGHS finds the flows that go with them."""
         assert known.active is not None
         assert known.instances is not None
         assert known.machines is not None
-        columns = [(self._a[t, w], float(w == known.active[t])) for t, ways in enumerate(self.allowed) for w in ways]
-        columns += [(column, float(known.instances[key])) for key, column in self._n.items()]
-        columns += [(column, float(count)) for column, count in zip(self._m, known.machines, strict=True)]
-        places = np.array([column for column, _ in columns], dtype=np.int32)
-        solver.setSolution(len(columns), places, np.array([value for _, value in columns]))
-
-
-def _solver(highspy: Any, time_limit_s: float, gap: float) -> Any:
-    solver = highspy.Highs()
-    solver.setOptionValue("output_flag", False)
-    solver.setOptionValue("time_limit", max(time_limit_s, 0.05))
-    solver.setOptionValue("mip_rel_gap", 0.0)
-    solver.setOptionValue("mip_abs_gap", gap)
-    solver.setOptionValue("mip_feasibility_tolerance", 1e-9)
-    solver.setOptionValue("primal_feasibility_tolerance", 1e-9)
-    solver.setOptionValue("random_seed", 1)
-    return solver
+        active = {self._a[t, w]: float(w == known.active[t]) for t, ways in enumerate(self.allowed) for w in ways}
+        active |= {column: float(known.instances[key]) for key, column in self._n.items()}
+        return active | dict(zip(self._m, map(float, known.machines), strict=True))
