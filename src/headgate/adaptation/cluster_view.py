@@ -57,18 +57,12 @@ class ClusterView:
     """The reasons of the decision, in sentences."""
 
     held: int = field(init=False)
-    first: Ints = field(init=False)
-    is_output: np.ndarray[tuple[int, ...], np.dtype[np.bool_]] = field(init=False)
 
     def __post_init__(self) -> None:
         self.held = len(self.kind)
         self.machine = self.machine or tuple(f"vm-{row}" for row in range(self.held))
         if len(self.starts_s) != self.held:
             self.starts_s = np.zeros(self.held)
-        tasks = self.shape.tasks
-        self.first = np.searchsorted(self.shape.stream_source, np.arange(tasks + 1)).astype(np.int64)
-        self.is_output = np.zeros(tasks, dtype=np.bool_)
-        self.is_output[list(self.shape.outputs)] = True
 
     @property
     def cores(self) -> Ints:
@@ -78,11 +72,7 @@ class ClusterView:
     @property
     def cost(self) -> Floats:
         """Core-seconds of a message, by task."""
-        return np.asarray(self.shape.cost_s[np.arange(self.shape.tasks), self.active])
-
-    @property
-    def out(self) -> Floats:
-        return np.asarray(self.shape.selectivity[np.arange(self.shape.tasks), self.active])
+        return self.shape.cost_of(self.active)
 
     @property
     def power(self) -> Floats:
@@ -99,11 +89,7 @@ class ClusterView:
 
     def achievable(self) -> Floats:
         """Messages per second into each task if no task is a bottleneck."""
-        shape, out = self.shape, self.out
-        rates = self.external + self.waiting
-        for source, target, share in zip(shape.stream_source, shape.stream_target, shape.stream_share, strict=True):
-            rates[target] += rates[source] * out[source] * share
-        return rates
+        return self.shape.achievable(self.external + self.waiting, self.shape.out_of(self.active))
 
     def open(self, kind: int, count: int, speed: float) -> None:
         """Add rows for machines to acquire."""

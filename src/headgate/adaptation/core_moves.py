@@ -9,35 +9,10 @@ import numpy as np
 from headgate.adaptation.cluster_view import ClusterView
 from headgate.model.arrays import Floats
 from headgate.model.cluster.vm_class import VmClass
+from headgate.planning.throughput import bottleneck, flow_of, propagate
 from headgate.queueing.compiled import compiled
 
-__all__ = ["add_cores", "drain_due", "fit_power", "least_weight", "propagate", "remove_cores", "throughput"]
-
-
-@compiled
-def propagate(flow: Any, power: Any, offered: Any, could: Any) -> float:
-    """Relative throughput for a given power; writes the input of each task into ``offered``.
-
-    ``flow`` is cost, selectivity, first stream, target, share, external and waiting rates, and which tasks are outputs.
-    """
-    cost, out, first, target, share, external, waiting, is_output = flow
-    tasks = len(cost)
-    outputs = 0
-    total = 0.0
-    for p in range(tasks):
-        offered[p] = external[p] + waiting[p]
-        could[p] = offered[p]
-    for p in range(tasks):
-        finish = offered[p]
-        if cost[p] > 0.0:
-            finish = min(finish, power[p] / cost[p])
-        if is_output[p]:
-            outputs += 1
-            total += min(finish / could[p], 1.0) if could[p] > 0.0 else 1.0
-        for e in range(first[p], first[p + 1]):
-            offered[target[e]] += finish * out[p] * share[e]
-            could[target[e]] += could[p] * out[p] * share[e]
-    return total / outputs
+__all__ = ["add_cores", "drain_due", "fit_power", "least_weight", "remove_cores", "throughput"]
 
 
 @compiled
@@ -52,14 +27,7 @@ def _add_cores(aim: float, placed: Any, free: Any, speed: Any, used: int, power:
         omega = propagate(flow, power, offered, could)
         if omega >= aim:
             return used
-        lowest = 1.0 - 1e-9
-        chosen = -1
-        for p in range(tasks):
-            if cost[p] > 0.0 and offered[p] > 0.0:
-                ratio = power[p] / cost[p] / offered[p]
-                if ratio < lowest:
-                    lowest = ratio
-                    chosen = p
+        chosen = bottleneck(cost, power, offered)
         if chosen < 0:
             return used
         while begin < used and free[begin] == 0:
@@ -194,9 +162,7 @@ def _drain_due(order: Any, placed: Any, free: Any, speed: Any, leaving: Any, spa
 
 
 def _flow(now: ClusterView) -> tuple[Any, ...]:
-    shape = now.shape
-    streams = (now.first, shape.stream_target, shape.stream_share)
-    return (now.cost, now.out, *streams, now.external, now.waiting, now.is_output)
+    return flow_of(now.shape, now.active, now.external, now.waiting)
 
 
 def _worth(now: ClusterView) -> Floats:

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from headgate.adaptation.cluster_view import ClusterView
-from headgate.adaptation.core_moves import propagate
 from headgate.adaptation.outlook import Outlook
 from headgate.model.arrays import Floats, Ints
+from headgate.planning.throughput import flow_of, propagate
 from headgate.queueing.compiled import compiled
 
 __all__ = ["PlannedChange", "Trajectory", "explained"]
@@ -94,14 +94,11 @@ class Trajectory:
 
     @property
     def cost(self) -> Floats:
-        return np.asarray(self.shape.cost_s[np.arange(self.shape.tasks), self.active])
+        return self.shape.cost_of(self.active)
 
     def omegas(self, begin: int = 0) -> Floats:
         """Relative throughput of each step from ``begin`` on; also updates ``offered``."""
-        shape = self.shape
-        out = shape.selectivity[np.arange(shape.tasks), self.active]
-        streams = (self.now.first, shape.stream_target, shape.stream_share)
-        flow = (self.cost, out, *streams, self.external, self.late, self.now.is_output)
+        flow = flow_of(self.shape, self.active, self.external, self.late)
         _through(begin, flow, self.power, self.offered, self._could, self._omegas, self.now.counts_queues)
         return self._omegas[begin:]
 
@@ -180,18 +177,12 @@ class Trajectory:
 
 
 def explained(trajectory: Trajectory, at: int | None, low: float, high: float) -> list[str]:
-    """The changes done and planned, in one sentence; empty if there are none.
-
-    ``at`` is the step of the first cross-over, none if throughput would have stayed within its band as it was.
-    """
-    if not trajectory.changes:
+    """The changes done and planned, in one sentence; empty if there are none, as without a first cross-over ``at``."""
+    if at is None or not trajectory.changes:
         return []
     band = f"{low:.3f} to {high:.3f}"
-    if at is None:
-        why = f"relative throughput stays within {band}; machines at the end of their billing period are reviewed"
-    else:
-        when = "now" if at == 0 else f"in {at * trajectory.step_s / 60:g} min"
-        why = f"relative throughput would leave {band} {when}"
+    when = "now" if at == 0 else f"in {at * trajectory.step_s / 60:g} min"
+    why = f"relative throughput would leave {band} {when}"
     done = [change for change in trajectory.changes if trajectory.is_now(change)]
     later = len(trajectory.changes) - len(done)
     parts = [_summed(trajectory, done)] if done else []

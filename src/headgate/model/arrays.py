@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,23 @@ class Shape:
 
     sources: tuple[int, ...]
     outputs: tuple[int, ...]
+    first_stream: Ints = field(init=False)
+    """The place of the first stream that leaves each task, and the number of streams."""
+
+    is_output: npt.NDArray[np.bool_] = field(init=False)
+
+    def __post_init__(self) -> None:
+        first = np.searchsorted(self.stream_source, np.arange(self.tasks + 1)).astype(np.int64)
+        object.__setattr__(self, "first_stream", first)
+        object.__setattr__(self, "is_output", np.isin(np.arange(self.tasks), self.outputs))
+
+    def cost_of(self, active: Ints) -> Floats:
+        """Core-seconds of a message, by task, with given alternates."""
+        return np.asarray(self.cost_s[np.arange(self.tasks), active])
+
+    def out_of(self, active: Ints) -> Floats:
+        """Selectivity by task, with given alternates."""
+        return np.asarray(self.selectivity[np.arange(self.tasks), active])
 
     @property
     def tasks(self) -> int:
@@ -118,27 +135,19 @@ class Shape:
         >>> Shape.of(parse(tasks, "yaml").dataflow, {("b", "opaque"): (0.5, 1.0)}).rates({"a": 2.0})
         array([2., 6.])
         """
-        rates = np.array([external.get(name, 0.0) for name in self.names])
-        chosen = np.zeros(self.tasks, dtype=np.int64) if active is None else active
-        for source, target, share, returns in zip(
-            self.stream_source, self.stream_target, self.stream_share, self.stream_returns, strict=True
-        ):
-            if not returns:
-                rates[target] += rates[source] * self.selectivity[source, chosen[source]] * share
+        out = self.out_of(np.zeros(self.tasks, dtype=np.int64) if active is None else active)
+        return self.achievable(np.array([external.get(name, 0.0) for name in self.names]), out, feedback=False)
+
+    def achievable(self, external: Floats, out: Floats, feedback: bool = True) -> Floats:
+        """Input of each task if none is a bottleneck: ``external`` is by task, or by task and interval."""
+        rates = external.copy()
+        streams = zip(self.stream_source, self.stream_target, self.stream_share, self.stream_returns, strict=True)
+        for source, target, share, returns in streams:
+            if feedback or not returns:
+                rates[target] += rates[source] * out[source] * share
         return rates
 
     def kernel_arguments(self) -> tuple[Any, ...]:
         """The arrays that the compiled step reads."""
-        first = np.searchsorted(self.stream_source, np.arange(self.tasks + 1)).astype(np.int64)
-        is_output = np.zeros(self.tasks, dtype=np.bool_)
-        is_output[list(self.outputs)] = True
-        return (
-            self.cost_s,
-            self.selectivity,
-            self.value,
-            first,
-            self.stream_target,
-            self.stream_share,
-            self.stream_returns,
-            is_output,
-        )
+        streams = (self.first_stream, self.stream_target, self.stream_share, self.stream_returns)
+        return (self.cost_s, self.selectivity, self.value, *streams, self.is_output)

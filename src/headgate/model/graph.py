@@ -33,6 +33,20 @@ class Graph:
         """The tasks, each after those that feed it; feedback streams do not count."""
         return topological_order({task: _parents(feeds) for task, feeds in self.feeds.items()})
 
+    def depth_first(self) -> list[TaskId]:
+        """The tasks in depth-first order from the sources, so that neighbours stand together (DYN, Alg. 1)."""
+        order = self.order()
+        position = {task: place for place, task in enumerate(order)}
+        seen: dict[TaskId, None] = {}
+        waiting = list(reversed(self.sources()))
+        while waiting:
+            task = waiting.pop()
+            if task not in seen:
+                seen[task] = None
+                readers = {stream.target for stream in self.consumers[task] if not stream.feedback}
+                waiting += sorted(readers, key=lambda each: -position[each])
+        return list(dict.fromkeys([*seen, *order]))
+
     def sources(self) -> list[TaskId]:
         """The tasks that no stream enters."""
         return [task for task, feeds in self.feeds.items() if not feeds]

@@ -6,16 +6,18 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import product
+from typing import Any
 
 import numpy as np
 
-from headgate.model.arrays import Floats, Ints
+from headgate.model.arrays import Ints
 from headgate.planning.estimate import estimate
 from headgate.planning.exact import layout_of
 from headgate.planning.explain import planned
 from headgate.planning.packing import cheapest_bins
 from headgate.planning.plan import Answer, NoPlan
 from headgate.planning.problem import SLACK, Problem
+from headgate.planning.throughput import flow_of, propagate
 
 __all__ = ["BruteForce"]
 
@@ -69,6 +71,7 @@ class _Search:
 
     best: tuple[Ints, Ints] | None = None
     best_key: tuple[float, float] = (-np.inf, -np.inf)
+    flow: tuple[Any, ...] = ()
     seen: int = 0
     late: bool = False
 
@@ -85,14 +88,15 @@ class _Search:
         problem = self.problem
         value = problem.value(active)
         needed = problem.needed_power(active)
-        cost = problem.shape.cost_s[np.arange(problem.tasks), active]
+        cost = problem.shape.cost_of(active)
         options: list[list[tuple[int, ...]]] = [
             list(self._options(needed[task])) if cost[task] > 0 else [()] for task in range(problem.tasks)
         ]
         least = [min((self._least(each) for each in task_options), default=0.0) for task_options in options]
         behind = [*np.cumsum(least[::-1])[::-1].tolist(), 0.0]
         counts = np.zeros((problem.tasks, len(self.powers)), dtype=np.int64)
-        self._descend(active, value, cost, options, behind, counts, 0, 0.0)
+        self.flow = flow_of(problem.shape, active, problem.external, np.zeros(problem.tasks))
+        self._descend(active, value, options, behind, counts, 0, 0.0)
 
     def _options(self, needed: float) -> Iterator[tuple[int, ...]]:
         """Counts by power with which no instance is one too many."""
@@ -112,7 +116,6 @@ class _Search:
         self,
         active: Ints,
         value: float,
-        cost: Floats,
         options: list[list[tuple[int, ...]]],
         behind: list[float],
         counts: Ints,
@@ -134,8 +137,8 @@ class _Search:
             if not self._may_be_better(value, at_least + behind[task + 1]):
                 continue
             counts[task] = option or 0
-            if self._omega(active, cost, counts, task + 1) >= problem.throughput_min - SLACK:
-                self._descend(active, value, cost, options, behind, counts, task + 1, at_least)
+            if self._omega(counts, task + 1) >= problem.throughput_min - SLACK:
+                self._descend(active, value, options, behind, counts, task + 1, at_least)
         counts[task] = 0
 
     def _may_be_better(self, value: float, cost: float) -> bool:
@@ -144,24 +147,11 @@ class _Search:
             return False
         return (self.problem.theta(value, cost), -cost) > self.best_key
 
-    def _omega(self, active: Ints, cost: Floats, counts: Ints, decided: int) -> float:
+    def _omega(self, counts: Ints, decided: int) -> float:
         """Relative throughput if tasks that are still open kept up with everything."""
-        problem, shape = self.problem, self.problem.shape
         power = counts @ np.array(self.powers)
-        arrived = problem.external.copy()
-        could = problem.achievable(active)
-        total = 0.0
-        stream = 0
-        for task in range(shape.tasks):
-            limited = task < decided and cost[task] > 0
-            finish = min(arrived[task], power[task] / cost[task]) if limited else arrived[task]
-            while stream < len(shape.stream_target) and shape.stream_source[stream] == task:
-                out = shape.selectivity[task, active[task]] * shape.stream_share[stream]
-                arrived[shape.stream_target[stream]] += finish * out
-                stream += 1
-            if task in shape.outputs:
-                total += min(finish / could[task], 1.0) if could[task] > 0 else 1.0
-        return total / len(shape.outputs)
+        power[decided:] = np.inf
+        return float(propagate(self.flow, power, np.zeros(len(power)), np.zeros(len(power))))
 
     def _weigh(self, active: Ints, value: float, counts: Ints) -> None:
         problem = self.problem

@@ -42,7 +42,7 @@ def deployment_for_power(
     """Assign cores to machines in depth-first order from the sources, so that neighbours meet (DYN, Alg. 1)."""
     machines: list[dict[str, int]] = []
     free = 0
-    for task in _depth_first(dataflow):
+    for task in Graph(dataflow).depth_first():
         left = cores.get(task, 0)
         if left and free:
             step = min(left, free)
@@ -62,18 +62,3 @@ def deployment_for_power(
         best = min(smaller, key=lambda each: (each.price_per_h, each.cores), default=kind)
         bins[-1] = Machine(best.name, machines[-1])
     return tuple(bins)
-
-
-def _depth_first(dataflow: Dataflow) -> list[str]:
-    graph = Graph(dataflow)
-    position = {task: place for place, task in enumerate(graph.order())}
-    seen: dict[str, None] = {}
-    waiting = list(reversed(graph.sources()))
-    while waiting:
-        task = waiting.pop()
-        if task in seen:
-            continue
-        seen[task] = None
-        readers = {stream.target for stream in graph.consumers[task] if not stream.feedback}
-        waiting += sorted(readers, key=lambda each: -position[each])
-    return [*seen, *(task for task in graph.order() if task not in seen)]

@@ -53,8 +53,7 @@ def estimate(problem: Problem, active: Ints, layout: Layout) -> PlanEstimate:
     machine needs no network. This is what the simulator does in its first interval.
     """
     shape, classes = problem.shape, problem.cloud.classes
-    every = np.arange(shape.tasks)
-    cost, out = shape.cost_s[every, active], shape.selectivity[every, active]
+    cost, out = shape.cost_of(active), shape.out_of(active)
     speed = np.array([each.core_power for each in classes])
     power = (layout.count * speed[layout.kind]) @ layout.placed if len(layout.count) else np.zeros(shape.tasks)
     room = np.array([each.bandwidth_mbit_per_s for each in classes]) * 125_000.0 / problem.message_bytes

@@ -15,6 +15,7 @@ from headgate.planning.growth import spread_out
 from headgate.planning.layout import Layout
 from headgate.planning.plan import Answer
 from headgate.planning.problem import Problem
+from headgate.planning.throughput import flow_of, propagate
 from headgate.queueing.compiled import compiled
 
 __all__ = ["Genetic"]
@@ -100,7 +101,7 @@ class Strands:
         for individual in range(count):
             active = genes[individual, : problem.tasks]
             wanted = problem.needed_power(active) * problem.throughput_min * rng.uniform(0.8, 1.4)
-            costly = problem.shape.cost_s[np.arange(problem.tasks), active] > 0
+            costly = problem.shape.cost_of(active) > 0
             counts = np.where(costly, np.maximum(np.ceil(wanted / self.power.max()), 1), 0).astype(np.int64)
             queue = rng.permutation(np.repeat(np.arange(problem.tasks), counts))
             slots = np.arange(self.width) < self.cores[machines[individual, :, 0]][:, None]
@@ -114,13 +115,10 @@ class Strands:
         theta, omega = np.zeros(len(genes)), np.zeros(len(genes))
         sigma = problem.sigma if problem.sigma > 0 else 1.0 / self._scale
         constant = problem.theta(0.0, 0.0) if problem.sigma > 0 else 0.0
-        is_output = np.zeros(shape.tasks, dtype=np.bool_)
-        is_output[list(shape.outputs)] = True
-        first = np.searchsorted(shape.stream_source, np.arange(shape.tasks + 1)).astype(np.int64)
-        streams = (first, shape.stream_target, shape.stream_share)
         genes_of = (np.ascontiguousarray(self.alternates(genes)), np.ascontiguousarray(self.machine_genes(genes)))
-        flow = (shape.cost_s, shape.selectivity, shape.value, *streams, problem.external, is_output)
-        _score(genes_of, (self.cores, self.power, self.price), flow, sigma, constant, theta, omega)
+        ways = (shape.cost_s, shape.selectivity, shape.value)
+        flow = flow_of(shape, problem.best, problem.external, np.zeros(shape.tasks))
+        _score(genes_of, (self.cores, self.power, self.price), ways, flow, sigma, constant, theta, omega)
         if self.near is not None:
             theta -= self.alpha_changes * self._changes(genes, *self.near)
         return theta, omega
@@ -160,7 +158,7 @@ class Strands:
 
     def with_all(self, active: Ints, layout: Layout) -> Layout:
         """The layout with an instance for each task that needs one and has none."""
-        costly = self.problem.shape.cost_s[np.arange(self.problem.tasks), active] > 0
+        costly = self.problem.shape.cost_of(active) > 0
         missing = np.flatnonzero(costly & (layout.cores == 0))
         placed = np.zeros((len(missing), self.problem.tasks), dtype=np.int64)
         placed[np.arange(len(missing)), missing] = 1
@@ -169,21 +167,22 @@ class Strands:
 
 
 @compiled
-def _score(genes: Any, classes: Any, flow: Any, sigma: float, constant: float, theta: Any, omega: Any) -> None:
-    """Eq. 3, 4, 6, 7 and 8 for every individual; one task without cores makes throughput 0."""
+def _score(
+    genes: Any, classes: Any, ways: Any, flow: Any, sigma: float, constant: float, theta: Any, omega: Any
+) -> None:
+    """Eq. 3, 4, 6, 7 and 8 for every individual; one task without cores makes throughput 0.
+
+    Cost and selectivity in ``flow`` are overwritten with those of the individual's alternates.
+    """
     alternates, machines = genes
     cores, core_power, price = classes
-    cost, selectivity, value, first, target, share, external, is_output = flow
+    cost_s, selectivity, value = ways
+    cost, out = flow[0], flow[1]
     count, tasks = alternates.shape
-    power = np.zeros(tasks)
-    arrived = np.zeros(tasks)
-    could = np.zeros(tasks)
+    offered, could = np.zeros(tasks), np.zeros(tasks)
     for one in range(count):
         spent = 0.0
-        for p in range(tasks):
-            power[p] = 0.0
-            arrived[p] = external[p]
-            could[p] = external[p]
+        power = np.zeros(tasks)
         for m in range(machines.shape[1]):
             kind = machines[one, m, 0]
             used = False
@@ -194,21 +193,12 @@ def _score(genes: Any, classes: Any, flow: Any, sigma: float, constant: float, t
                     used = True
             if used:
                 spent += price[kind]
-        total, worth, outputs, bare = 0.0, 0.0, 0, 0
+        worth, bare = 0.0, 0
         for p in range(tasks):
             way = alternates[one, p]
             worth += value[p, way]
-            finish = arrived[p]
-            if cost[p, way] > 0.0:
-                finish = min(finish, power[p] / cost[p, way])
-                if power[p] == 0.0:
-                    bare += 1
-            if is_output[p]:
-                outputs += 1
-                total += min(finish / could[p], 1.0) if could[p] > 0.0 else 1.0
-            for e in range(first[p], first[p + 1]):
-                factor = selectivity[p, way] * share[e]
-                arrived[target[e]] += finish * factor
-                could[target[e]] += could[p] * factor
-        omega[one] = total / outputs - bare
+            cost[p], out[p] = cost_s[p, way], selectivity[p, way]
+            if cost[p] > 0.0 and power[p] == 0.0:
+                bare += 1
+        omega[one] = propagate(flow, power, offered, could) - bare
         theta[one] = constant + worth / tasks - sigma * spent

@@ -122,7 +122,7 @@ def _over_provisioned(problem: Problem, active: Ints, sequence: Ints) -> dict[in
     if estimated.held_back.any():
         return {}
     have = np.bincount(sequence, minlength=problem.tasks)
-    cost = problem.shape.cost_s[np.arange(problem.tasks), active]
+    cost = problem.shape.cost_of(active)
     rest = estimated.processed * cost - (have - 1) * core_power
     return {int(task): max(float(rest[task]), 0.0) for task in np.flatnonzero(have) if rest[task] < core_power}
 

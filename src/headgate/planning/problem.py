@@ -137,16 +137,11 @@ class Problem:
 
     def achievable(self, active: Ints) -> Floats:
         """Messages per second into each task if no task is a bottleneck."""
-        shape = self.shape
-        rates = self.external.copy()
-        out = shape.selectivity[np.arange(shape.tasks), active]
-        for source, target, share in zip(shape.stream_source, shape.stream_target, shape.stream_share, strict=True):
-            rates[target] += rates[source] * out[source] * share
-        return rates
+        return self.shape.achievable(self.external, self.shape.out_of(active))
 
     def needed_power(self, active: Ints) -> Floats:
         """Reference cores with which each task keeps up with everything."""
-        return np.asarray(self.achievable(active) * self.shape.cost_s[np.arange(self.tasks), active])
+        return self.achievable(active) * self.shape.cost_of(active)
 
     def value(self, active: Ints) -> float:
         """Gamma (Eq. 3)."""

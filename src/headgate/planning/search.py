@@ -10,9 +10,7 @@ are large.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, product
 
 import numpy as np
 
@@ -20,8 +18,9 @@ from headgate.model.arrays import Floats, Ints
 from headgate.planning.packing import cheapest_bins
 from headgate.planning.problem import Problem
 from headgate.planning.programs.mixed_integer import Goal, Program, Solution
+from headgate.planning.programs.serving import Allowed, combinations_of
 
-__all__ = ["SearchResult", "combinations_of", "rates_with", "search"]
+__all__ = ["MOST_COMBINATIONS", "SearchResult", "rates_with", "search"]
 
 MOST_COMBINATIONS = 64
 SMALL = 40
@@ -32,8 +31,6 @@ MIDDLING = 200
 
 CONTENT = 1e-3
 """The gap at which a large program is no longer worked on."""
-
-Allowed = list[list[int]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,7 +48,7 @@ class SearchResult:
 
 def search(problem: Problem, goal: Goal, deadline: float, gap: float = 1e-4, at_least: float = -np.inf) -> SearchResult:
     """Solve until a deadline (of :func:`time.perf_counter`) for a plan better than ``at_least``."""
-    combinations = combinations_of(problem)
+    combinations = combinations_of(problem.shape, MOST_COMBINATIONS)
     if combinations is None:
         return _relaxed_first(problem, goal, deadline, gap)
     ranked: list[tuple[float, int, Allowed, Floats]] = []
@@ -150,7 +147,7 @@ def _rounded(problem: Problem, goal: Goal, solution: Solution) -> Solution:
     ]
     cheapest = min(range(len(powers)), key=lambda group: (round(price[group] / powers[group], 9), -powers[group]))
     instances = np.zeros((problem.tasks, len(powers)), dtype=np.int64)
-    costly = problem.shape.cost_s[np.arange(problem.tasks), solution.active] > 0
+    costly = problem.shape.cost_of(solution.active) > 0
     for task in np.flatnonzero(costly):
         whole = int((solution.power[task] + 1e-7) // powers[cheapest])
         rest = solution.power[task] - whole * powers[cheapest]
@@ -178,7 +175,7 @@ def _rounded(problem: Problem, goal: Goal, solution: Solution) -> Solution:
 def _like(problem: Problem, active: Ints) -> Allowed:
     """The alternates that put out as much as the active ones; of outputs all."""
     shape = problem.shape
-    chosen = shape.selectivity[np.arange(problem.tasks), active]
+    chosen = shape.out_of(active)
     return [
         [way for way in range(len(ways)) if task in shape.outputs or shape.selectivity[task, way] == chosen[task]]
         for task, ways in enumerate(shape.alternates)
@@ -191,18 +188,3 @@ def rates_with(problem: Problem, allowed: Allowed, pick: object) -> Floats:
     shape = problem.shape
     active = [choose(ways, key=lambda way, t=task: shape.selectivity[t, way]) for task, ways in enumerate(allowed)]  # type: ignore[misc]
     return problem.achievable(np.array(active, dtype=np.int64))
-
-
-def combinations_of(problem: Problem) -> Sequence[Allowed] | None:
-    """The alternates allowed in each combination of selectivities; none if they are too many."""
-    shape = problem.shape
-    choices: list[list[list[int]]] = []
-    for task, ways in enumerate(shape.alternates):
-        by_selectivity: dict[float, list[int]] = {}
-        for way in range(len(ways)):
-            # What an output puts out is compared with what it might: its selectivity plays no part.
-            key = 0.0 if task in shape.outputs else float(shape.selectivity[task, way])
-            by_selectivity.setdefault(key, []).append(way)
-        choices.append(list(by_selectivity.values()))
-    combinations = [list(each) for each in islice(product(*choices), MOST_COMBINATIONS + 1)]
-    return combinations if len(combinations) <= MOST_COMBINATIONS else None

@@ -133,7 +133,7 @@ class SimulatedCluster:
         sim, row, fleet = self.simulator, self.row, self.simulator.fleet
         slots = fleet.working(row, sim.now_s)
         speed = sim.speeds()[row] * fleet.power[row]
-        cost = sim.shape.cost_s[np.arange(sim.shape.tasks), sim.active[row]]
+        cost = sim.shape.cost_of(sim.active[row])
         capacity = sim.last.capacity[row]
         used = np.minimum(sim.last.done[row] * cost / np.where(capacity > 0, capacity, 1.0), 1.0)
         busy = fleet.placed[row, : int(fleet.slots[row])] @ used

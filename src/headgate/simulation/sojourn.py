@@ -32,7 +32,7 @@ def sojourns(simulator: Simulator, row: int) -> Floats:
     seconds = np.zeros(shape.tasks)
     weight = np.zeros(shape.tasks)
     done = last.done[row] / interval_s
-    cost = shape.cost_s[np.arange(shape.tasks), simulator.active[row]]
+    cost = shape.cost_of(simulator.active[row])
     streams = list(zip(shape.stream_source, shape.stream_target, shape.stream_returns, strict=True))
     for place in range(shape.tasks):
         if weight[place] > 0:

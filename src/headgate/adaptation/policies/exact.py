@@ -15,7 +15,8 @@ from headgate.model.dataflow import Dataflow
 from headgate.planning.exact import goal_of
 from headgate.planning.problem import Problem
 from headgate.planning.programs.mixed_integer import Program, Solution
-from headgate.planning.search import combinations_of, rates_with
+from headgate.planning.programs.serving import combinations_of
+from headgate.planning.search import MOST_COMBINATIONS, rates_with
 
 __all__ = ["Optimal", "at_usual_speed", "posed"]
 
@@ -105,7 +106,7 @@ class Optimal:
         whole, tiny = _is_small(problem, active), _is_small(problem, active, 20)
         stay = [[int(way)] for way in active]
         best: Solution | None = None
-        for allowed in [stay, *(combinations_of(problem) or [])]:
+        for allowed in [stay, *(combinations_of(problem.shape, MOST_COMBINATIONS) or [])]:
             rates = rates_with(problem, allowed, min)
             program = Program(problem, goal, allowed, rates, rates, whole, whole_instances=tiny, most=most)
             solution = program.solved(self.time_limit_s, 1e-3)

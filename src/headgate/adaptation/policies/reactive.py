@@ -98,7 +98,7 @@ class Reactive:
                     now.active[task] = max(fits, key=lambda way: value[way] / max(total[task, way], 1e-12))
             cost = shape.cost_s[task, now.active[task]]
             finish = min(offered[task], power[task] / cost) if cost > 0 else offered[task]
-            for stream in range(now.first[task], now.first[task + 1]):
+            for stream in range(shape.first_stream[task], shape.first_stream[task + 1]):
                 out = shape.selectivity[task, now.active[task]] * shape.stream_share[stream]
                 offered[shape.stream_target[stream]] += finish * out
 
@@ -110,7 +110,7 @@ class Reactive:
         total = shape.cost_s.copy()
         behind = np.zeros(shape.tasks)
         for task in range(shape.tasks - 1, -1, -1):
-            for stream in range(now.first[task], now.first[task + 1]):
+            for stream in range(shape.first_stream[task], shape.first_stream[task + 1]):
                 reader = int(shape.stream_target[stream])
                 behind[task] += shape.stream_share[stream] * total[reader, now.active[reader]]
             total[task] += shape.selectivity[task] * behind[task]

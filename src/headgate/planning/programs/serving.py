@@ -37,7 +37,7 @@ import numpy as np
 from headgate.model.arrays import Floats, Ints, Shape
 from headgate.planning.programs.linear import LinearProgram
 
-__all__ = ["Fluid", "Future", "achievable", "modes_of"]
+__all__ = ["Allowed", "Fluid", "Future", "achievable", "combinations_of", "modes_of"]
 
 MOST_MODES = 8
 Allowed = list[list[int]]
@@ -74,8 +74,8 @@ class Future:
         return [task for task in range(self.shape.tasks) if task not in self.shape.outputs]
 
 
-def modes_of(shape: Shape) -> list[Allowed]:
-    """The alternates allowed in each combination of selectivities; all in one where combinations are too many.
+def combinations_of(shape: Shape, most: int) -> list[Allowed] | None:
+    """The alternates allowed in each combination of selectivities; none if they are more than ``most``.
 
     What an output puts out is compared with what it might: its selectivity plays no part.
     """
@@ -86,17 +86,19 @@ def modes_of(shape: Shape) -> list[Allowed]:
             key = 0.0 if task in shape.outputs else float(shape.selectivity[task, way])
             by_selectivity.setdefault(key, []).append(way)
         choices.append(list(by_selectivity.values()))
-    modes = [list(each) for each in islice(product(*choices), MOST_MODES + 1)]
-    return modes if len(modes) <= MOST_MODES else [[list(range(len(ways))) for ways in shape.alternates]]
+    combinations = [list(each) for each in islice(product(*choices), most + 1)]
+    return combinations if len(combinations) <= most else None
+
+
+def modes_of(shape: Shape) -> list[Allowed]:
+    """The combinations of selectivities; all alternates in one where they are too many."""
+    return combinations_of(shape, MOST_MODES) or [[list(range(len(ways))) for ways in shape.alternates]]
 
 
 def achievable(shape: Shape, external: Floats, allowed: Allowed) -> Floats:
     """The least input of each task, by interval, with allowed alternates and no bottleneck."""
     out = [min(shape.selectivity[task, way] for way in ways) for task, ways in enumerate(allowed)]
-    rates = external.copy()
-    for source, target, share in zip(shape.stream_source, shape.stream_target, shape.stream_share, strict=True):
-        rates[target] += rates[source] * out[source] * share
-    return rates
+    return shape.achievable(external, np.array(out))
 
 
 class Fluid:
