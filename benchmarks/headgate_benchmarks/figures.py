@@ -12,7 +12,6 @@ __all__ = ["POLICY_SHADES", "bars", "dress", "lines", "picture"]
 
 POLICY_SHADES = {
     "lookahead": "#12466b",
-    "lookahead-plain": "#7aa6c8",
     "caf": "#c2410c",
     "waaf": "#a16207",
     "wpa": "#4d7c0f",

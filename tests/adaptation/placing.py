@@ -10,12 +10,12 @@ import numpy as np
 from headgate.adaptation.cluster import AcquireMachine, Action, PlaceInstances, ReleaseMachine, SwitchAlternate
 from headgate.adaptation.cluster_view import ClusterView
 from headgate.adaptation.policies.reactive import Core
-from headgate.adaptation.policies.static import deploying
 from headgate.model.arrays import Floats, Ints, Shape
 from headgate.model.cluster.deployment import Deployment
 from headgate.model.cluster.observation import Observation, WorkerObservation
 from headgate.model.cluster.vm_class import Cloud
 from headgate.model.dataflow import Dataflow
+from tests.adaptation.static import deploying
 
 __all__ = ["Placing"]
 

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from headgate.adaptation.catalogue import sized_for
 from headgate.adaptation.cluster_view import ClusterView
-from headgate.adaptation.core_moves import throughput
 from headgate.adaptation.foresight import Foresight, Machines
 from headgate.adaptation.look_ahead import LookAheadSettings
 from headgate.adaptation.outlook import Outlook, Predictor, PresentOnly
@@ -22,7 +21,6 @@ from headgate.adaptation.policies.averages import Averaged, RecentMean
 from headgate.adaptation.policies.increments import IncrementPrices
 from headgate.adaptation.policies.lookahead import LookAhead, crossover, plan
 from headgate.adaptation.policies.reactive import Core, Reactive
-from headgate.adaptation.policies.renewal import renew, use_spare
 from headgate.adaptation.trajectory import Trajectory
 from headgate.errors import BadValue, InputError
 from headgate.forecasting.autoregressive import Autoregressive
@@ -257,7 +255,7 @@ def _steps_of_machines(trajectory: Trajectory) -> list[int]:
 def test_plans_that_were_not_enacted_cost_nothing_when_they_are_replaced() -> None:
     now = _situation(_enough(20.0, 0.82), 20.0)
     before = now.placed.copy()
-    policy = LookAhead(Seer([1.0, 1.0, 1.0, 3.0, 3.0, 3.0, 3.0, 3.0]), plain=True)
+    policy = LookAhead(Seer([1.0, 1.0, 1.0, 3.0, 3.0, 3.0, 3.0, 3.0]))
     policy.decide(now, 1)
     assert "planned for later" in now.reasons[0]
     policy.predictor = Seer([1.0] * 8)
@@ -273,7 +271,7 @@ def test_a_dear_machine_loses_against_a_cheaper_alternate_and_a_cheap_one_does_n
             now.cloud = Cloud("one", tuple(replace(each, price_per_h=Decimal(price)) for each in now.cloud.classes))
         used = now.placed.sum(axis=1)
         now.placed[used == 1] *= 2  # no free cores
-        trajectory, prices = _course(now, [3.0] * 4)
+        trajectory, prices = _course(now, [3.0] * 12)  # an hour, for which a machine is paid
         plan(trajectory, prices, 0.8, 0.9)
         assert any(change.way >= 0 for change in trajectory.changes) == switched
 
@@ -287,43 +285,6 @@ def test_cores_are_never_given_twice() -> None:
         assert (now.placed.sum(axis=1) <= now.cores).all()
         assert (now.placed >= 0).all()
         assert (now.placed.sum(axis=0)[now.cost > 0] > 0).all()
-
-
-# Paid hours.
-
-
-def test_a_machine_is_paid_anew_only_if_it_is_worth_it() -> None:
-    idle = _situation(_enough(20.0, 0.9), 5.0, left_s=100.0)
-    trajectory, prices = _course(idle, [1.0] * 6)
-    renew(trajectory, prices, 0.8)
-    trajectory.enact()
-    assert len(idle.to_release()) > len(idle.kind) / 3, "four times as much as is needed"
-    busy = _situation(_enough(20.0, 0.8), 20.0, left_s=100.0)
-    trajectory, prices = _course(busy, [1.0] * 6)
-    renew(trajectory, prices, 0.8)
-    trajectory.enact()
-    assert len(busy.to_release()) < len(idle.to_release())
-    assert throughput(busy) >= 0.8, "cores of half empty machines are put together, and no throughput is lost"
-    rising = _situation(_enough(20.0, 0.9), 5.0, left_s=100.0)
-    trajectory, prices = _course(rising, [1.0, 4.0, 4.0, 4.0, 4.0, 4.0])
-    renew(trajectory, prices, 0.8)
-    trajectory.enact()
-    assert len(rising.to_release()) < len(idle.to_release()), "what will be needed in five minutes stays"
-
-
-def test_spare_cores_go_to_better_alternates() -> None:
-    now = _situation(_enough(20.0, 0.9), 5.0)
-    now.active[SHAPE.place("congestion")] = 1
-    trajectory, _ = _course(now, [1.0] * 4)
-    use_spare(trajectory, 0.8)
-    trajectory.enact()
-    assert now.active[SHAPE.place("congestion")] == 0
-    tight = _situation(_enough(5.0, 0.5), 5.0)
-    tight.active[SHAPE.place("congestion")] = 1
-    tight.placed[tight.placed.sum(axis=1) == 1] *= 2
-    trajectory, _ = _course(tight, [1.0] * 4)
-    use_spare(trajectory, 0.8)
-    assert not trajectory.changes
 
 
 # Averages.
@@ -521,6 +482,11 @@ def test_what_is_decided_is_told() -> None:
         summary = run.summary()
         assert summary.in_band + summary.left_band / len(run.omega) == pytest.approx(1.0)
         assert summary.changes == sum(each.replication == 0 for each in run.decisions)
+
+
+def test_the_name_of_the_paper_s_rule_is_lookahead_now() -> None:
+    with pytest.raises(InputError, match="policy 'lookahead-plain' is now 'lookahead'"):
+        make_policy("lookahead-plain", _setting(1.0))
 
 
 @pytest.mark.parametrize(

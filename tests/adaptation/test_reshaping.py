@@ -192,8 +192,8 @@ def test_what_is_running_stays_unless_moving_pays() -> None:
 
 
 def test_a_band_that_cannot_be() -> None:
-    with pytest.raises(BadValue, match=r"a target of 0\.7 with a band of 0\.5"):
-        UtilisationTarget(band=0.5)
+    with pytest.raises(BadValue, match=r"a target utilisation of 0\.3 in a band from 0\.4"):
+        UtilisationTarget(target=0.3)
 
 
 @pytest.mark.parametrize("core", [Reactive(), Reactive(centralised=False), Ds2()])

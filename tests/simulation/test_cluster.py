@@ -15,18 +15,19 @@ from headgate.adaptation.cluster import (
     SetPartitions,
     SwitchAlternate,
 )
-from headgate.adaptation.policies.static import Static
-from headgate.adaptation.policies.threshold import Threshold
+from headgate.adaptation.policies.baselines import UtilisationTarget
 from headgate.adaptation.policy import control
-from headgate.errors import BadValue, InputError
+from headgate.errors import InputError
 from headgate.model.cluster.deployment import Deployment, Machine
 from headgate.model.names import Signature
 from headgate.sharing.signature import sign
 from headgate.simulation.cluster import SimulatedCluster
 from headgate.simulation.policies import Deployed, EachReplication
 from headgate.simulation.rates import Bursts, RandomWalk
+from headgate.simulation.reshaped import Reshaped
 from headgate.simulation.simulator import Simulator, simulate
 from headgate.simulation.variability import EC2
+from tests.adaptation.static import Static
 from tests.simulation import invariants
 from tests.simulation.worlds import cloud, dataflow, each_alone, setting
 
@@ -149,7 +150,7 @@ def test_thresholds_follow_the_load_and_let_machines_go_when_their_hour_ends() -
     rates = {"a": Bursts(4.0, 10.0, 7_200.0, 1_800.0)}
     world = setting(CHAIN, 0.0, rates=rates, intervals=360, replications=4, cloud=cloud(boot_s=97.0), seed=3)
     start = each_alone({"a": 1, "b": 3})
-    seen = simulate(world, EachReplication(lambda: Threshold(world.cloud, start)))
+    seen = simulate(world, Reshaped(lambda *_: UtilisationTarget(0.7, 0.5, 0.85), start))
     static = simulate(world, Deployed(start))
     assert (seen.omega.mean(axis=0) > 0.85).all()
     assert (seen.omega.mean(axis=0) > static.omega.mean(axis=0)).all()
@@ -159,11 +160,6 @@ def test_thresholds_follow_the_load_and_let_machines_go_when_their_hour_ends() -
     for machine in let_go:
         left_s = machine.periods * 3_600 - (machine.released_s - machine.acquired_s)
         assert 0 <= left_s < 120
-
-
-def test_thresholds_must_be_in_order() -> None:
-    with pytest.raises(BadValue, match=r"thresholds of 0\.5, 0\.3"):
-        Threshold(cloud(), each_alone({"a": 1}), target=0.3)
 
 
 def test_pauses_of_moves_and_switches_cost_what_they_say() -> None:

@@ -53,7 +53,7 @@ LOOKAHEAD = Benchmark(
     Sizes(),
     Sizes(1, 1, 4, (10, 20), (0.0, 0.20), ("bursts",), recorded=False, bound_s=2.0, machines=8, decisions=2),
     "horizon_lookahead_profit_*min horizon_caf_omega horizon_wpp_chi_*min horizon_gain_over_caf "
-    "finding_all_meet_throughput finding_lookahead_beats_reactive finding_plain_profit_rises_to_30_min "
+    "finding_all_meet_throughput finding_lookahead_beats_reactive finding_profit_rises_to_30_min "
     "finding_profit_rises_to_60_min finding_up_to_20_percent finding_lookahead_most_stable finding_wpp_worst "
     "finding_caf_like_waaf error_*_profit_*min finding_profit_falls_with_error "
     "finding_long_horizon_hurts_above_10_percent bias_*_profit_* bias_wpo_omega_min bias_lookahead_omega_min "

@@ -13,8 +13,6 @@ from headgate.adaptation.policies.exact import Optimal
 from headgate.adaptation.policies.genetic import Evolved
 from headgate.adaptation.policies.lookahead import LookAhead
 from headgate.adaptation.policies.reactive import Core, Reactive
-from headgate.adaptation.policies.threshold import Threshold
-from headgate.adaptation.policy import Policy
 from headgate.errors import Infeasible
 from headgate.model.cluster.deployment import Deployment
 from headgate.planning.deployment_for_rates import steady_deployment
@@ -23,19 +21,18 @@ from headgate.planning.planners import make_planner
 from headgate.planning.problem import Problem
 from headgate.planning.world import World
 
-__all__ = ["POLICIES", "PolicyEntry", "sized_for"]
+__all__ = ["POLICIES", "RENAMED_POLICIES", "PolicyEntry", "sized_for"]
 
 MakeCore = Callable[[Replication, LookAheadSettings], Core]
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyEntry:
-    """A policy: its first deployment, and a core or a policy on observations for each replication; none if static."""
+    """A policy: its first deployment, and what decides for each replication; none if static."""
 
     summary: str
     deployment: Callable[[World], Deployment]
     core: MakeCore | None = None
-    policy: Callable[[World, Deployment], Policy] | None = None
 
 
 def sized_for(world: World, rates: Mapping[str, float], headroom: float = 1.0) -> Deployment:
@@ -69,10 +66,6 @@ def _planned(planner: str) -> Callable[[World], Deployment]:
     return deployment
 
 
-def _threshold(world: World, deployment: Deployment) -> Policy:
-    return Threshold(world.cloud, deployment, period_s=world.interval_s)
-
-
 def _fixed(core: Core) -> MakeCore:
     return lambda *_: core
 
@@ -81,16 +74,14 @@ def _averaged(model: str) -> MakeCore:
     return lambda replication, ahead: Averaged(model, predictor_of(replication, ahead))
 
 
-def _lookahead(plain: bool) -> MakeCore:
-    return lambda replication, ahead: LookAhead(predictor_of(replication, ahead), plain=plain)
-
-
 _CE = _planned("ce")
 
 POLICIES: Mapping[str, PolicyEntry] = {
     "static": PolicyEntry("deployed once, for the mean rates", _mean),
     "static-peak": PolicyEntry("deployed once, for a quarter more than the peak rates", _peak),
-    "threshold": PolicyEntry("cores follow the utilisation of each task", _mean, policy=_threshold),
+    "threshold": PolicyEntry(
+        "cores follow the utilisation of each task", _mean, _fixed(UtilisationTarget(0.7, 0.5, 0.85, "threshold"))
+    ),
     "ce": PolicyEntry("DYN's centralised heuristic at runtime (Alg. 2)", _CE, _fixed(Reactive(True))),
     "sh": PolicyEntry("DYN's sharded heuristic at runtime", _planned("sh"), _fixed(Reactive(False))),
     "ga": PolicyEntry(
@@ -107,9 +98,10 @@ POLICIES: Mapping[str, PolicyEntry] = {
     ),
     "cpu": PolicyEntry("more of all above 70 % CPU, less below 30 %", _mean, _fixed(CpuThresholds())),
     "lookahead": PolicyEntry(
-        "PLAN-AHEAD's Alg. 1: plans for where throughput will leave its band", _CE, _lookahead(plain=False)
+        "PLAN-AHEAD's Alg. 1: plans for where throughput will leave its band",
+        _CE,
+        lambda replication, ahead: LookAhead(predictor_of(replication, ahead)),
     ),
-    "lookahead-plain": PolicyEntry("Alg. 1 as the paper prints it", _CE, _lookahead(plain=True)),
     "receding": PolicyEntry(
         "a program over the forecast for the rest of the period, of which one step is applied", _CE, receding_core
     ),
@@ -121,3 +113,5 @@ POLICIES: Mapping[str, PolicyEntry] = {
     "wpo": PolicyEntry("ce on the most favourable of the forecast", _CE, _averaged("wpo")),
     "wpp": PolicyEntry("ce on the least favourable of the forecast", _CE, _averaged("wpp")),
 }
+
+RENAMED_POLICIES = {"lookahead-plain": "lookahead"}

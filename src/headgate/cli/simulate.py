@@ -20,8 +20,8 @@ def simulate(
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            help="static, static-peak, threshold, ce, sh, ga, exact, ds2, flink, cpu, lookahead, lookahead-plain, "
-            "receding, caf, waaf, wpa, wpo or wpp; repeat it to compare several."
+            help="static, static-peak, threshold, ce, sh, ga, exact, ds2, flink, cpu, lookahead, receding, "
+            "caf, waaf, wpa, wpo or wpp; repeat it to compare several."
         ),
     ] = None,
     rate: Annotated[

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from headgate.adaptation.catalogue import POLICIES
+from headgate.adaptation.catalogue import POLICIES, RENAMED_POLICIES
 from headgate.adaptation.look_ahead import LookAheadSettings
 from headgate.adaptation.policy import Policy
-from headgate.errors import missing_package, unknown
+from headgate.errors import InputError, missing_package, unknown
 from headgate.model.cluster.deployment import Deployment
 from headgate.simulation.cluster import SimulatedCluster
 from headgate.simulation.perfect_forecast import SimulatedReplication
@@ -60,15 +60,15 @@ class EachReplication:
 def make_policy(name: str, setting: Setting, ahead: LookAheadSettings | None = None) -> VectorPolicy:
     """A policy by name, for a setting; ``ahead`` is for those that look ahead."""
     entry = POLICIES.get(name)
+    if name in RENAMED_POLICIES:
+        raise InputError("RENAMED_POLICY", f"policy '{name}' is now '{RENAMED_POLICIES[name]}'")
     if entry is None:
         raise unknown("UNKNOWN_POLICY", f"unknown policy {name[:60]!r}", name, POLICIES)
     try:
         deployment = entry.deployment(setting)
     except ModuleNotFoundError as error:
         raise missing_package("NO_PLANNING", f"policy '{name}'", error, "planning") from None
-    make_core, make = entry.core, entry.policy
-    if make is not None:
-        return EachReplication(lambda: make(setting, deployment), name=name)
+    make_core = entry.core
     if make_core is None:
         return Deployed(deployment, name)
     settings = ahead or LookAheadSettings()

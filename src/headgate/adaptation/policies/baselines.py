@@ -37,18 +37,20 @@ class Ds2:
 
 @dataclass(frozen=True, slots=True)
 class UtilisationTarget:
-    """Returns each task to a target utilisation when it leaves a band around it, as Flink's autoscaler does.
+    """Returns each task to a target utilisation when it leaves a band around it; what waits is worked off as well.
 
-    Its defaults are a target of 0.7 and a band of 0.3 to either side; what waits is to be worked off as well.
+    Flink's autoscaler does so, by default with a target of 0.7 and a band of 0.3 to either side.
     """
 
     target: float = 0.7
-    band: float = 0.3
+    low: float = 0.4
+    high: float = 1.0
     name: str = "flink"
 
     def __post_init__(self) -> None:
-        if not 0 < self.target - self.band < self.target + self.band <= 1 + 1e-9:
-            raise BadValue(f"a target of {self.target:g} with a band of {self.band:g}", "both ends between 0 and 1")
+        if not 0 < self.low < self.target < self.high <= 1:
+            message = f"a target utilisation of {self.target:g} in a band from {self.low:g} to {self.high:g}"
+            raise BadValue(message, "0 < low < target < high, at most 1")
 
     def decide(self, now: ClusterView, turn: int) -> None:
         del turn
@@ -56,7 +58,7 @@ class UtilisationTarget:
         demand = now.achievable() * now.cost
         with np.errstate(divide="ignore", invalid="ignore"):
             used = np.where(power > 0, demand / power, np.inf)
-        outside = (used > self.target + self.band) | (used < self.target - self.band)
+        outside = (used > self.high) | (used < self.low)
         wanted = np.where(outside, _wanted(now, self.target), np.where(now.cost > 0, np.minimum(power, 1e-9), 0.0))
         fit_power(now, wanted, np.where(outside, wanted + now.cloud.largest.core_power, np.inf))
 

@@ -1,8 +1,7 @@
 """The increments of PLAN-AHEAD's Alg. 1: one alternate or one instance, whichever gives more profit.
 
-Profit is in value × hours, over the rest of the interval but for a billing period at least: an hour with one alternate
-of value 1 less in P tasks loses 1/P, and a price of C loses σC. The paper counts the rest of the interval alone; with
-ten minutes of value against an hour's price it gives up alternates that are worth their machines.
+Profit is in value × hours over the rest of the interval, as in the paper: an hour with one alternate of value 1 less in
+P tasks loses 1/P, and a price of C loses σC.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import numpy as np
 from headgate.adaptation.core_moves import least_weight
 from headgate.adaptation.trajectory import Trajectory
 
-__all__ = ["IncrementPrices", "better_way", "cheaper_way", "scale_down", "scale_up"]
+__all__ = ["IncrementPrices", "scale_down", "scale_up"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,14 +30,11 @@ class IncrementPrices:
     """What a core of it costs for a billing period."""
 
     period_h: float
-    least_h: float
-    """Hours for which value counts at least."""
-
     tasks: int
 
     @classmethod
-    def of(cls, trajectory: Trajectory, plain: bool = False) -> IncrementPrices:
-        """As a trajectory's cloud and service level have it; plain is the paper, with value for the interval alone."""
+    def of(cls, trajectory: Trajectory) -> IncrementPrices:
+        """As a trajectory's cloud and service level have it."""
         level, shape = trajectory.now.level, trajectory.shape
         best, worst = level.break_even_at_best_per_h, level.break_even_at_worst_per_h
         sigma = 0.0
@@ -52,14 +48,7 @@ class IncrementPrices:
             key=lambda each: (classes[each].price_per_power_h, -classes[each].core_power, classes[each].cores),
         )
         period_h = trajectory.now.cloud.billing.period_s / 3_600
-        return cls(
-            sigma,
-            kind,
-            float(trajectory.price[kind]) / classes[kind].cores,
-            period_h,
-            0.0 if plain else period_h,
-            shape.tasks,
-        )
+        return cls(sigma, kind, float(trajectory.price[kind]) / classes[kind].cores, period_h, shape.tasks)
 
     def value(self, gamma: float, hours: float) -> float:
         """Of one task's alternates, for some time."""
@@ -69,23 +58,22 @@ class IncrementPrices:
         return self.sigma * cost
 
 
-def cheaper_way(trajectory: Trajectory, task: int) -> int:
+def _cheaper_way(trajectory: Trajectory, task: int) -> int:
     """The most expensive alternate of a task below the active one; -1 if there is none."""
     cost = trajectory.shape.cost_s[task, : len(trajectory.shape.alternates[task])]
     less = np.flatnonzero(cost < cost[trajectory.active[task]])
     return int(less[np.argmax(cost[less])]) if len(less) else -1
 
 
-def better_way(trajectory: Trajectory, task: int) -> int:
+def _better_way(trajectory: Trajectory, task: int) -> int:
     """The cheapest alternate of a task above the active one's value; -1 if there is none."""
     cost, value = trajectory.shape.cost_s[task], trajectory.shape.value[task, : len(trajectory.shape.alternates[task])]
     more = np.flatnonzero(value > value[trajectory.active[task]])
     return int(more[np.argmin(cost[more])]) if len(more) else -1
 
 
-def _rest_h(trajectory: Trajectory, prices: IncrementPrices, step: int) -> float:
-    """The rest of the interval, at least one billing period, since a machine is paid for no less."""
-    return max((trajectory.steps - step) * trajectory.step_s / 3_600, prices.least_h)
+def _rest_h(trajectory: Trajectory, step: int) -> float:
+    return (trajectory.steps - step) * trajectory.step_s / 3_600
 
 
 def scale_up(trajectory: Trajectory, prices: IncrementPrices, step: int) -> bool:
@@ -99,8 +87,8 @@ def scale_up(trajectory: Trajectory, prices: IncrementPrices, step: int) -> bool
     if ratios[task] >= 1 - 1e-9:
         return False
     free = trajectory.free()
-    way = cheaper_way(trajectory, task)
-    hours = _rest_h(trajectory, prices, step)
+    way = _cheaper_way(trajectory, task)
+    hours = _rest_h(trajectory, step)
     if way >= 0:
         shape = trajectory.shape
         offered = float(trajectory.offered[step:, task].mean())
@@ -138,13 +126,13 @@ def scale_down(trajectory: Trajectory, prices: IncrementPrices, step: int, low: 
     An instance less saves its core's price where a new billing period begins before the interval ends.
     """
     ratios = trajectory.ratios(step)
-    hours = _rest_h(trajectory, prices, step)
+    hours = _rest_h(trajectory, step)
     due = trajectory.left_s[: trajectory.now.held] <= trajectory.steps * trajectory.step_s
     saved = prices.money(prices.per_core) if due.any() else 0.0
     for task in np.argsort(-ratios, kind="stable").tolist():
         if ratios[task] < 1:
             return False
-        way = better_way(trajectory, task)
+        way = _better_way(trajectory, task)
         gain = -1.0
         if way >= 0:
             value = trajectory.shape.value[task]

@@ -10,7 +10,6 @@ from headgate.adaptation.cluster_view import ClusterView
 from headgate.adaptation.outlook import Predictor
 from headgate.adaptation.policies.increments import IncrementPrices, scale_down, scale_up
 from headgate.adaptation.policies.reactive import Core, Reactive
-from headgate.adaptation.policies.renewal import renew, use_spare
 from headgate.adaptation.trajectory import Trajectory, explained
 from headgate.model.arrays import Floats
 
@@ -54,22 +53,16 @@ class LookAhead:
     An interval of one step is the present, on which the reactive policy decides: so it does with a horizon of one step,
     and while a forecaster fails.
 
-    Reference: PLAN-AHEAD, Alg. 1; :mod:`headgate.adaptation.policies.renewal` is ours.
+    Reference: PLAN-AHEAD, Alg. 1.
     """
 
     predictor: Predictor
     reactive: Core = field(default_factory=Reactive)
     margin: float = 0.005
-    plain: bool = False
-    """Whether it is Alg. 1 as printed: value counts for the interval only, and paid periods simply run out."""
-
+    name: str = "lookahead"
     _blind: bool = False
     _owed: float = 0.0
     """Missed throughput so far, in steps; below 0 if it was above the requirement."""
-
-    @property
-    def name(self) -> str:
-        return "lookahead-plain" if self.plain else "lookahead"
 
     def decide(self, now: ClusterView, turn: int) -> None:
         outlook = self.predictor.predict(now)
@@ -85,10 +78,7 @@ class LookAhead:
             return
         low, high = self._band(now)
         trajectory = Trajectory(now, outlook)
-        prices = IncrementPrices.of(trajectory, self.plain)
-        if not self.plain:
-            renew(trajectory, prices, low)
-            use_spare(trajectory, low)
+        prices = IncrementPrices.of(trajectory)
         ahead = trajectory.omegas().copy()
         plan(trajectory, prices, low, high)
         now.reasons += explained(trajectory, crossover(ahead, low, high), low, high)

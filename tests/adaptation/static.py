@@ -1,4 +1,4 @@
-"""Deploy once and never change: the baseline of every policy."""
+"""A policy on observations that deploys once and never changes."""
 
 from __future__ import annotations
 
