@@ -16,6 +16,7 @@ knows neither file nor line raises :class:`BadValue`, of which a fault is made.
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -35,6 +36,7 @@ __all__ = [
     "nearest",
     "os_reason",
     "printable",
+    "refused_write",
     "shorten",
     "unknown",
 ]
@@ -209,6 +211,25 @@ def os_reason(error: Exception) -> str:
     'no such file or directory'
     """
     return str(getattr(error, "strerror", None) or error).lower()
+
+
+REFUSALS = frozenset(
+    getattr(errno, name, 0)
+    for name in ("ENOSPC", "EDQUOT", "EROFS", "EIO", "EACCES", "EPERM", "EFBIG", "ESTALE", "ENOTCONN", "ENXIO")
+)
+"""Why a file system may refuse to write, for a while."""
+
+
+def refused_write(error: BaseException) -> InputError | None:
+    """A write that the file system has refused, as a sentence; ``None`` for other errors.
+
+    >>> print(refused_write(OSError(errno.ENOSPC, "No space left on device", "state/1.json")))
+    cannot write state/1.json: no space left on device; free some room, or mend the file system
+    """
+    if not isinstance(error, OSError) or error.errno not in REFUSALS:
+        return None
+    place = error.filename or "to the state directory"
+    return InputError("NO_ROOM", f"cannot write {place}: {os_reason(error)}; free some room, or mend the file system")
 
 
 def nearest(name: str, valid: Iterable[str]) -> str | None:

@@ -143,4 +143,4 @@ def test_statuses_follow_who_can_mend_it() -> None:
     assert problem_of(InputError("NEVER_SEEN", "m"))["status"] == 422
     assert problem_of(Infeasible("NEVER_SEEN", "m"))["status"] == 422
     assert problem_of(HeadgateError("NEVER_SEEN", "m"))["status"] == 500
-    assert set(STATUSES.values()) <= {400, 404, 405, 408, 409, 413, 503}
+    assert set(STATUSES.values()) <= {400, 404, 405, 408, 409, 413, 503, 507}

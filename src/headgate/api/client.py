@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import socket
+import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -12,13 +13,17 @@ from urllib.parse import quote
 
 import httpx
 
-from headgate.api.place import socket_place
+from headgate.api.place import is_supervised, socket_place
 from headgate.api.problems import CONTENT_TYPE, error_of
-from headgate.errors import InputError, os_reason
+from headgate.errors import HeadgateError, InputError, os_reason
 
 __all__ = ["EngineClient"]
 
 CONNECT_S = 10.0
+RETRY_EVERY_S = 0.5
+PATIENCE_S = 120.0
+"""How long a request waits for an engine that is being started again."""
+
 Answer = dict[str, Any]
 
 
@@ -26,11 +31,15 @@ class EngineClient:
     """Sends requests to the engine of a state directory; raises what the engine refuses.
 
     Every change has a request id, made up unless given. Sent again with the same id, also after a restart of the
-    engine, it is made only once and gets the same answer.
+    engine, it is made only once and gets the same answer. A request whose engine dies, or is just being started, is
+    sent again until there is an answer; ``waiting`` is called with the reason, once.
     """
 
-    def __init__(self, state: Path | str) -> None:
+    def __init__(
+        self, state: Path | str, waiting: Callable[[str], None] | None = None, patience_s: float = PATIENCE_S
+    ) -> None:
         self.state = Path(state)
+        self._waiting, self._patience_s = waiting, patience_s
         # A connection for each request: one that is kept may be closed by the engine just as it is used again.
         limits = httpx.Limits(max_keepalive_connections=0)
         transport = httpx.HTTPTransport(uds=str(socket_place(self.state)), limits=limits, verify=False)
@@ -107,21 +116,44 @@ class EngineClient:
         headers: Mapping[str, str] | None = None,
         **query: Any,
     ) -> Answer:
+        request = self._http.build_request(method, path, json=body, headers=headers, params=_given(query))
+        until, waits = time.monotonic() + self._patience_s, False
+        while True:
+            try:
+                return self._sent_once(request)
+            except _NotNowError as error:
+                if time.monotonic() >= until or not is_supervised(self.state):
+                    raise error.final from None
+                if not waits and self._waiting is not None:
+                    self._waiting(error.final.message)
+                waits = True
+                time.sleep(RETRY_EVERY_S)
+
+    def _sent_once(self, request: httpx.Request) -> Answer:
         _check_reachable(self.state)
         try:
-            response = self._http.request(method, path, json=body, headers=headers, params=_given(query))
+            response = self._http.send(request)
         except httpx.TransportError:
             message = (
                 "The engine stopped before replying. Restart it and run `headgate list` to see whether the change was "
                 "applied."
             )
-            raise InputError("ENGINE_GONE", message) from None
+            raise _NotNowError(InputError("ENGINE_GONE", message)) from None
         if response.headers.get("content-type", "") == CONTENT_TYPE:
-            raise error_of(response.json())
+            error = error_of(response.json())
+            raise _NotNowError(error) if error.condition == "ENGINE_STARTING" else error
         if response.is_error:
             raise InputError("BAD_REQUEST", f"The engine cannot read the request: {response.text[:200]}")
         answer: Answer = response.json()
         return answer
+
+
+class _NotNowError(Exception):
+    """A request that may be answered when it is sent again; ``final`` is the error if it is not."""
+
+    def __init__(self, final: HeadgateError) -> None:
+        super().__init__(final.message)
+        self.final = final
 
 
 def _given(query: Mapping[str, Any]) -> dict[str, Any]:
@@ -146,10 +178,10 @@ def _check_reachable(state: Path) -> None:
         try:
             probe.connect(str(socket_place(state)))
         except FileNotFoundError:
-            raise InputError("NO_ENGINE", f"No engine is running on {state}. {start}") from None
+            raise _NotNowError(InputError("NO_ENGINE", f"No engine is running on {state}. {start}")) from None
         except ConnectionRefusedError:
             message = f"The engine of {state} is dead: its socket is there, but nothing listens. {start}"
-            raise InputError("ENGINE_DEAD", message) from None
+            raise _NotNowError(InputError("ENGINE_DEAD", message)) from None
         except OSError as error:
             message = f"Cannot reach the engine of {state}: {os_reason(error)}."
             raise InputError("NO_ENGINE", message) from None

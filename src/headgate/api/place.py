@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import tempfile
@@ -9,7 +10,7 @@ from pathlib import Path
 
 from headgate.errors import InputError
 
-__all__ = ["socket_place"]
+__all__ = ["is_supervised", "socket_place"]
 
 LONGEST = 100
 """Bytes of a socket's path; operating systems allow 104 to 108."""
@@ -34,3 +35,15 @@ def socket_place(state: Path) -> Path:
         raise InputError("CONTROL_UNSAFE", message)
     name = hashlib.blake2b(os.fsencode(place), digest_size=12).hexdigest()
     return folder / f"{name}.sock"
+
+
+def is_supervised(state: Path) -> bool:
+    """Whether a process holds a state directory: its supervisor, or an engine without one."""
+    try:
+        with (state / "lock").open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False

@@ -26,7 +26,9 @@ STATUSES = {
     "DATAFLOW_CHANGED": 409,
     "NAME_TAKEN": 409,
     "REQUEST_TOO_LARGE": 413,
+    "ENGINE_STARTING": 503,
     "ENGINE_STOPPED": 503,
+    "NO_ROOM": 507,
 }
 """The HTTP status of a condition; others have 422 if the request can be mended, and 500 if not."""
 

@@ -21,7 +21,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from headgate.api import limits
 from headgate.api.place import socket_place
-from headgate.errors import InputError, os_reason
+from headgate.api.standby import bound
+from headgate.errors import InputError
 
 __all__ = ["serving"]
 
@@ -54,38 +55,24 @@ class _Connection(H11Protocol):
 
 
 @contextmanager
-def serving(state: Path, app: ASGIApp) -> Iterator[Path]:
-    """Serve an application on the socket of a state directory.
-
-    The caller has locked the directory, so a socket file that is already there belongs to an engine that has ended.
-    """
+def serving(state: Path, app: ASGIApp, listener: socket.socket | None = None) -> Iterator[Path]:
+    """Serve an application on the socket of a state directory; a supervisor hands over the one that it has bound."""
+    if listener is None:
+        with bound(state) as own, serving(state, app, own) as place:
+            yield place
+        return
     place = socket_place(state)
     server = uvicorn.Server(
         uvicorn.Config(app, http=_Connection, lifespan="off", log_config=QUIET, timeout_graceful_shutdown=int(END_S))
     )
-    with _bound(place) as listener:
-        work = threading.Thread(target=asyncio.run, args=(server.serve([listener]),), name="api", daemon=True)
-        work.start()
-        while not server.started and work.is_alive():
-            time.sleep(0.005)
-        if not server.started:
-            raise InputError("CANNOT_LISTEN", f"Cannot serve the API on {place}.")
-        try:
-            yield place
-        finally:
-            server.should_exit = True
-            work.join(END_S + 1.0)
-            place.unlink(missing_ok=True)
-
-
-@contextmanager
-def _bound(place: Path) -> Iterator[socket.socket]:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
-        try:
-            place.unlink(missing_ok=True)
-            listener.bind(str(place))
-            place.chmod(0o600)  # before it listens, so nobody else can connect
-        except OSError as error:
-            message = f"Cannot listen on {place}: {os_reason(error)}."
-            raise InputError("CANNOT_LISTEN", message) from None
-        yield listener
+    work = threading.Thread(target=asyncio.run, args=(server.serve([listener]),), name="api", daemon=True)
+    work.start()
+    while not server.started and work.is_alive():
+        time.sleep(0.005)
+    if not server.started:
+        raise InputError("CANNOT_LISTEN", f"Cannot serve the API on {place}.")
+    try:
+        yield place
+    finally:
+        server.should_exit = True
+        work.join(END_S + 1.0)

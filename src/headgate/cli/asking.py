@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from headgate.cli.output import sentence_to_stderr
+
 if TYPE_CHECKING:
     from headgate.api.client import EngineClient
 
@@ -21,7 +23,7 @@ def ask(state: Path, request: Callable[[EngineClient], dict[str, Any]], waiting:
     """Ask the engine; on a terminal, show that it works."""
     from headgate.api.client import EngineClient
 
-    with EngineClient(state) as client:
+    with EngineClient(state, lambda reason: sentence_to_stderr(f"{reason} Waiting for it.")) as client:
         if not sys.stderr.isatty():
             return request(client)
         from rich.console import Console

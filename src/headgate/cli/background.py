@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TypeVar
 
-__all__ = ["in_background", "stop_signals"]
+__all__ = ["SHOW_CURSOR", "in_background", "stop_signals"]
 
 KILLED_STATUS = 130
 SHOW_CURSOR = b"\x1b[?25h\n"
@@ -44,9 +44,9 @@ def in_background(work: Callable[[], T], meanwhile: Callable[[], None]) -> T:
 
 
 @contextmanager
-def stop_signals() -> Iterator[threading.Event]:
+def stop_signals(stopping: threading.Event | None = None) -> Iterator[threading.Event]:
     """An event that the first Ctrl-C (or TERM, or a closed terminal) sets; the second ends the process at once."""
-    stopping = threading.Event()
+    stopping = stopping or threading.Event()
 
     def note(number: int, frame: FrameType | None) -> None:
         del number, frame
@@ -59,6 +59,7 @@ def stop_signals() -> Iterator[threading.Event]:
 
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.signal(number, note) for number in numbers}
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)  # which a supervisor has blocked meanwhile
     try:
         yield stopping
     finally:

@@ -16,7 +16,7 @@ import typer
 from headgate import __version__
 from headgate.cli.output import faults_to_stderr, sentence_to_stderr
 from headgate.cli.settings import default_map
-from headgate.errors import HeadgateError, InputError, InvalidDataflow
+from headgate.errors import HeadgateError, InputError, InvalidDataflow, refused_write
 
 __all__ = ["application", "main"]
 
@@ -135,6 +135,9 @@ def main() -> None:
     except KeyboardInterrupt:
         raise SystemExit(INTERRUPTED) from None
     except Exception as error:
+        if (refusal := refused_write(error)) is not None:
+            sentence_to_stderr(refusal.message)
+            raise SystemExit(BAD_INPUT) from None
         if os.environ.get("HEADGATE_TRACEBACK"):
             raise
         message = f"internal error: {type(error).__name__}: {error}"

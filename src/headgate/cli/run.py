@@ -5,20 +5,23 @@ Meanwhile the engine serves its API, so that other commands can change what runs
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from headgate.cli.background import in_background, stop_signals
+from headgate.cli.engine_link import EngineLink
 from headgate.cli.output import known_types, notices_to_stderr, print_json
 from headgate.cli.run_display import RunDisplay, print_summary, run_display
 from headgate.cli.span import seconds
+from headgate.cli.supervisor import supervised
 from headgate.errors import InputError, shorten
+from headgate.model.status import DataflowStatus, FragmentStatus
 from headgate.model.strategy import StrategyName
 from headgate.service.load import Loaded, load_all
 from headgate.service.run import EngineSettings, RunLimits, RunResult, make_importable
@@ -103,8 +106,8 @@ def run(
     notices_to_stderr(notice for one in loaded for notice in one.notices)
     make_importable(files or [])
     began = time.monotonic()
-    with stop_signals() as stopping, run_display(quiet=as_json) as display:
-        result = _run(settings, loaded, limits, replace, stopping, display)
+    with supervised(settings.state) as link, stop_signals(link.stopping), run_display(quiet=as_json) as display:
+        result = _run(settings, loaded, limits, replace, link, display)
     elapsed_s = time.monotonic() - began
     if as_json:
         print_json(result.as_dict(elapsed_s))
@@ -119,7 +122,7 @@ def _run(
     loaded: Sequence[Loaded],
     limits: RunLimits,
     replace: bool,
-    stopping: threading.Event,
+    link: EngineLink,
     display: RunDisplay,
 ) -> RunResult:
     from headgate.api.application import application
@@ -128,21 +131,27 @@ def _run(
     from headgate.service.serve import ServedEngine
 
     def starting() -> None:
-        later = ", to stop it then; Ctrl-C again ends it at once" if stopping.is_set() else ""
+        later = ", to stop it then; Ctrl-C again ends it at once" if link.stopping.is_set() else ""
         display.wait(f"starting Spark{later}")
 
+    def show(dataflows: Sequence[DataflowStatus], fragments: Sequence[FragmentStatus]) -> None:
+        link.saw(fragments)
+        display.show(dataflows, fragments)
+
     began, provider = time.monotonic(), settings.provider()
-    engine = in_background(lambda: start(settings, provider), starting)
+    with link.reporting():
+        engine = in_background(lambda: start(settings, provider, link.directory, link.without_newest), starting)
     try:
-        served = ServedEngine(engine, settings.registry)
-        in_background(
-            lambda: submit_given(engine, loaded, replace, limits.serve), lambda: display.wait("submitting dataflows")
-        )
-        with serving(engine.state.path, application(served)):
-            display.say(f"running after {time.monotonic() - began:.1f} s; Spark's log is {engine.log}")
-            reason = follow(engine, limits, stopping, display.show)
-            if reason is not None:
-                display.say(reason)
+        with link.reporting():
+            served = ServedEngine(engine, settings.registry)
+            if link.served_at is None:  # what was changed since the first engine served must not be undone
+                submit = partial(submit_given, engine, loaded, replace, limits.serve)
+                in_background(submit, lambda: display.wait("submitting dataflows"))
+            with serving(engine.state.path, application(served), link.listener), link.serving():
+                display.say(f"running after {time.monotonic() - began:.1f} s; Spark's log is {engine.log}")
+                reason = follow(engine, link.limits(limits), link.stopping, show)
+                if reason is not None:
+                    display.say(reason)
     except BaseException:
         engine.stop()
         raise

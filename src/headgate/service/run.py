@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from headgate.errors import InputError, missing_package
 from headgate.model.status import DataflowStatus, FragmentStatus
 from headgate.model.strategy import StrategyName
+from headgate.runtime.engine.state import StateDirectory
 from headgate.service.load import Loaded
 from headgate.service.submission import split_submission
 from headgate.service.task_types import Registry
@@ -24,7 +25,19 @@ if TYPE_CHECKING:
     from headgate.machines.local import LocalProvider
     from headgate.runtime.engine.engine import Engine
 
-__all__ = ["EngineSettings", "RunLimits", "RunResult", "follow", "make_importable", "start", "stop", "submit_given"]
+__all__ = [
+    "EngineSettings",
+    "RunLimits",
+    "RunResult",
+    "StateDirectory",
+    "follow",
+    "make_importable",
+    "open_state",
+    "spark_end",
+    "start",
+    "stop",
+    "submit_given",
+]
 
 PACKAGES = ("pyspark", "pyarrow", "pandas", "numpy", "sqlalchemy")
 LOOK_EVERY_S, HOUSEKEEP_EVERY_S = 0.25, 1.0
@@ -107,13 +120,40 @@ def make_importable(files: Sequence[Path]) -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join([*folders, *inherited])
 
 
-def start(settings: EngineSettings, provider: LocalProvider | None) -> Engine:
-    """Start an engine, which continues what its state directory holds."""
+def open_state(path: Path) -> StateDirectory:
+    """Lock a state directory for this process and those that it forks."""
+    return StateDirectory(path)
+
+
+def spark_end(patience_s: float = 0.0) -> str | None:
+    """How the Spark process of this one has ended; ``None`` while it lives, or if there is none."""
+    if "pyspark" not in sys.modules:
+        return None
+    from headgate.runtime.spark_internals.process import spark_end
+
+    until = time.monotonic() + patience_s
+    while (ended := spark_end()) is None and time.monotonic() < until:
+        time.sleep(0.02)
+    return ended
+
+
+def start(
+    settings: EngineSettings,
+    provider: LocalProvider | None,
+    directory: StateDirectory | None = None,
+    without_newest: str | None = None,
+) -> Engine:
+    """Start an engine, which continues what its state directory holds.
+
+    ``directory`` is that one, if it is locked already; ``without_newest`` is why the dataflow that was submitted last
+    is to be paused.
+    """
     try:
         from headgate.runtime.engine.engine import Engine
 
         return Engine(
-            settings.state,
+            directory or settings.state,
+            without_newest=without_newest,
             master=provider.master if provider else settings.master or "local[*]",
             settings=settings.spark,
             provider=provider,

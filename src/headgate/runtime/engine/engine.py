@@ -38,6 +38,7 @@ from headgate.runtime.engine.scaling import Scaling, checked_executors
 from headgate.runtime.engine.snapshot import Snapshot
 from headgate.runtime.engine.state import StateDirectory
 from headgate.runtime.engine.status import dataflow_statuses, fragment_status
+from headgate.runtime.engine.suspension import Suspensions
 from headgate.runtime.engine.upkeep import Upkeep
 from headgate.runtime.epochs.background_jobs import BackgroundJobs
 from headgate.runtime.epochs.context import FragmentContext
@@ -70,8 +71,9 @@ class Engine:
 
     def __init__(
         self,
-        state: Path | str,
+        state: Path | str | StateDirectory,
         *,
+        without_newest: str | None = None,
         spark: SparkSession | None = None,
         master: str = "local[*]",
         trigger_s: float = 0.5,
@@ -88,16 +90,18 @@ class Engine:
 
         ``strategy`` says how changes are carried out: as before if left out, and ``hot`` in a new directory. With
         ``semantic``, dataflows that are submitted from now on may read wider streams than they would have made.
-        ``price_per_h`` is what this machine costs; bills are drawn up from it.
+        ``price_per_h`` is what this machine costs. ``without_newest`` is why the last dataflow is to be paused.
         """
         self.registry = registry if registry is not None else default_registry()
-        self.state = StateDirectory(Path(state))
+        self.state = state if isinstance(state, StateDirectory) else StateDirectory(Path(state))
         self.log = self.state.path / "spark.log"
         """What Spark prints, if this engine has started it."""
 
         try:
             self._plans = Plans(self.state, self.registry, semantic)
             self._set_strategy(strategy, semantic)
+            self._suspensions = Suspensions(self.state.path / "suspended.json")
+            self._suspensions.pause_newest(self._plans, without_newest)
             self.spark = spark if spark is not None else open_session(master, settings, log=self.log)
             self._own = SparkProcess(self.spark, spark is None, self.log)
             self.scaling = Scaling(checked_executors(self.spark, self.state.path), provider)
@@ -359,7 +363,7 @@ class Engine:
         with self._lock:
             running = list(self.fragments.values())
             flows = dataflow_statuses(self.snapshot, self.plan, running, self.outbox, self.dead_letters)
-            return flows, [fragment_status(fragment, self.plan) for fragment in running]
+            return self._suspensions.explain(flows), [fragment_status(fragment, self.plan) for fragment in running]
 
     def observer(self) -> Observer:
         """One who observes from now on."""

@@ -15,13 +15,16 @@
     control.sock         where the running engine listens, if it does
     requests.jsonl       the answers of the last day, by request id
     dead_letters/TASK/   rows for which a task raised
+    suspended.json       dataflows that were paused after a crash loop, and why
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import re
 import socket
+import time
 from pathlib import Path
 
 from headgate.errors import InputError, os_reason
@@ -32,6 +35,9 @@ __all__ = ["StateDirectory"]
 VERSION = "4"
 READABLE = ("3", VERSION)
 """The layouts that can be opened; :mod:`headgate.runtime.engine.upgrade` changes older ones."""
+
+LEAVE_S = 5.0
+"""How long an engine whose supervisor has ended may take to end."""
 
 
 class StateDirectory:
@@ -57,17 +63,26 @@ class StateDirectory:
             raise
 
     def _take_lock(self, given: Path) -> None:
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        until = time.monotonic() + LEAVE_S
+        while not self._locked():
             self._lock.seek(0)
-            holder = self._lock.read().strip() or "another process"
-            self._lock.close()
-            message = f"state directory {given} is in use by {holder}; stop that one, or give another directory"
-            raise InputError("STATE_IN_USE", f"{message} with --state") from None
+            holder = self._lock.read().strip()
+            # An engine whose supervisor was killed ends in a moment, and a client may be looking who holds the lock.
+            if not _is_gone(holder) or time.monotonic() > until:
+                self._lock.close()
+                message = f"state directory {given} is in use by {holder or 'another process'}; stop that one, or give"
+                raise InputError("STATE_IN_USE", f"{message} another directory with --state") from None
+            time.sleep(0.02)
         self._lock.truncate(0)
         self._lock.write(f"process {os.getpid()} on {socket.gethostname()}\n")
         self._lock.flush()
+
+    def _locked(self) -> bool:
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        return True
 
     def _check_version(self, given: Path) -> None:
         file = self.path / "version"
@@ -97,3 +112,17 @@ class StateDirectory:
     def close(self) -> None:
         """Release the directory, so that another engine can use it."""
         self._lock.close()
+
+
+def _is_gone(holder: str) -> bool:
+    """Whether the process that a lock names has ended; also if it names none."""
+    match = re.fullmatch(r"process (\d+) on (.*)", holder)
+    if match is None or match[2] != socket.gethostname():
+        return not holder
+    try:
+        os.kill(int(match[1]), 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        pass
+    return False

@@ -7,12 +7,13 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from headgate.errors import HeadgateError
 from headgate.runtime.spark_internals.internals import internals
 
-__all__ = ["SparkProcess"]
+__all__ = ["SparkProcess", "spark_end"]
 
 LOG_BYTES = 8_000_000
 """The size at which Spark's log is rotated; one older log is kept."""
@@ -48,3 +49,12 @@ class SparkProcess:
         """Stop it, if the engine has started it."""
         if self.started:
             self.session.stop()
+
+
+def spark_end() -> str | None:
+    """How the JVM that this process has started has ended; ``None`` while it lives, or if there is none."""
+    process = getattr(SparkContext._gateway, "proc", None)
+    status = None if process is None else process.poll()
+    if status is None:
+        return None
+    return f"Spark's process {f'was killed by signal {-status}' if status < 0 else f'ended with status {status}'}"
