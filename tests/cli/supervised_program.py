@@ -68,7 +68,8 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    restarts.FIRST_PAUSE_S, engine_link.HEALTHY_S = QUICK, HEALTHY_S
+    restarts.FIRST_PAUSE_S = QUICK
+    vars(engine_link)["HEALTHY_S"] = HEALTHY_S
     try:
         main(Path(sys.argv[1]))
     except typer.Exit as ended:

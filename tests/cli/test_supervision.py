@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,9 +23,9 @@ from tests.cli.supervised_program import HEALTHY_S
 from tests.runtime.rig import ROOT
 
 
-def wait_for(reached: object, what: str, patience_s: float = 30.0) -> None:
+def wait_for(reached: Callable[[], bool], what: str, patience_s: float = 30.0) -> None:
     until = time.monotonic() + patience_s
-    while not reached():  # type: ignore[operator]
+    while not reached():
         assert time.monotonic() < until, what
         time.sleep(0.02)
 
@@ -70,8 +70,11 @@ class Program:
         return self.process.wait(30)
 
 
+Start = Callable[..., Program]
+
+
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[object]:
+def start(tmp_path: Path) -> Iterator[Start]:
     made: list[Program] = []
 
     def begin(words: str = "") -> Program:
@@ -87,7 +90,7 @@ def start(tmp_path: Path) -> Iterator[object]:
                 os.kill(process, signal.SIGKILL)
 
 
-def test_a_request_waits_for_an_engine_that_is_just_being_started(start: type[Program], tmp_path: Path) -> None:
+def test_a_request_waits_for_an_engine_that_is_just_being_started(start: Start, tmp_path: Path) -> None:
     program = start("slow")
     wait_for((tmp_path / "processes").exists, "an engine")
     began = time.monotonic()
@@ -101,7 +104,7 @@ def test_a_request_waits_for_an_engine_that_is_just_being_started(start: type[Pr
     assert not (program.state / "control.sock").exists()
 
 
-def test_a_change_in_flight_gets_its_answer_from_the_next_engine(start: type[Program]) -> None:
+def test_a_change_in_flight_gets_its_answer_from_the_next_engine(start: Start) -> None:
     program = start()
     first = program.ask()
     second = program.ask("boom")
@@ -111,14 +114,14 @@ def test_a_change_in_flight_gets_its_answer_from_the_next_engine(start: type[Pro
     assert program.end() == 0
 
 
-def test_bad_input_is_not_tried_again(start: type[Program]) -> None:
+def test_bad_input_is_not_tried_again(start: Start) -> None:
     program = start("input")
     assert program.process.wait(30) == 2
     assert program.log.read_text().split("\n") == ["input ", "this cannot be run", ""]
     StateDirectory(program.state).close()
 
 
-def test_a_crash_loop_goes_on_without_the_newest_and_with_growing_pauses(start: type[Program]) -> None:
+def test_a_crash_loop_goes_on_without_the_newest_and_with_growing_pauses(start: Start) -> None:
     program = start("kill bug served served served")
     assert program.ask() == program.processes()[0]
     log = program.log.read_text()
@@ -136,7 +139,7 @@ def test_a_crash_loop_goes_on_without_the_newest_and_with_growing_pauses(start: 
     assert program.end() == 0
 
 
-def test_an_engine_that_was_well_for_a_while_begins_anew(start: type[Program]) -> None:
+def test_an_engine_that_was_well_for_a_while_begins_anew(start: Start) -> None:
     program = start("served served")
     program.ask()
     time.sleep(HEALTHY_S + 0.5)
@@ -145,7 +148,7 @@ def test_an_engine_that_was_well_for_a_while_begins_anew(start: type[Program]) -
     assert pauses(program.log.read_text()) == ["0.1", "0.2", "0.1"]
 
 
-def test_nothing_outlives_the_supervisor(start: type[Program]) -> None:
+def test_nothing_outlives_the_supervisor(start: Start) -> None:
     program = start("leaving")
     program.ask()
     processes = program.processes()
@@ -158,7 +161,7 @@ def test_nothing_outlives_the_supervisor(start: type[Program]) -> None:
     assert gone.value.condition == "ENGINE_DEAD", "nobody starts it again, so nobody waits"
 
 
-def test_what_a_dead_engine_leaves_behind_is_ended_and_no_zombie_stays(start: type[Program]) -> None:
+def test_what_a_dead_engine_leaves_behind_is_ended_and_no_zombie_stays(start: Start) -> None:
     program = start("leaving")
     program.ask()
     engine, left = program.processes()
@@ -169,7 +172,7 @@ def test_what_a_dead_engine_leaves_behind_is_ended_and_no_zombie_stays(start: ty
     assert program.end() == 0
 
 
-def test_a_second_supervisor_is_refused_also_while_the_engine_is_away(start: type[Program], tmp_path: Path) -> None:
+def test_a_second_supervisor_is_refused_also_while_the_engine_is_away(start: Start, tmp_path: Path) -> None:
     program = start("served served served served slow")
     wait_for(lambda: program.log.exists() and "in 0.8 s" in program.log.read_text(), "a pause")
     with pytest.raises(InputError, match=f"in use by process {program.process.pid} on"):
@@ -177,7 +180,7 @@ def test_a_second_supervisor_is_refused_also_while_the_engine_is_away(start: typ
     assert program.end() == 1, "stopped in a pause"
 
 
-def test_clients_that_send_nothing_or_nonsense_keep_nobody_waiting(start: type[Program], tmp_path: Path) -> None:
+def test_clients_that_send_nothing_or_nonsense_keep_nobody_waiting(start: Start, tmp_path: Path) -> None:
     program = start("slow")
     wait_for((tmp_path / "processes").exists, "an engine")
     place = str(program.state / "control.sock")

@@ -14,7 +14,7 @@ from headgate.api.changes import change_routes, problem_response
 from headgate.api.limits import Limits
 from headgate.api.problems import CONTENT_TYPE, ProblemDocument, problem_of
 from headgate.api.reads import read_routes
-from headgate.errors import HeadgateError, InputError
+from headgate.errors import HeadgateError, InputError, refused_write
 from headgate.service.serve import ServedEngine
 
 __all__ = ["application"]
@@ -41,6 +41,7 @@ def application(served: ServedEngine) -> FastAPI:
             HeadgateError: _refused,
             RequestValidationError: _not_understood,
             HTTPException: _not_served,
+            OSError: _not_written,
             Exception: _failed,
         },
     )
@@ -78,6 +79,11 @@ async def _not_served(request: Request, error: Any) -> JSONResponse:
     condition = CONDITIONS.get(error.status_code, "BAD_REQUEST")
     where = f"{request.method} {request.url.path[:100]}"
     return _response(InputError(condition, f"{where}: {str(error.detail).lower()}."))
+
+
+async def _not_written(request: Request, error: Any) -> JSONResponse:
+    refusal = refused_write(error)
+    return await _failed(request, error) if refusal is None else _response(refusal)
 
 
 async def _failed(request: Request, error: Any) -> JSONResponse:

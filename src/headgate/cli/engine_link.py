@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from headgate.model.status import FragmentStatus
-    from headgate.service.run import StateDirectory
+    from headgate.service.run import StateLock
 
 __all__ = ["AGAIN", "EngineLink"]
 
@@ -37,7 +37,7 @@ class EngineLink:
     """What an engine's process has from its supervisor; an engine without one has none of it."""
 
     channel: socket.socket | None = None
-    directory: StateDirectory | None = None
+    lock: StateLock | None = None
     listener: socket.socket | None = None
     served_at: float | None = None
     """When the first engine of this supervisor began to serve, by the monotonic clock."""
@@ -56,6 +56,9 @@ class EngineLink:
         if self.channel is not None:
             threading.Thread(target=self._end_with_supervisor, daemon=True).start()
             threading.Thread(target=self._end_with_spark, daemon=True).start()
+            usual = threading.excepthook
+            # What other threads raise when Spark's process has ended says nothing new.
+            threading.excepthook = lambda raised: usual(raised) if spark_end(patience_s=0.5) is None else None
 
     def send(self, **facts: object) -> None:
         """Report to the supervisor."""

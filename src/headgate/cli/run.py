@@ -140,7 +140,7 @@ def _run(
 
     began, provider = time.monotonic(), settings.provider()
     with link.reporting():
-        engine = in_background(lambda: start(settings, provider, link.directory, link.without_newest), starting)
+        engine = in_background(lambda: start(settings, provider, link.lock, link.without_newest), starting)
     try:
         with link.reporting():
             served = ServedEngine(engine, settings.registry)

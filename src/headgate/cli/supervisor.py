@@ -29,7 +29,7 @@ from headgate.cli.engine_link import AGAIN, EngineLink
 from headgate.cli.output import sentence_to_stderr
 from headgate.errors import InputError
 from headgate.service.restarts import BLAMELESS, Restarts
-from headgate.service.run import open_state
+from headgate.service.run import StateLock
 
 __all__ = ["supervised"]
 
@@ -50,13 +50,13 @@ def supervised(state: Path) -> Iterator[EngineLink]:
     if threading.active_count() > 1 or "pyspark" in sys.modules:
         yield EngineLink()
         return
-    directory = open_state(state)
-    with bound(directory.path) as listener:
+    lock = StateLock(state)
+    with bound(lock.path) as listener:
         supervisor = Supervisor(listener)
         link = supervisor.engine()
         if link is None:
             raise typer.Exit(supervisor.status)
-        link.directory, link.listener = directory, listener
+        link.lock, link.listener = lock, listener
         link.watch()
         yield link
 

@@ -13,13 +13,13 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headgate.errors import InputError, missing_package
+from headgate.errors import InputError, missing_package, refused_write
 from headgate.model.status import DataflowStatus, FragmentStatus
 from headgate.model.strategy import StrategyName
-from headgate.runtime.engine.state import StateDirectory
 from headgate.service.load import Loaded
 from headgate.service.submission import split_submission
 from headgate.service.task_types import Registry
+from headgate.store.lock import StateLock
 
 if TYPE_CHECKING:
     from headgate.machines.local import LocalProvider
@@ -29,10 +29,9 @@ __all__ = [
     "EngineSettings",
     "RunLimits",
     "RunResult",
-    "StateDirectory",
+    "StateLock",
     "follow",
     "make_importable",
-    "open_state",
     "spark_end",
     "start",
     "stop",
@@ -120,11 +119,6 @@ def make_importable(files: Sequence[Path]) -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join([*folders, *inherited])
 
 
-def open_state(path: Path) -> StateDirectory:
-    """Lock a state directory for this process and those that it forks."""
-    return StateDirectory(path)
-
-
 def spark_end(patience_s: float = 0.0) -> str | None:
     """How the Spark process of this one has ended; ``None`` while it lives, or if there is none."""
     if "pyspark" not in sys.modules:
@@ -140,19 +134,19 @@ def spark_end(patience_s: float = 0.0) -> str | None:
 def start(
     settings: EngineSettings,
     provider: LocalProvider | None,
-    directory: StateDirectory | None = None,
+    lock: StateLock | None = None,
     without_newest: str | None = None,
 ) -> Engine:
     """Start an engine, which continues what its state directory holds.
 
-    ``directory`` is that one, if it is locked already; ``without_newest`` is why the dataflow that was submitted last
+    ``lock`` is the directory's, if this process has it; ``without_newest`` is why the dataflow that was submitted last
     is to be paused.
     """
     try:
         from headgate.runtime.engine.engine import Engine
 
         return Engine(
-            directory or settings.state,
+            lock or settings.state,
             without_newest=without_newest,
             master=provider.master if provider else settings.master or "local[*]",
             settings=settings.spark,
@@ -189,7 +183,11 @@ def follow(engine: Engine, limits: RunLimits, stopping: threading.Event, show: S
     housekept = 0.0
     while not stopping.is_set() and not idle.is_set() and (until is None or time.monotonic() < until):
         if time.monotonic() - housekept >= HOUSEKEEP_EVERY_S:
-            engine.housekeep()
+            try:
+                engine.housekeep()
+            except OSError as error:
+                if refused_write(error) is None:
+                    raise
             housekept = time.monotonic()
         dataflows, fragments = engine.status()
         show(dataflows, fragments)

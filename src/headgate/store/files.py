@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
+from headgate.errors import InputError
 from headgate.store.durable_steps import step
 
-__all__ = ["append_line", "read_json", "sync_folder", "write_json", "write_text"]
+__all__ = ["append_line", "damaged", "read_json", "sync_folder", "write_json", "write_text"]
 
 
 def write_text(path: Path, text: str, step_name: str | None = None) -> None:
@@ -19,14 +21,20 @@ def write_text(path: Path, text: str, step_name: str | None = None) -> None:
     A durable step, by its name, is on the disk when this returns; otherwise the system decides when it is.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    if step_name is None:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
-        return
-    with step(step_name) as point:
-        with temporary.open("wb") as file:
-            _write(file, point.parts(text.encode()))
-        temporary.replace(path)
+    try:
+        if step_name is None:
+            temporary.write_text(text, encoding="utf-8")
+            temporary.replace(path)
+            return
+        with step(step_name) as point:
+            with temporary.open("wb") as file:
+                _write(file, point.parts(text.encode()))
+            temporary.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        error.filename = str(path)
+        raise
 
 
 def write_json(path: Path, value: object, step_name: str | None = None) -> None:
@@ -44,11 +52,19 @@ def sync_folder(folder: Path) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON file; ``None`` if there is no such file."""
+    """Read a JSON file; ``None`` if there is no such file. Raises :class:`InputError` if it is damaged."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(path.read_bytes())
     except FileNotFoundError:
         return None
+    except (ValueError, RecursionError):
+        raise damaged(path) from None
+
+
+def damaged(path: Path) -> InputError:
+    """An error for a state file that holds something else than what was written."""
+    message = f"{path} is damaged; restore it from a backup of the state directory, or begin with another one (--state)"
+    return InputError("STATE_DAMAGED", message, {"file": str(path)})
 
 
 def append_line(path: Path, text: str, step_name: str) -> None:

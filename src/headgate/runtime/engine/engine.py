@@ -60,6 +60,7 @@ from headgate.sharing.alternates import binding_level
 from headgate.sharing.applied import Applied
 from headgate.sharing.deduplicate import SignedDataflow
 from headgate.sharing.shared_set import SharedSet
+from headgate.store.lock import StateLock
 from headgate.store.observations import ObservationHistory
 from headgate.tasks.registry import Registry, default_registry
 
@@ -71,7 +72,7 @@ class Engine:
 
     def __init__(
         self,
-        state: Path | str | StateDirectory,
+        state: Path | str | StateLock,
         *,
         without_newest: str | None = None,
         spark: SparkSession | None = None,
@@ -93,15 +94,14 @@ class Engine:
         ``price_per_h`` is what this machine costs. ``without_newest`` is why the last dataflow is to be paused.
         """
         self.registry = registry if registry is not None else default_registry()
-        self.state = state if isinstance(state, StateDirectory) else StateDirectory(Path(state))
+        self.state = StateDirectory(state if isinstance(state, StateLock) else Path(state))
         self.log = self.state.path / "spark.log"
         """What Spark prints, if this engine has started it."""
 
         try:
             self._plans = Plans(self.state, self.registry, semantic)
             self._set_strategy(strategy, semantic)
-            self._suspensions = Suspensions(self.state.path / "suspended.json")
-            self._suspensions.pause_newest(self._plans, without_newest)
+            self._suspensions = Suspensions(self.state.path / "suspended.json", self._plans, without_newest)
             self.spark = spark if spark is not None else open_session(master, settings, log=self.log)
             self._own = SparkProcess(self.spark, spark is None, self.log)
             self.scaling = Scaling(checked_executors(self.spark, self.state.path), provider)

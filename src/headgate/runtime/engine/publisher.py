@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from headgate.runtime.compile.plan import CompiledPlan
 from headgate.runtime.compile.schemas import Schemas
@@ -56,7 +57,8 @@ class Publisher:
         for fragment in stopped:
             queries.restart(fragment)
         queries.start(prepared)
-        queries.retire()
+        with suppress(OSError):  # it is done again
+            queries.retire()
         return applied
 
 

@@ -6,7 +6,7 @@ import shutil
 import threading
 import time
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 from pyspark.errors import PySparkException
@@ -22,11 +22,14 @@ from headgate.runtime.epochs.context import FragmentContext
 from headgate.runtime.epochs.fragment import RunningFragment
 from headgate.runtime.epochs.limits import set_limit
 from headgate.runtime.isolation.quarantine import Quarantine
-from headgate.runtime.spark_internals.failures import JOB_FAILURES, reason_of, workers_were_late
+from headgate.runtime.spark_internals.failures import JOB_FAILURES, reason_of, storage_refused, workers_were_late
 from headgate.store.durable_steps import step
 from headgate.store.files import read_json
 
 __all__ = ["Queries"]
+
+ROOM_BYTES = 256 * 1024
+"""How much must fit into the state directory before a fragment is tried again that a full disk has stopped."""
 
 Prepared = list[tuple[RunningFragment, DataFrame]]
 
@@ -81,8 +84,11 @@ class Queries:
     def start(self, prepared: Prepared) -> None:
         """Start fragments, readers first, so that nothing waits in a topic for its reader to come up."""
         for fragment, stream in sorted(prepared, key=lambda pair: pair[0].fragment.kind is Kind.SOURCE):
-            fragment.start(stream)
             self.running[fragment.fragment.id] = fragment
+            try:
+                fragment.start(stream)
+            except JOB_FAILURES as error:  # on a full disk; the plan is durable already
+                fragment.refusal = reason_of(str(error))
 
     def retire(self) -> None:
         """Stop fragments that the plan does not need, once nothing is on its way to them."""
@@ -156,7 +162,7 @@ class Queries:
             fragment.refusal = None
         except HeadgateError as error:
             fragment.refusal = error.message
-        except JOB_FAILURES as error:
+        except (*JOB_FAILURES, OSError) as error:
             fragment.refusal = reason_of(str(error))
 
     def restart(self, fragment: RunningFragment) -> None:
@@ -164,15 +170,19 @@ class Queries:
         fragment.stop()
         name, current = fragment.fragment.id, self._plans.current
         plan = current if name in current.fragments else self._plans(fragment.begun)
-        again = RunningFragment(plan.fragments[name], current.number, self._context)
+        try:
+            again = RunningFragment(plan.fragments[name], current.number, self._context)
+        except OSError as error:
+            fragment.refusal = reason_of(str(error))
+            return
         self.running[name] = again
         self.start_again(again, plan)
 
     def start_refused(self) -> None:
         """Try to start again what could not be."""
         for fragment in [one for one in self.running.values() if one.refusal is not None]:
-            if fragment.fragment.id in self._plans.current.fragments:
-                self.start_again(fragment, self._plans.current)
+            if fragment.fragment.id in self._plans.current.fragments and self._has_room(fragment):
+                self.restart(fragment)
 
     def start_failed(self) -> None:
         """Start fragments whose query failed again, each after a rest that grows."""
@@ -181,12 +191,29 @@ class Queries:
             if fragment.failure is None:
                 self._failed.passed([name])
             elif fragment.refusal is None and fragment not in late and name in self._plans.current.fragments:
-                if name not in self._failed.reasons:
+                if storage_refused(fragment.failure):
+                    if self._has_room(fragment):
+                        self.restart(fragment)
+                elif name not in self._failed.reasons:
                     self._failed.put(name, fragment.failure)
                 elif name in self._failed.due():
                     self._failed.try_now([name])
                     self._failed.passed([name])
                     self.restart(fragment)
+
+    def _has_room(self, fragment: RunningFragment) -> bool:
+        """Whether a fragment that a file system refused may be tried again: the state directory takes a file."""
+        if not storage_refused(fragment.failure or ""):
+            return True
+        probe = self._context.state.path / ".room"
+        try:
+            probe.write_bytes(bytes(ROOM_BYTES))
+        except OSError:
+            return False
+        finally:
+            with suppress(OSError):
+                probe.unlink(missing_ok=True)
+        return True
 
     def without_workers(self) -> list[RunningFragment]:
         """The fragments that failed because their Python workers did not come up in time."""

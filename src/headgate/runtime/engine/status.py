@@ -14,6 +14,7 @@ from headgate.runtime.engine.snapshot import Snapshot
 from headgate.runtime.epochs.fragment import RunningFragment
 from headgate.runtime.io.outbox import SinkOutbox
 from headgate.runtime.isolation.dead_letters import DeadLetters
+from headgate.runtime.spark_internals.failures import storage_refused
 
 __all__ = ["dataflow_statuses", "fragment_name", "fragment_status"]
 
@@ -52,7 +53,7 @@ def _dataflow_status(
     signatures = {task.signature for task in mine}
     reasons = [outbox.refusals[signature] for signature in signatures if signature in outbox.refusals]
     mine_run = [f for f in running if signatures & {*f.fragment.tasks, *f.fragment.roots}]
-    reasons += [reason for fragment in mine_run if (reason := fragment.failure) is not None]
+    reasons += [_failed(reason) for fragment in mine_run if (reason := fragment.failure) is not None]
     reasons += [reason for fragment in mine_run for reason in _raised(fragment, plan, signatures)]
     degraded = bool(reasons)
     throttled = [reason for fragment in mine_run if (reason := _throttled(fragment, signatures)) is not None]
@@ -83,6 +84,11 @@ def _throttled(fragment: RunningFragment, signatures: Collection[str]) -> str | 
     return (
         f"throttled: input exceeds what one trigger can process; limited to {limit:,} rows a trigger, {waiting:,} wait"
     )
+
+
+def _failed(reason: str) -> str:
+    """Why a fragment has failed, and that it waits if it does."""
+    return f"waits for the file system, and goes on by itself: {reason}" if storage_refused(reason) else reason
 
 
 def _left_out(task: CompiledTask, dead_letters: DeadLetters) -> str | None:

@@ -17,15 +17,17 @@ __all__ = ["Suspensions"]
 class Suspensions:
     """Which dataflows were paused after a crash loop, and why; in a file, so that it is known after a restart."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, plans: Plans, without_newest: str | None = None) -> None:
+        """Read the file; pause one more dataflow, if there is a reason to, before anything is started."""
         self._file = file
         self._reasons: dict[str, str] = read_json(file) or {}
+        if without_newest is not None:
+            self._pause_newest(plans, without_newest)
 
-    def pause_newest(self, plans: Plans, reason: str | None) -> None:
-        """Pause the dataflow that was submitted last and is not paused, before anything is started."""
+    def _pause_newest(self, plans: Plans, reason: str) -> None:
         snapshot = plans.snapshot
         names = [flow.name for flow in snapshot.dataflows if flow.name not in snapshot.paused]
-        if reason is None or not names:
+        if not names:
             return
         tasks = snapshot.find(names[-1]).signatures.values()
         change = PendingChange(snapshot).chosen(tasks, paused=snapshot.paused | {names[-1]})

@@ -45,7 +45,8 @@ class Upkeep:
     def meter(self) -> None:
         """Bring the record of usage up to date."""
         usage = usage_of(self._plans.current, self._plans.snapshot.dataflows, self._price_per_h)
-        self._journal.changed(int(time.time()), usage)
+        with suppress(OSError):  # a full disk; it is tried again every second
+            self._journal.changed(int(time.time()), usage)
 
     def end(self) -> None:
         """Note that nothing is used any more."""

@@ -32,7 +32,13 @@ from headgate.runtime.isolation.sql_guard import ActiveGuards
 from headgate.runtime.isolation.watchdog import Allowance, TimeLimitExceeded, Watchdog
 from headgate.runtime.observing.profiler import Profiler
 from headgate.runtime.observing.records import Arrivals
-from headgate.runtime.spark_internals.failures import JOB_FAILURES, named_culprit, reason_of, workers_were_late
+from headgate.runtime.spark_internals.failures import (
+    JOB_FAILURES,
+    named_culprit,
+    reason_of,
+    storage_refused,
+    workers_were_late,
+)
 
 __all__ = ["Background", "Epochs"]
 
@@ -138,13 +144,11 @@ class Epochs:
             try:
                 return self._run_once(rows, epoch, plans, ingested_us, limit_s, splits)
             except (*JOB_FAILURES, TimeLimitExceeded) as error:
-                if self.stopping():
+                if self.stopping() or storage_refused(str(error)):
                     raise
                 self.runs_again += 1
                 rows = rows.persist()
-                if not self._isolate(error, rows, plans):
-                    if workers_were_late(str(error)):
-                        raise
+                if not workers_were_late(str(error)) and not self._isolate(error, rows, plans):
                     limit_s = None  # no single task is to blame
                     break
         return self._run_once(rows, epoch, plans, ingested_us, limit_s, splits)
@@ -189,6 +193,8 @@ class Epochs:
         try:
             self.jobs.attempt(part, set(items), self.guards.tasks, watchdog.watching(limit_s))
         except (*JOB_FAILURES, TimeLimitExceeded) as error:
+            if storage_refused(str(error)) or workers_were_late(str(error)):
+                raise  # no task's fault
             named = named_culprit(str(error))
             return reason_of(str(error)) if named is None else named[1]
         return None

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import re
 
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
 from headgate.tasks.row_errors import TaskRaised
 
-__all__ = ["JOB_FAILURES", "named_culprit", "reason_of", "workers_were_late"]
+__all__ = ["JOB_FAILURES", "named_culprit", "reason_of", "storage_refused", "workers_were_late"]
 
-JOB_FAILURES = (PySparkException, Py4JJavaError, TaskRaised)
+JOB_FAILURES = (PySparkException, Py4JError, TaskRaised)
 """What a failing job raises, and what a task raises that cannot even be put into one."""
 
 _WORKERS_LATE = ("Python worker failed to connect back", "the Python worker to connect back", "CANNOT_OPEN_SOCKET")
+
+_REFUSED = re.compile(
+    "No space left on device|Disk quota exceeded|Read-only file system|Input/output error|Permission denied"
+    "|Stale file handle|Transport endpoint is not connected",
+    re.IGNORECASE,
+)
 
 _NOISE = re.compile(r"(An error occurred while calling |py4j\.|at |\.\.\. \d+ more|File \"|Traceback )")
 """How lines begin that only a developer of Spark can use."""
@@ -23,6 +29,15 @@ _NOISE = re.compile(r"(An error occurred while calling |py4j\.|at |\.\.\. \d+ mo
 def workers_were_late(failure: str) -> bool:
     """Whether a Python worker was not up within Spark's ten seconds, on an overloaded machine."""
     return any(sign in failure for sign in _WORKERS_LATE)
+
+
+def storage_refused(failure: str) -> bool:
+    """Whether a file system refused to read or write, and no task is to blame.
+
+    >>> storage_refused("OSError: [Errno 28] No space left on device"), storage_refused("ValueError: no")
+    (True, False)
+    """
+    return _REFUSED.search(failure) is not None and named_culprit(failure) is None
 
 
 def named_culprit(failure: str) -> tuple[str, str] | None:
@@ -43,9 +58,11 @@ def reason_of(failure: str) -> str:
     'IOException: disk is full'
     >>> reason_of("Traceback (most recent call last):\\n  File \\"f.py\\", line 1\\nValueError: no such city")
     'ValueError: no such city'
+    >>> reason_of("Py4JError: An error occurred while calling o996.save")
+    'Spark gave no reason'
     """
     lines = [line.strip().removeprefix(": ") for line in failure.splitlines() if line.strip()]
-    lines = [line for line in lines if not _NOISE.match(line)]
+    lines = [line for line in lines if not _NOISE.match(re.sub(r"^(?:\w+\.)*Py4J\w+: ", "", line))]
     raised = [line for line in lines if re.match(r"(?!java\.|javax\.|scala\.|org\.)[\w.]*(Error|Exception)\b", line)]
     caused = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     best = (raised[-1:] or caused[-1:] or lines or ["Spark gave no reason"])[0]

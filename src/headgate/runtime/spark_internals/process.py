@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,7 +43,8 @@ class SparkProcess:
     def trim_log(self) -> None:
         """Keep its log from filling the disk; Spark appends, so the file may be truncated."""
         if self.started and self.log.exists() and self.log.stat().st_size > LOG_BYTES:
-            shutil.copyfile(self.log, self.log.with_name("spark.log.1"))
+            with suppress(OSError):  # on a full disk there is no older log
+                shutil.copyfile(self.log, self.log.with_name("spark.log.1"))
             os.truncate(self.log, 0)
 
     def stop(self) -> None:

@@ -62,6 +62,9 @@ def open_session(
     for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
         # They print, as JSON and with Java's whole stack, what is raised anyway.
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
+    # So does Py4J, when Spark's process dies.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
+    logging.getLogger().addFilter(_is_not_of_py4j)
     # Workers must run the Python that this process runs, or they find other packages.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -84,6 +87,10 @@ def open_session(
     internals(spark).register_functions()
     spark.dataSource.register(ExchangeSource)
     return spark
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    return f"{os.sep}py4j{os.sep}" not in record.pathname
 
 
 def _start_process(conf: SparkConf, log: Path) -> None:
