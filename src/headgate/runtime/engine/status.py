@@ -77,9 +77,12 @@ def _dataflow_status(
 
 
 def _throttled(fragment: RunningFragment, signatures: Collection[str]) -> str | None:
-    """Why a dataflow lags that brings more rows than fit into its triggers; nothing for what only reads behind it."""
+    """Why a dataflow lags that brings more rows than fit into its triggers; nothing for what only reads behind it.
+
+    As many as the next trigger takes always wait for a moment.
+    """
     limit, waiting = fragment.admission.limit, fragment.backlog.throttled()
-    if limit is None or waiting == 0 or set(signatures).isdisjoint(fragment.fragment.roots):
+    if limit is None or waiting <= limit or set(signatures).isdisjoint(fragment.fragment.roots):
         return None
     return (
         f"throttled: input exceeds what one trigger can process; limited to {limit:,} rows a trigger, {waiting:,} wait"

@@ -191,7 +191,7 @@ def read_letters(
             deliveries.append((described["at"], path, described))
     for at, path, described in sorted(deliveries, key=lambda item: (item[2]["task"], item[0], item[1])):
         reasons = described["reasons"]
-        unknown = reasons[0] if len(reasons) == 1 else f"one of: {'; '.join(reasons)}" if reasons else "unknown"
+        unknown = f"not known for this row; the task has raised {'; '.join(reasons)}" if reasons else "not known"
         for name in described["files"]:
             table = _table(str(path.parent / name))
             for row in [] if table is None else table.to_pylist():
