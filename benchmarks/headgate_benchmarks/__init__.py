@@ -9,6 +9,7 @@ from typing import Any
 
 from headgate import __version__
 from headgate_benchmarks.benchmark import Benchmark
+from headgate_benchmarks.crash import CRASH
 from headgate_benchmarks.drs.benchmark import DRS
 from headgate_benchmarks.forecast import FORECAST
 from headgate_benchmarks.linear_road.benchmark import LINEAR_ROAD
@@ -31,7 +32,7 @@ __all__ = ["BENCHMARKS", "report", "smoke_all"]
 BENCHMARKS: Mapping[str, Benchmark[Any]] = {
     each.name: each
     for each in (
-        *(APPS, DRS, FORECAST, LINEAR_ROAD, LOOKAHEAD, MODEL, NEXMARK, OBSERVE, PLAN, QUEUEING, RUNTIME, SCALE),
+        *(APPS, CRASH, DRS, FORECAST, LINEAR_ROAD, LOOKAHEAD, MODEL, NEXMARK, OBSERVE, PLAN, QUEUEING, RUNTIME, SCALE),
         *(SHARING, SIMULATE),
     )
 }

@@ -15,6 +15,7 @@ import headgate.api.application
 import headgate.api.server
 import headgate.runtime.engine.engine  # noqa: F401
 from headgate.cli.main import main
+from tests.judge.sabotage import SABOTAGES
 
 
 def _engine(arguments: list[str], log: str, folder: str) -> None:
@@ -31,6 +32,8 @@ def _engine(arguments: list[str], log: str, folder: str) -> None:
 
 
 if __name__ == "__main__":
+    if sabotage := os.environ.get("HEADGATE_JUDGE_SABOTAGE"):
+        SABOTAGES[sabotage]()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that end
     gc.freeze()
     print("ready", flush=True)

@@ -56,6 +56,11 @@ def _end_session(process: psutil.Process | None) -> None:
             process.wait(30)
 
 
+def _threads(gateway: Any) -> list[str]:
+    """The threads of a JVM, by name."""
+    return [thread.getName() for thread in gateway.jvm.java.lang.Thread.getAllStackTraces().keySet()]
+
+
 class ColdStarts:
     """By the command, as a user does."""
 
@@ -169,7 +174,15 @@ class WarmStarts:
             return
         gateway: Any = self._gateway()
         try:
-            gateway.jvm.org.apache.spark.SparkContext.getOrCreate().stop()
+            active = gateway.jvm.org.apache.spark.SparkContext.getActive()
+            if active.isDefined():
+                active.get().stop()
+            # A query that is being stopped may still write; in a crash of the whole it could not.
+            until = time.monotonic() + 30
+            while any("stream execution" in name for name in _threads(gateway)) and time.monotonic() < until:
+                time.sleep(0.05)
+        except Exception:  # whatever a JVM in this state has to say; another one is started
+            _end_session(self._jvm)
         finally:
             gateway.close()
 

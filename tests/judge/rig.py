@@ -64,6 +64,8 @@ class Rig:
         with self._feed_lock:
             count = rows if rows is not None else self.rnd.choice([1, 2, 3, 8, 20, 40])
             made = [self._row(self._rows + number, seconds_later) for number in range(count)]
+            if seconds_later:  # it has to pass the filter to close the windows
+                made[0]["v"] = 1.0
             self._rows += count
             self._files += 1
             name = f"{self.rnd.randrange(16**6):06x}-{self._files}.json"
@@ -151,6 +153,23 @@ class Rig:
         with suppress(ProcessLookupError):
             os.kill(self.rnd.choice(pids), signal.SIGKILL)
         return True
+
+    def killed_soon(self, what: str, after_s: float) -> Callable[[], bool]:
+        """Kill a process after a while; the function that this returns waits for it and says whether there was one."""
+        outcome: list[bool] = []
+
+        def kill() -> None:
+            time.sleep(after_s)
+            outcome.append(self.kill(what))
+
+        thread = threading.Thread(target=kill, daemon=True)
+        thread.start()
+
+        def done() -> bool:
+            thread.join()
+            return outcome[0]
+
+        return done
 
     def _pids(self, what: str) -> list[int]:
         assert self.engine is not None
@@ -281,6 +300,7 @@ class Rig:
         """Wait until the sinks are right, or nothing comes any more."""
         until, last, before = time.monotonic() + PATIENCE_S, time.monotonic(), -1
         while True:
+            began = time.monotonic()
             verdict = judge(self.history, self.flows, self.folder)
             files = sum(1 for _ in (self.folder / "out").rglob("part-*"))
             if files != before:
@@ -288,7 +308,7 @@ class Rig:
             now = time.monotonic()
             if verdict.is_right or now > until or (now - last > quiet_s and self.answers()):
                 return verdict
-            time.sleep(0.5)
+            time.sleep(max(0.5, 2 * (time.monotonic() - began)))  # judging takes time that the engine needs
 
 
 @contextmanager
