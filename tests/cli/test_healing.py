@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
+import statistics
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +20,7 @@ import pytest
 from headgate.api.client import EngineClient
 from headgate.documents import read
 from headgate.documents.document import to_document
+from headgate.service.restarts import HEALTHY_S
 from tests.cli.test_serving import write_flow
 from tests.runtime.rig import ROOT
 from tests.runtime.small import json_rows, numbered, put, wait_for
@@ -23,6 +28,7 @@ from tests.runtime.small import json_rows, numbered, put, wait_for
 pytestmark = pytest.mark.spark
 
 PATIENCE_S = 240.0
+KILLS, ROWS = 20, 300
 
 
 class Supervised:
@@ -99,6 +105,62 @@ def test_spark_and_the_engine_are_killed_and_it_goes_on(tmp_path: Path, supervis
     assert counts == {n: n // 3 + 1 for n in range(18)}, "nothing lost, nothing twice, state kept"
     assert "Spark's process was killed by signal 9. Starting again in 0.5 s." in run.text()
     assert "Traceback" not in run.text()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1_800)
+def test_spark_is_killed_twenty_times_under_load(tmp_path: Path, supervised: list[Supervised]) -> None:
+    """Back and delivering in at most 20 s (p95), without a person, and nothing lost or doubled. Prints the figures."""
+    stop, rows = threading.Event(), 0
+    put(tmp_path / "in", "0", numbered(0, ROWS))
+
+    def feed() -> None:
+        nonlocal rows
+        for number in itertools.count(1):
+            put(tmp_path / "in", str(number), numbered(number * ROWS, ROWS))
+            rows = (number + 1) * ROWS
+            if stop.wait(0.25):
+                return
+
+    flows = [write_flow(tmp_path, name, f"id >= {n} - {n}") for n, name in enumerate(("one", "two", "three"))]
+    run = Supervised(tmp_path, *flows)
+    supervised.append(run)
+    feeder = threading.Thread(target=feed)
+    feeder.start()
+    took_s = []
+    try:
+        wait_for(lambda: delivered(tmp_path, "one") > 0, "the first rows", PATIENCE_S)
+        for _ in range(KILLS):
+            time.sleep(HEALTHY_S + 1.0)
+            jvm = run.jvm()
+            target = rows + ROWS  # fed after the kill
+            jvm.kill()
+            killed = time.monotonic()
+            wait_for(lambda: min(delivered(tmp_path, n) for n in ("one", "two", "three")) >= target, "rows", PATIENCE_S)  # noqa: B023
+            took_s.append(time.monotonic() - killed)
+    finally:
+        stop.set()
+        feeder.join()
+    for name in ("one", "two", "three"):
+        wait_for(lambda: delivered(tmp_path, name) >= rows, "all rows", PATIENCE_S)  # noqa: B023
+    assert run.stop() == 0
+    p50, p95 = statistics.median(took_s), sorted(took_s)[-2]
+    print(f"{KILLS} kills: p50 {p50:.1f} s, p95 {p95:.1f} s, worst {max(took_s):.1f} s")
+    for name in ("one", "two", "three"):
+        written = json_rows(tmp_path / f"out_{name}")
+        assert sorted(row["id"] for row in written) == list(range(rows)), "every row once"
+        for key in {row["k"] for row in written}:
+            counts = sorted(row["count"] for row in written if row["k"] == key)
+            assert counts == list(range(1, len(counts) + 1)), "each key counted without a gap"
+    assert run.text().count("Spark's process was killed by signal 9. Starting again in 0.5 s.") == KILLS
+    assert "Traceback" not in run.text()
+    assert p95 <= 20.0
+
+
+def delivered(folder: Path, name: str) -> int:
+    """How many rows a sink has, by the number of lines."""
+    files = list((folder / f"out_{name}").glob("[!.]*")) if (folder / f"out_{name}").exists() else []
+    return sum(file.read_bytes().count(b"\n") for file in files if file.is_file())
 
 
 def run_in_background(run: Supervised) -> subprocess.Popen[str]:

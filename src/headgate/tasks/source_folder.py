@@ -16,10 +16,10 @@ __all__ = ["Due", "limit_of", "read_note", "write_due", "write_note"]
 
 
 def read_note(folder: Path | str, name: str) -> Any:
-    """A small JSON file; ``None`` if it is not there."""
+    """A small JSON file; ``None`` if it is not there, or damaged: every start writes it again."""
     try:
-        return json.loads((Path(folder) / name).read_text(encoding="utf-8"))
-    except FileNotFoundError:
+        return json.loads((Path(folder) / name).read_bytes())
+    except (FileNotFoundError, ValueError):
         return None
 
 

@@ -328,7 +328,7 @@ class Engine:
         """
         with self._lock:
             self._own.check()
-            self.outbox.retry()
+            self.outbox.retry(set(self.snapshot.signatures))
             self._queries.start_refused()
             for fragment in self._queries.without_workers()[:1]:  # one at a time: they failed as many started at once
                 self._queries.restart(fragment)
@@ -395,6 +395,6 @@ class Engine:
             except HeadgateError:
                 pass  # there is nothing left to stop
             finally:
-                self._upkeep.end()
+                self._upkeep.end(self.outbox)
                 self.fragments.clear()
                 self.state.close()

@@ -15,6 +15,7 @@
     control.sock         where the running engine listens, if it does
     requests.jsonl       the answers of the last day, by request id
     dead_letters/TASK/   rows for which a task raised
+    rows_out.json        how many rows each sink has got
     suspended.json       dataflows that were paused after a crash loop, and why
 """
 
@@ -23,7 +24,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from headgate.errors import InputError, os_reason
-from headgate.store.files import write_json
+from headgate.store.files import read_json, write_json
 from headgate.store.lock import StateLock
 
 __all__ = ["StateDirectory"]
@@ -58,7 +59,7 @@ class StateDirectory:
                 message = f"{given} is neither empty nor a state directory of Headgate; give another directory"
                 raise InputError("STATE_UNUSABLE", f"{message} with --state")
             write_json(file, int(VERSION), "version")
-        self.version = file.read_text(encoding="utf-8").strip()
+        self.version = str(read_json(file))
         if self.version not in READABLE:
             message = f"state directory {given} has version {self.version[:20]!r}, and this Headgate reads"
             remedy = "give another directory with --state, or run the Headgate that wrote it"

@@ -15,6 +15,7 @@ from headgate.runtime.engine.plans import Plans
 from headgate.runtime.engine.queries import Queries
 from headgate.runtime.engine.state import StateDirectory
 from headgate.runtime.exchange.files import FileExchange
+from headgate.runtime.io.outbox import SinkOutbox
 from headgate.store.observations import ObservationHistory
 
 __all__ = ["Upkeep"]
@@ -48,9 +49,11 @@ class Upkeep:
         with suppress(OSError):  # a full disk; it is tried again every second
             self._journal.changed(int(time.time()), usage)
 
-    def end(self) -> None:
-        """Note that nothing is used any more."""
-        self._journal.ended(int(time.time()))
+    def end(self, outbox: SinkOutbox) -> None:
+        """Note that nothing is used any more, and how many rows came out."""
+        with suppress(OSError):
+            self._journal.ended(int(time.time()))
+            outbox.save_totals(set(self._plans.snapshot.signatures))
 
     def observe(self, observe: Callable[[], Observation]) -> None:
         """Add to the history, unless it was done just now."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from headgate.store.files import read_json, write_json
-from headgate.tasks.source_folder import Due
+from headgate.store.files import write_json
+from headgate.tasks.source_folder import Due, read_note
 
 __all__ = ["admit", "due_in", "set_limit"]
 
@@ -27,5 +27,5 @@ def admit(folder: Path, rows: int | None) -> None:
 
 def due_in(folder: Path) -> Due | None:
     """What a fragment's reader has stored last; ``None`` if it stores nothing, or an older version wrote it."""
-    stored = read_json(folder / "due.json")
-    return Due(**stored) if stored is not None and "throttled" in stored else None
+    stored = read_note(folder, "due.json")
+    return Due(**stored) if isinstance(stored, dict) and "throttled" in stored else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -33,8 +33,11 @@ class SinkOutbox:
         self.refusals: dict[Signature, str] = {}
         """Why sinks refuse, as long as they do."""
 
-        self.delivered: Counter[Signature] = Counter()
-        """Rows that sinks have got from this engine."""
+        self._totals = folder.with_name("rows_out.json")
+        self.delivered: Counter[Signature] = Counter(read_json(self._totals))
+        """Rows that sinks have got, from engines before this one too: all but those of the last second of a crash."""
+
+        self._saved = Counter(self.delivered)
 
     def __call__(self, snapshot: int, sink: Signature, delivery: StagedDelivery) -> None:
         with self._lock:
@@ -42,9 +45,11 @@ class SinkOutbox:
                 return
             self._keep(snapshot, sink, delivery)
 
-    def retry(self) -> None:
-        """Offer what was refused again."""
+    def retry(self, sinks: Collection[str] | None = None) -> None:
+        """Offer what was refused again; ``sinks`` are those that there are, if the rest is to be forgotten."""
         with self._lock:
+            if sinks is not None:
+                self.save_totals(sinks)
             for folder in list(self._folder.iterdir()):
                 sink = Signature(folder.name)
                 for item in self._waiting(sink):
@@ -58,6 +63,15 @@ class SinkOutbox:
                         (item / "delivery.json").unlink()
                         point.halfway()
                         shutil.rmtree(item)
+
+    def save_totals(self, sinks: Collection[str]) -> None:
+        """Keep how many rows sinks have got for the next engine; those of other sinks are forgotten."""
+        with self._lock:
+            for gone in self.delivered.keys() - set(sinks):
+                del self.delivered[gone]
+            if self.delivered != self._saved:
+                write_json(self._totals, self.delivered)
+                self._saved = Counter(self.delivered)
 
     def _waiting(self, sink: Signature) -> list[Path]:
         folder = self._folder / sink

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
+
+from headgate.store.files import damaged, read_json
 
 __all__ = ["Checkpoint"]
 
@@ -31,9 +34,32 @@ class Checkpoint:
         return [int(json.loads(line)[key]) for line in lines if line.startswith(f'{{"{key}"')]
 
     def clear_false_start(self) -> None:
-        """Remove what Spark left when it was killed before its first epoch: it would not start over that."""
-        if self.folder.is_dir() and _last_number(self.folder / "offsets") is None:
+        """Remove what Spark left when it was killed before its first epoch: it would not start over that.
+
+        Raises :class:`InputError` if what Spark would read is damaged.
+        """
+        if not self.folder.is_dir():
+            return
+        last = _last_number(self.folder / "offsets")
+        if last is None:
             shutil.rmtree(self.folder)
+            return
+        if "id" not in (read_json(self.folder / "metadata") or {}):
+            raise damaged(self.folder / "metadata")
+        committed = self.last_committed()
+        for file in (f"offsets/{last}", f"offsets/{last - 1}", f"commits/{committed}"):
+            _check(self.folder / file)
+
+
+def _check(file: Path) -> None:
+    """Raise unless a file of Spark's log, if it is there, is a version and lines of JSON."""
+    if file.exists():
+        try:
+            version, *lines = file.read_text(encoding="utf-8").splitlines()
+            if not re.fullmatch(r"v\d+", version) or not all(line == "-" or json.loads(line) for line in lines):
+                raise damaged(file)
+        except ValueError:
+            raise damaged(file) from None
 
 
 def _last_number(folder: Path) -> int | None:
