@@ -76,7 +76,7 @@ def _random(seed: int, progress: Progress, sizes: Sizes) -> Measured:
     counts = [len(some) for some in _groups(range(_limited(sizes.random)), sizes.in_a_row)]
 
     def run(folder: Path, number: int) -> Any:
-        return kill_at_random(folder, seed + 5_000 + number, counts[number], progress)
+        return kill_at_random(folder, seed + 5_000 + number, counts[number], progress, supervised=number % 3 == 2)
 
     return _measured("random", _run(run, len(counts), sizes.engines))
 
@@ -105,7 +105,10 @@ def _measured(part: str, result: Any) -> Measured:
     figures |= {f"{part}_{fault}": result.verdict.counts[fault] for fault in FAULTS}
     figures |= {f"{part}_stuck": len(result.stuck), f"{part}_rows": result.verdict.rows}
     figures |= {f"{part}_not_reached": len(result.unreached), f"{part}_points": len(result.steps)}
-    figures |= {f"{part}_kills_{kind.replace(' ', '_')}": count for kind, count in sorted(result.kills.items())}
+    figures |= {
+        f"{part}_kills_{kind.replace(', ', '_').replace(' ', '_')}": count
+        for kind, count in sorted(result.kills.items())
+    }
     if result.restart_s:
         figures[f"{part}_restart_s"] = statistics.median(result.restart_s)
     reached = {step for _, step in result.steps}

@@ -30,7 +30,8 @@ ELSEWHERE = {
 EVERY_EPOCH = frozenset(("staged-file", "commit", "batch-files", "batch", "head", "position", "delivery", "delivered"))
 """Steps of each micro-batch: on a busy machine it takes a while until there is one."""
 
-PROCESSES = ("engine", "worker", "worker", "daemon", "worker", "engine", "jvm")
+PROCESSES = ("engine", "worker", "worker", "daemon", "worker", "engine")
+SUPERVISED = ("jvm", "worker", "engine", "daemon", "supervisor", "worker")
 STRATEGIES = ("incremental", "replace", "none")
 
 Progress = Callable[[str], None]
@@ -107,10 +108,12 @@ def kill_at_steps(
     return _campaign(folder, seed, each, progress, "--strategy", strategy)
 
 
-def kill_at_random(
-    folder: Path, seed: int, count: int, progress: Progress, processes: Sequence[str] = PROCESSES
-) -> Result:
-    """Kill processes of one engine at random moments, with changes in flight, and judge it at the end."""
+def kill_at_random(folder: Path, seed: int, count: int, progress: Progress, supervised: bool = False) -> Result:
+    """Kill processes of one engine at random moments, with changes in flight, and judge it at the end.
+
+    A supervised engine is started by the command, with a JVM of its own, and starts itself again.
+    """
+    processes = SUPERVISED if supervised else PROCESSES
 
     def each(rig: Rig, scenario: Scenario, result: Result) -> None:
         for number in range(count):
@@ -120,11 +123,11 @@ def kill_at_random(
             killed = rig.killed_soon(what, rig.rnd.uniform(0.0, 0.4))
             scenario.change(kind)
             time.sleep(rig.rnd.uniform(0.0, 1.0))
-            result.kills[what] += killed()
+            result.kills[f"{what}, supervised" if supervised else what] += killed()
             rig.recover()
             rig.settle()
 
-    return _campaign(folder, seed, each, progress)
+    return _campaign(folder, seed, each, progress, warm=not supervised)
 
 
 def _campaign(
@@ -133,9 +136,10 @@ def _campaign(
     each: Callable[[Rig, Scenario, Result], None],
     progress: Progress,
     *arguments: str,
+    warm: bool = True,
 ) -> Result:
     result = Result()
-    with rig_in(folder, seed, *arguments) as rig:
+    with rig_in(folder, seed, *arguments, warm=warm) as rig:
         scenario = Scenario(rig)
         try:
             scenario.begin()

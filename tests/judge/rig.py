@@ -144,9 +144,13 @@ class Rig:
     # killing
 
     def kill(self, what: str) -> bool:
-        """Kill a process: ``engine``, ``jvm``, ``daemon`` or ``worker``; says whether there was one."""
+        """Kill a process; says whether there was one.
+
+        ``supervisor`` is what was started, ``engine`` what it started, or itself where it supervises nobody; further
+        ``jvm``, ``daemon`` and ``worker``.
+        """
         assert self.engine is not None
-        pids = [self.engine.pid] if what == "engine" else self._pids(what)
+        pids = [self.engine.pid] if what == "supervisor" else self._pids(what)
         if not pids:
             return False
         self._note_kill(what)
@@ -173,6 +177,10 @@ class Rig:
 
     def _pids(self, what: str) -> list[int]:
         assert self.engine is not None
+        if what == "engine":
+            with suppress(psutil.Error):
+                engines = [one.pid for one in self.engine.children() if "python" in one.name()]
+                return engines or [self.engine.pid]
         jvm = self._starts.jvm(self.engine)
         if jvm is None or what == "jvm":
             return [jvm.pid] if jvm is not None else []
