@@ -3,6 +3,8 @@
 - ``steps``: an engine ends itself at every durable step (:mod:`headgate.store.durable_steps`), before it, in its middle
   and after it, while each kind of change is made: submit, withdraw, replace, switch, pause, partitions; and submit and
   withdraw under each other strategy;
+- ``pure``: what makes outputs durable is killed at its steps in forked processes without Spark, hundreds of times a
+  minute; counted by themselves, ``pure_kills``, and not among ``kills``;
 - ``random``: engine, JVM, Python daemon and Python workers are killed at random moments with changes in flight.
 
 The judge (``tests/judge``) knows the input files, the answers and their clocks, and nothing of the engine. ``lost``,
@@ -14,8 +16,11 @@ part.
 
 from __future__ import annotations
 
+import json
 import os
 import statistics
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,8 +28,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from headgate.store.durable_steps import VARIABLE
 from headgate_benchmarks.benchmark import Benchmark
-from headgate_benchmarks.checkout import make_importable
+from headgate_benchmarks.checkout import ROOT, make_importable
 from headgate_benchmarks.study import Measured, Progress
 
 __all__ = ["CRASH"]
@@ -41,6 +47,7 @@ class Sizes:
     """Cases under each strategy but the usual one."""
 
     random: int = 500
+    pure: int = 1_000
     in_a_row: int = 20
     """Kills of one state directory before it is judged."""
 
@@ -67,6 +74,20 @@ def _steps(seed: int, progress: Progress, sizes: Sizes) -> Measured:
         return kill_at_steps(folder, seed + number, some, progress, strategy)
 
     return _measured("steps", _run(run, len(groups), sizes.engines))
+
+
+def _pure(seed: int, progress: Progress, sizes: Sizes) -> Measured:
+    del seed  # all cases are enumerated
+    make_importable()
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, VARIABLE: str(Path(folder) / "aim")}
+        command = [sys.executable, "-m", "tests.judge.pure", str(_limited(sizes.pure))]
+        done = subprocess.run(command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, check=True)
+    outcome = json.loads(done.stdout)
+    faults = [text.partition(":")[0] for text in outcome["wrong"]]
+    progress(f"{outcome['kills']} kills without Spark, {len(faults)} faults")
+    figures = {f"pure_{fault}": faults.count(fault) for fault in (*FAULTS, "stuck")}
+    return Measured({"pure_kills": outcome["kills"], **figures}, {"pure_evidence": outcome["wrong"]})
 
 
 def _random(seed: int, progress: Progress, sizes: Sizes) -> Measured:
@@ -119,7 +140,7 @@ def _measured(part: str, result: Any) -> Measured:
 
 
 def _whole(seed: int, progress: Progress, sizes: Sizes) -> Measured:
-    measured = _steps(seed, progress, sizes) | _random(seed, progress, sizes)
+    measured = _pure(seed, progress, sizes) | _steps(seed, progress, sizes) | _random(seed, progress, sizes)
     names = ("kills", *FAULTS, "stuck", "rows")
     totals = {name: sum(measured.figures[f"{part}_{name}"] for part in ("steps", "random")) for name in names}
     return Measured(totals) | measured
@@ -128,10 +149,10 @@ def _whole(seed: int, progress: Progress, sizes: Sizes) -> Measured:
 CRASH = Benchmark(
     "crash",
     "kills at every durable step and at random, judged from outside",
-    {"steps": _steps, "random": _random},
+    {"pure": _pure, "steps": _steps, "random": _random},
     Sizes(),
-    Sizes(steps=2, strategies=0, random=2, in_a_row=2, engines=1),
-    " ".join(("kills", *FAULTS, "stuck", "steps_kills", "random_kills")),
+    Sizes(steps=2, strategies=0, random=2, pure=10, in_a_row=2, engines=1),
+    " ".join(("kills", *FAULTS, "stuck", "pure_kills", "steps_kills", "random_kills")),
     whole=_whole,
     own_cluster=True,
 )

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from headgate.store.durable_steps import VARIABLE
 from tests.judge.campaign import StepKill, kill_at_random, kill_at_steps, step_kills
+from tests.judge.processes import ROOT
 from tests.judge.verdict import FAULTS
 
 OPEN = {"out_of_order", "stale_plan"}
@@ -38,6 +44,14 @@ def test_killed_at_random(tmp_path: Path) -> None:
     assert result.stuck == []
     assert sum(result.kills.values()) >= 18
     assert _faults(result.verdict.counts) <= OPEN, result.verdict
+
+
+def test_killed_without_spark(tmp_path: Path) -> None:
+    environment = {**os.environ, VARIABLE: str(tmp_path / "aim")}
+    command = [sys.executable, "-m", "tests.judge.pure", "30"]
+    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=True)
+    outcome = json.loads(done.stdout)
+    assert (outcome["kills"], outcome["wrong"]) == (30, [])
 
 
 def test_all_steps_moments_and_kinds_are_enumerated() -> None:
