@@ -39,6 +39,10 @@ AWAY = ("ENGINE_GONE", "NO_ENGINE", "ENGINE_DEAD", "NOT_READY", "ENGINE_STARTING
 """Conditions that say nothing about the request: nobody was there to answer it."""
 
 
+Ask = Callable[[EngineClient, str], object]
+"""Sends a request with an id."""
+
+
 class Rig:
     """A folder with what an engine reads, keeps and writes, and the history of it."""
 
@@ -48,12 +52,14 @@ class Rig:
         self.rnd = random.Random(seed)
         self.history = History()
         self.flows: list[Flow] = []
-        self.present: dict[str, Flow] = {}
         self.restart_s: list[float] = []
         self.engine: psutil.Process | None = None
         self._feed_lock = threading.Lock()
         self._rows = self._files = self._modified_ns = 0
-        self._fed, self._feeding = threading.Event(), threading.Event()
+        self._feeding = threading.Event()
+        self._open: tuple[str, Ask, str]
+        """The last change that was asked for: its kind, the request and its id."""
+
         (folder / "in").mkdir()
         threading.Thread(target=self._feeder, daemon=True).start()
 
@@ -119,7 +125,7 @@ class Rig:
     def answers(self) -> bool:
         """Whether the engine answers; raises if its process has ended."""
         assert self.is_alive(), f"the engine has ended\n{self.log()}"
-        with suppress(HeadgateError), EngineClient(self.state) as client:
+        with suppress(HeadgateError), EngineClient(self.state, patience_s=0.0) as client:
             return client.dataflows() is not None
         return False
 
@@ -252,13 +258,13 @@ class Rig:
     def partitions(self, name: str, task: str, count: int | None) -> bool:
         return self._change("partitions", {}, lambda c, request: c.repartition(name, task, count, request_id=request))
 
-    def _change(self, kind: str, labels: Mapping[str, str | None], ask: Callable[[EngineClient, str], object]) -> bool:
+    def _change(self, kind: str, labels: Mapping[str, str | None], ask: Ask) -> bool:
         """Make a change; if nobody answers, it stays open until :meth:`settle` asks again."""
         self._open = (kind, ask, request := str(uuid.uuid4()))
         self.history.changes.append(Change(kind, labels, time.monotonic()))
         return self._ask(ask, request)
 
-    def _ask(self, ask: Callable[[EngineClient, str], object], request: str) -> bool:
+    def _ask(self, ask: Ask, request: str) -> bool:
         change = self.history.changes[-1]
         try:
             with EngineClient(self.state) as client:
