@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from headgate.model.names import Signature
 from headgate.model.task_type import Role
 from headgate.model.work import RowExpression
 from headgate.runtime.compile.plan import CompiledPlan, CompiledTask, Fragment
 
-__all__ = ["branching", "starts_frame"]
+__all__ = ["branching", "leading_out", "starts_frame"]
 
 
 def starts_frame(task: CompiledTask) -> bool:
@@ -34,3 +36,15 @@ def branching(
             readers.setdefault((feed.source, feed.source_port), []).append(False)
     stored = {stream for stream, starting in readers.items() if len(starting) > 1 and any(starting)}
     return stored, {source for (source, _), starting in readers.items() if any(starting)}
+
+
+def leading_out(plan: CompiledPlan, ends: Iterable[Signature]) -> set[Signature]:
+    """Some tasks of a plan, and those whose rows reach one of them."""
+    leading: set[Signature] = set()
+    waiting = list(ends)
+    while waiting:
+        task = waiting.pop()
+        if task not in leading and task in plan.tasks:
+            leading.add(task)
+            waiting += [feed.source for feed in plan.tasks[task].feeds]
+    return leading

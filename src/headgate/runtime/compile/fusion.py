@@ -11,9 +11,9 @@ Tasks that make several rows of one, take several streams, or are user-defined s
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import cast
 
 from pyspark import StorageLevel
@@ -32,7 +32,7 @@ from headgate.runtime.compile.arrow_stage import (
     StageOutput,
     operator_of,
 )
-from headgate.runtime.compile.branching import branching, starts_frame
+from headgate.runtime.compile.branching import branching, leading_out, starts_frame
 from headgate.runtime.compile.fused_frame import FusedFrame, Output, Place
 from headgate.runtime.compile.plan import CompiledPlan, CompiledTask, Feed, Fragment
 from headgate.runtime.epochs.staging import SEEN, pack
@@ -101,8 +101,8 @@ class Fusion:
         self.is_steady = True
         """Whether the same tasks over other rows are the same frame: not where a task builds a frame of its own."""
 
-        self._made: list[tuple[CompiledTask, tuple[str, ...], RowWise]] = []
-        """The expressions of its tasks, and the columns that they were made for."""
+        self._made: list[tuple[Callable[[Sequence[str]], RowWise], tuple[str, ...], RowWise]] = []
+        """What makes the expressions of its tasks, for which columns, and what it made."""
 
         self.stages: dict[int, ArrowStage] = {}
         """By output: where its rows go on when they are staged."""
@@ -172,8 +172,7 @@ class Fusion:
                 column = (
                     rows.column if feed.where is None else rows.frame.add(rows.column, feed.where, RowWise(rows.names))
                 )
-                number = self._leave(rows.frame, column, Output(task.signature, "stage"))
-                self.stages[number] = ArrowStage([operator])
+                self.stages[self._leave(rows.frame, column, Output(task.signature, "stage"))] = ArrowStage([operator])
 
     def feedback(self, task: CompiledTask, frame: DataFrame) -> None:
         """Rows that come back to a task: it treats them as it treats others."""
@@ -190,8 +189,7 @@ class Fusion:
             except InputError as error:
                 raise TaskRaised(task.signature, error.message) from None
             return
-        entering = self._entering(task)
-        if entering:
+        if entering := self._entering(task):
             self._run(task, entering)
 
     def inputs(self, task: CompiledTask) -> dict[str, DataFrame]:
@@ -265,7 +263,7 @@ class Fusion:
         if isinstance(work, RowExpression):
             rows, where = only[0] if is_single else (self._gathered(only, task.partitions), None)
             does = work.sql(task.options, rows.names)
-            self._made.append((task, rows.names, does))
+            self._made.append((partial(work.sql, task.options), rows.names, does))
             if is_guarded:
                 self._count(task.signature, "in", rows.frame, rows.column)
                 result = self._guarded(task, rows, where, does)
@@ -285,11 +283,13 @@ class Fusion:
             result = self._without_letters(task, made) if letters else self._new(made, _visible(made))
         self._count(task.signature, "out", result.frame, result.column)
         for port in task.ports.outputs:
-            here = result
-            if (task.signature, port.name) in self._branching:
-                here = self._new(result.frame.rows(result.column), result.names, store=True)
-                here.frame.origin = _counted_at(result)
-            self._rows.setdefault((task.signature, port.name), []).append(here)
+            place = task.signature, port.name
+            self._rows.setdefault(place, []).append(self._stored(result) if place in self._branching else result)
+
+    def _stored(self, rows: _Rows) -> _Rows:
+        stored = self._new(rows.frame.rows(rows.column), rows.names, store=True)
+        stored.frame.origin = _counted_at(rows)
+        return stored
 
     def _let_in(self, task: CompiledTask, rows: _Rows, where: str | None) -> tuple[_Rows, str | None]:
         """The rows of a stream into a guarded task, its predicate guarded by itself."""
@@ -345,7 +345,7 @@ class Fusion:
         asked = (count for frame in self._frames for some in frame.counts.values() for count in some)
         known = values(asked, staged, metrics)
         counts: RowCounts = Counter()
-        runs = self._leading_out()
+        runs = leading_out(self.plan, [*self._read, *self.fragment.roots])
         for task, side, frame, place in self._places:
             rows = next((known[count] for count in frame.counts[place] if count in known), 0)
             # What leads nowhere is not run, though its rows may have been counted where they come from.
@@ -358,19 +358,7 @@ class Fusion:
 
     def makes_the_same(self) -> bool:
         """Whether its tasks would make the same expressions again; a model in a file may have changed."""
-        works = ((task.work, task.options, names, does) for task, names, does in self._made)
-        return all(isinstance(w, RowExpression) and w.sql(options, names) == does for w, options, names, does in works)
-
-    def _leading_out(self) -> set[Signature]:
-        """The tasks whose rows leave, or reach one whose rows do; and what the fragment begins with."""
-        leading: set[Signature] = set()
-        waiting = [*self._read, *self.fragment.roots]
-        while waiting:
-            task = waiting.pop()
-            if task not in leading and task in self.plan.tasks:
-                leading.add(task)
-                waiting += [feed.source for feed in self.plan.tasks[task].feeds]
-        return leading
+        return all(expression(names) == does for expression, names, does in self._made)
 
     def _new(self, base: DataFrame, names: Sequence[str], store: bool = False) -> _Rows:
         if store:
@@ -401,5 +389,5 @@ def _visible(frame: DataFrame) -> list[str]:
 
 
 def _with_result(task: CompiledTask, slot: int, names: Sequence[str]) -> RowWise:
-    raised = f"{ERRORS}[{slot}] is not null"
-    return row_with_result(cast(KeyedConfig, task.options), names, f"{RESULTS}[{slot}]", f"{TEXTS}[{slot}]", raised)
+    places = f"{RESULTS}[{slot}]", f"{TEXTS}[{slot}]", f"{ERRORS}[{slot}] is not null"
+    return row_with_result(cast(KeyedConfig, task.options), names, *places)
