@@ -228,14 +228,24 @@ def test_an_engine_that_stops_blames_nobody(tmp_path: Path) -> None:
     assert rig.resting() == set()
 
 
-def test_late_workers_are_no_tasks_fault(tmp_path: Path) -> None:
-    def late(_: Row) -> Row:
-        if rig.jobs.jobs == 1:
+def test_late_workers_are_no_tasks_fault_and_the_epoch_is_run_again_at_once(tmp_path: Path) -> None:
+    def late(row: Row) -> Row:
+        if rig.jobs.jobs <= 2:
             raise OSError("Python worker failed to connect back")
-        return _
+        return row
 
     rig = Rig(tmp_path, {"shared": late}, GOOD)
-    with pytest.raises(PySparkException, match="failed to connect back"):
+    assert rig.sinks(rig.run(1)) == {"good_sink": [1]}
+    assert (rig.resting(), rig.epochs.runs_again) == (set(), 2)
+
+
+@pytest.mark.parametrize("full_from", [1, 2], ids=["in the epoch", "while it searches for the task"])
+def test_a_full_disk_is_no_tasks_fault(tmp_path: Path, full_from: int) -> None:
+    def full(row: Row) -> Row:
+        raise OSError("[Errno 28] No space left on device") if rig.jobs.jobs >= full_from else ValueError("no")
+
+    rig = Rig(tmp_path, {"shared": full}, GOOD, names_culprits=False)
+    with pytest.raises(PySparkException, match="No space left"):
         rig.run(1)
     assert rig.resting() == set()
 
