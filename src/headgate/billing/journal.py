@@ -20,7 +20,7 @@ from typing import Any
 from headgate.billing.usage import Customer, Interval, VmUsage, WorkerUsage
 from headgate.errors import InputError
 from headgate.model.names import DataflowName, Owner
-from headgate.store.files import append_line, write_text
+from headgate.store.files import append_line, damaged, write_text
 
 __all__ = ["BilledMachine", "Usage", "UsageJournal", "UsageRecord", "read_usage"]
 
@@ -171,9 +171,11 @@ def _parsed(path: Path) -> list[dict[str, Any]]:
     """The complete lines of a journal, without one that is still being written."""
     try:
         text = path.read_text(encoding="utf-8")
+        return [json.loads(line) for line in text.rpartition("\n")[0].splitlines() if line]
     except FileNotFoundError:
         return []
-    return [json.loads(line) for line in text.rpartition("\n")[0].splitlines() if line]
+    except ValueError:
+        raise damaged(path) from None
 
 
 def _until(path: Path) -> int:

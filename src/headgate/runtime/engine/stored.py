@@ -19,7 +19,7 @@ from headgate.errors import HeadgateError
 from headgate.model.dataflow import Dataflow
 from headgate.sharing.deduplicate import SignedDataflow
 from headgate.sharing.running import Submitted
-from headgate.store.files import write_text
+from headgate.store.files import read_json, write_text
 from headgate.tasks.registry import Registry
 
 __all__ = ["DataflowStore", "StoredDataflow", "StoredText", "decoded", "stored_dataflow"]
@@ -71,11 +71,10 @@ class DataflowStore:
             write_text(path, dataflow.text, "dataflow")
 
     def read(self, name: str) -> StoredDataflow:
-        try:
-            kept = json.loads(self._path(name).read_bytes())
-        except FileNotFoundError:
+        kept = read_json(self._path(name))
+        if kept is None:
             message = f"dataflow {name} is not in {self._folder}, where a plan snapshot expects it"
-            raise HeadgateError("DATAFLOW_GONE", message) from None
+            raise HeadgateError("DATAFLOW_GONE", message)
         return decoded(kept, self._registry)
 
     def remove_all_but(self, needed: set[str]) -> None:
