@@ -56,6 +56,19 @@ def _end_session(process: psutil.Process | None) -> None:
             process.wait(30)
 
 
+def _close(process: subprocess.Popen[Any] | psutil.Popen | None) -> None:
+    """End a process that was started here, with its session and its pipes."""
+    if process is None:
+        return
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with suppress(BrokenPipeError):
+                pipe.close()
+
+
 def _threads(gateway: Any) -> list[str]:
     """The threads of a JVM, by name."""
     return [thread.getName() for thread in gateway.jvm.java.lang.Thread.getAllStackTraces().keySet()]
@@ -116,6 +129,7 @@ class WarmStarts:
 
     def _start_jvm(self, folder: Path) -> None:
         """Start a JVM as PySpark does, and a server that forks engines which use it."""
+        _close(self._jvm)
         java = (Path(sys.prefix) / "java-home").read_text(encoding="utf-8").strip()
         spec = importlib.util.find_spec("pyspark")
         assert spec is not None
@@ -149,9 +163,7 @@ class WarmStarts:
         self._start_server()
 
     def _start_server(self) -> None:
-        if self._server is not None:
-            self._server.kill()
-            self._server.wait()
+        _close(self._server)
         port, secret = self._address
         known = {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}
         command = [sys.executable, "-m", "tests.judge.fork_server"]
@@ -182,7 +194,7 @@ class WarmStarts:
             while any("stream execution" in name for name in _threads(gateway)) and time.monotonic() < until:
                 time.sleep(0.05)
         except Exception:  # whatever a JVM in this state has to say; another one is started
-            _end_session(self._jvm)
+            _close(self._jvm)
         finally:
             gateway.close()
 
@@ -199,7 +211,4 @@ class WarmStarts:
     def close(self) -> None:
         _end_session(self._engine)
         for process in (self._server, self._jvm):
-            if process is not None:
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+            _close(process)

@@ -35,6 +35,9 @@ BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 PATIENCE_S = float(os.environ.get("HEADGATE_TEST_PATIENCE_S", "240"))
 """How long to wait for what must come; a machine with much else to do may need more."""
 
+QUIET_S, MISSING_S = 4.0, 60.0
+"""How long nothing must come until all has come: on a busy machine the first micro-batch takes half a minute."""
+
 AWAY = ("ENGINE_GONE", "NO_ENGINE", "ENGINE_DEAD", "NOT_READY", "ENGINE_STARTING", "ENGINE_RESTARTING")
 """Conditions that say nothing about the request: nobody was there to answer it."""
 
@@ -310,8 +313,8 @@ class Rig:
         self.end()
         return verdict
 
-    def _until_right_or_quiet(self, quiet_s: float = 12.0) -> Verdict:
-        """Wait until the sinks are right, or nothing comes any more."""
+    def _until_right_or_quiet(self) -> Verdict:
+        """Wait until the sinks are right, or nothing comes any more; for rows that are missing, a good while."""
         until, last, before = time.monotonic() + PATIENCE_S, time.monotonic(), -1
         while True:
             began = time.monotonic()
@@ -320,6 +323,7 @@ class Rig:
             if files != before:
                 before, last = files, time.monotonic()
             now = time.monotonic()
+            quiet_s = MISSING_S if verdict.counts["lost"] else QUIET_S
             if verdict.is_right or now > until or (now - last > quiet_s and self.answers()):
                 return verdict
             time.sleep(max(0.5, 2 * (time.monotonic() - began)))  # judging takes time that the engine needs

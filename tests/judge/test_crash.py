@@ -20,10 +20,8 @@ OPEN = {"out_of_order", "stale_plan"}
 logged when the engine died runs the snapshot before."""
 
 CHOSEN = (
-    StepKill("before", "snapshot", "submit"),
+    StepKill("after", "snapshot", "submit"),
     StepKill("half", "commit", "withdraw"),
-    StepKill("after", "snapshot", "replace"),
-    StepKill("after", "delivery", "switch"),
 )
 
 
