@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -289,6 +290,23 @@ def test_an_error_of_ours_is_answered_and_ends_nothing(
         )
     time.sleep(0.2)
     assert capfd.readouterr() == ("", ""), "nothing on the engine's terminal"
+
+
+def test_a_change_that_cannot_be_written_is_refused_with_a_sentence(
+    client: EngineClient, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "state/journal")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(engine, "_publish", full)
+        error = refused(lambda: client.submit([document("wide")], request_id="one"))
+    assert (error.condition, error.message) == (
+        "NO_ROOM",
+        "cannot write state/journal: no space left on device; free some room, or mend the file system",
+    )
+    assert names(client) == []
+    assert client.submit([document("wide")], request_id="one")["submitted"], "the same request, when there is room"
 
 
 def test_only_the_user_may_connect_and_nothing_is_left(state: Path) -> None:

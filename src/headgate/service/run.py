@@ -97,7 +97,9 @@ class RunResult:
 
     @property
     def failed(self) -> bool:
-        return any(flow.state == "degraded" for flow in self.dataflows) or any(f.failure for f in self.fragments)
+        """Whether a dataflow is not well, or was paused after a crash loop."""
+        unwell = any(flow.state == "degraded" or (flow.state == "paused" and flow.reason) for flow in self.dataflows)
+        return unwell or any(fragment.failure for fragment in self.fragments)
 
     def as_dict(self, elapsed_s: float) -> dict[str, Any]:
         """The result for ``--json``."""
