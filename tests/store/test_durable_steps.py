@@ -15,7 +15,7 @@ from headgate.store.durable_steps import MOMENTS, STEPS, VARIABLE
 from headgate.store.files import append_line, write_text
 
 SOURCE = Path(__file__).parents[2] / "src" / "headgate"
-TAKE_A_NAME = {"step": 0, "write_text": 2, "write_json": 2, "append_line": 2}
+TAKE_A_NAME = {"step": 0, "write_text": 2, "write_bytes": 2, "write_json": 2, "append_line": 2}
 
 WRITES = """
 import sys

@@ -19,7 +19,7 @@ from headgate.model.expression import check_query, columns_of
 from headgate.model.names import PortName
 from headgate.model.schema import Schema
 from headgate.model.task import Gather, Port, Ports
-from headgate.model.work import Work
+from headgate.model.work import SourceWork, Work
 
 __all__ = [
     "IN",
@@ -188,6 +188,8 @@ class TaskType:
     @property
     def by_row(self) -> bool:
         """Whether it treats each row by itself, and can leave out one for which it raises."""
+        if isinstance(self.work, SourceWork):
+            return self.work.by_row
         return self.role is Role.STEP and self.state is not State.NATIVE and not self.batchwise
 
     @property

@@ -22,6 +22,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
 
+from headgate.model.on_error import OnError
+
 __all__ = [
     "ArrowForm",
     "BatchFunction",
@@ -209,6 +211,9 @@ class SourceContext:
     folder: Path
     """A folder of its own that survives restarts."""
 
+    on_error: OnError = OnError.FAIL
+    """What becomes of what cannot be read."""
+
 
 def _no_path(options: Any) -> str | None:
     del options
@@ -228,6 +233,9 @@ class SourceWork:
     limit: RowLimit = RowLimit.RESTART
     path: Callable[[Any], str | None] = _no_path
     """The path that workers must be able to read, if there is one."""
+
+    by_row: bool = False
+    """Whether it can leave out single records that cannot be read."""
 
 
 class Delivery(Protocol):

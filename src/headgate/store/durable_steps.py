@@ -37,6 +37,8 @@ STEPS: Mapping[str, str] = {
     "snapshot": "a plan snapshot: its change is accepted",
     "fragment": "where a new fragment begins to read its topics",
     "plan-log": "which snapshot an epoch runs",
+    "file-plan": "which files a batch of a file source has; in the Python process of the source",
+    "file-memory": "which files a file source has read; there too",
     "staged-file": "rows that an epoch puts out; in a Python worker",
     "commit": "the outputs of an epoch: it is never run again",
     "batch-files": "rows that move into a topic",

@@ -12,10 +12,15 @@ from typing import IO, Any
 from headgate.errors import InputError
 from headgate.store.durable_steps import step
 
-__all__ = ["append_line", "damaged", "read_json", "sync_folder", "write_json", "write_text"]
+__all__ = ["append_line", "damaged", "read_json", "sync_folder", "write_bytes", "write_json", "write_text"]
 
 
 def write_text(path: Path, text: str, step_name: str | None = None) -> None:
+    """Replace a file by a text, in one step."""
+    write_bytes(path, text.encode(), step_name)
+
+
+def write_bytes(path: Path, content: bytes, step_name: str | None = None) -> None:
     """Replace a file in one step: a reader, also after a crash, sees the old content or the new one.
 
     A durable step, by its name, is on the disk when this returns; otherwise the system decides when it is.
@@ -23,12 +28,12 @@ def write_text(path: Path, text: str, step_name: str | None = None) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         if step_name is None:
-            temporary.write_text(text, encoding="utf-8")
+            temporary.write_bytes(content)
             temporary.replace(path)
             return
         with step(step_name) as point:
             with temporary.open("wb") as file:
-                _write(file, point.parts(text.encode()))
+                _write(file, point.parts(content))
             temporary.replace(path)
     except OSError as error:
         with suppress(OSError):

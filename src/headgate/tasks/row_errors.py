@@ -24,6 +24,7 @@ __all__ = [
     "TaskRaised",
     "TimeBudget",
     "TimeIsUp",
+    "UnreadableSourceError",
     "error_text",
     "letter_array",
     "letters_of",
@@ -62,6 +63,10 @@ class TaskRaised(Exception):
 
     def __init__(self, task: str, message: str) -> None:
         super().__init__(f"[task {task}] {message}")
+
+
+class UnreadableSourceError(Exception):
+    """A file, or a line of one, that is no record, where the task is to fail then."""
 
 
 def over_budget(guard: Guard) -> TaskRaised:

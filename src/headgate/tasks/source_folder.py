@@ -51,6 +51,9 @@ class Due:
     throttled: int
     """Rows that had arrived and that a limit keeps waiting."""
 
+    bytes: int = 0
+    """Bytes of those rows, where they are known: rows are then estimated from them."""
+
     def by(self, now: float) -> int:
         """Rows that have arrived by now."""
         return self.rows + round(self.rows_per_s * max(now - self.at, 0.0))

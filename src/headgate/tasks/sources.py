@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +13,7 @@ from headgate.errors import InputError
 from headgate.model.schema import Column, Schema
 from headgate.model.task_type import OUT, SOURCE, ColumnName, Inputs, SchemaText, TaskConfig, TaskType
 from headgate.model.work import RowLimit, SourceContext, SourceWork
+from headgate.tasks.file_paths import absolute, is_there
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -52,7 +52,8 @@ class _FilesOptions(TaskConfig):
 class ReadFiles(_FilesOptions):
     """Read the files of a folder, and those that are added while it runs.
 
-    Each file is read once, in the order of modification. A file must appear whole (write it elsewhere, then rename it).
+    Each file is read once, in the order of modification and then of name. A file must appear whole (write it elsewhere,
+    then rename it).
     """
 
     example: ClassVar[Mapping[str, Any]] = {
@@ -61,22 +62,30 @@ class ReadFiles(_FilesOptions):
     }
 
     files_per_batch: PositiveInt | None = Field(None, description="At most so many new files in one micro-batch.")
+    after: Literal["keep", "delete", "move"] = Field("keep", description="What becomes of a file that has been read.")
+    move_to: str | None = Field(None, min_length=1, description="The folder to move files to; only with after: move.")
+
+    @model_validator(mode="after")
+    def _has_a_place_to_move_to(self) -> ReadFiles:
+        if (self.after == "move") != (self.move_to is not None):
+            raise ValueError("after: move and move_to belong together; give both or neither")
+        return self
 
 
 def _files(options: ReadFiles, context: SourceContext) -> DataFrame:
     from headgate.tasks.frames import declared_schema
 
-    if not glob.glob(options.path):  # noqa: PTH207  (patterns may be absolute)
+    if not is_there(options.path, may_be_empty=options.after != "keep"):
         message = f"no files at '{options.path}'; make the folder, or correct the path"
         raise InputError("SOURCE_NOT_THERE", message)
-    reader: Any = context.spark.readStream.format(options.format).schema(declared_schema(options))
-    if options.format == "csv":
-        reader = reader.option("header", options.header)
-    files = context.limit if context.limit is not None else options.files_per_batch
-    if files is not None:
-        reader = reader.option("maxFilesPerTrigger", files)
     # Spark's process, and its workers, may have been started in another folder than this one.
-    return reader.load(str(Path(options.path).absolute()))  # type: ignore[no-any-return]
+    moved_to = None if options.move_to is None else absolute(options.move_to)
+    here = options.model_copy(update={"path": absolute(options.path), "move_to": moved_to})
+    # Registered with every session of the engine: it is no matter of this room how files are planned.
+    reader: Any = context.spark.readStream.format("headgate_files").option("task", here.model_dump_json())
+    reader = reader.option("columns", declared_schema(options).json()).option("folder", str(context.folder))
+    reader = reader.option("on_error", context.on_error.value).option("began_us", time.time_ns() // 1_000)
+    return reader.option("parts", context.spark.sparkContext.defaultParallelism).load()  # type: ignore[no-any-return]
 
 
 class Replay(_FilesOptions):
@@ -201,11 +210,6 @@ NO_KAFKA_CONNECTOR = (
 )
 
 
-def _file_time() -> str:
-    # A file that was there long before waited for nobody until now.
-    return f"greatest(unix_micros(_metadata.file_modification_time), {time.time_ns() // 1_000}L)"
-
-
 def _row_time() -> str:
     return "unix_micros(timestamp)"
 
@@ -219,7 +223,7 @@ def _path(options: ReadFiles | Replay) -> str:
 
 
 TYPES = (
-    TaskType("read_files", ReadFiles, SOURCE, work=SourceWork(_files, _file_time, path=_path)),
+    TaskType("read_files", ReadFiles, SOURCE, work=SourceWork(_files, _own_time, RowLimit.HOT, _path, by_row=True)),
     TaskType("replay", Replay, SOURCE, work=SourceWork(_replay, _own_time, RowLimit.HOT, _path)),
     TaskType("rate", RateSource, SOURCE, work=SourceWork(_rate, _row_time, RowLimit.NEVER)),
     TaskType("read_socket", ReadSocket, SOURCE, work=SourceWork(_socket, limit=RowLimit.NEVER)),

@@ -288,9 +288,9 @@ class Engine:
         For a stateful task it is what its fragment takes from the streams before it, in whole batches of them; all
         tasks of a keyed host have the smallest of their limits.
 
-        A ``replay`` and stateful tasks heed it from their next micro-batch on. Spark's own sources read their limit
-        when they start: that one query is stopped after its epoch and goes on from its checkpoint. For ``read_files``
-        the limit counts files, as Spark does. ``rate`` and ``read_socket`` can have none.
+        ``read_files``, ``replay`` and stateful tasks heed it from their next micro-batch on; ``read_files`` estimates
+        rows from bytes. Spark's own sources read their limit when they start: that one query is stopped after its
+        epoch and goes on from its checkpoint. ``rate`` and ``read_socket`` can have none.
         """
         with self._lock:
             signature, _ = find_task(self.snapshot, dataflow, task)

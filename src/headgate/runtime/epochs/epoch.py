@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -36,6 +37,7 @@ from headgate.runtime.spark_internals.failures import (
     JOB_FAILURES,
     named_culprit,
     reason_of,
+    source_was_unreadable,
     storage_refused,
     workers_were_late,
 )
@@ -70,6 +72,9 @@ class Epochs:
     """Cancels the jobs of a tag."""
 
     stopping: Callable[[], bool]
+    broken_lines: Callable[[int], list[tuple[str, int]]] = lambda _epoch: []
+    """Files with what its source could not read in an epoch, and how many records each has."""
+
     guards: ActiveGuards = field(default_factory=ActiveGuards)
     runs_again: int = 0
     """How often an epoch had to be run again because a task failed or took too long."""
@@ -144,7 +149,8 @@ class Epochs:
             try:
                 return self._run_once(rows, epoch, plans, ingested_us, limit_s, splits)
             except (*JOB_FAILURES, TimeLimitExceeded) as error:
-                if self.stopping() or storage_refused(str(error)):
+                failure = str(error)
+                if self.stopping() or storage_refused(failure) or source_was_unreadable(failure):
                     raise
                 self.runs_again += 1
                 rows = rows.persist()
@@ -257,7 +263,7 @@ class Epochs:
         staged = self.jobs.stage(parts, resting, guarded, folder, ingested_us, watching, splits)
         if staged is None:
             self.absorb(rows)
-            return EpochResult({"epoch": epoch, "done": True, "targets": []})
+            staged = StagedEpoch((), (), Counter(), frozenset(), lambda _rows: Counter())
         return self._committed(epoch, staged, plans, folder)
 
     def _empty_folder(self, epoch: int) -> Path:
@@ -272,6 +278,9 @@ class Epochs:
         files, arrivals = staged.by_target()
         files, failed = self.failed_rows.sorted_by_task(files, {plan.number: plan for plan in plans}, folder)
         files, dropped = self._without_failed(files, failed, plans)
+        broken = self.broken_lines(epoch)
+        if broken and plans:
+            files[Target(LETTERS, self.fragment.roots[0], plans[-1].number)] = broken
         self.quarantine.passed(staged.ran - dropped)
         bad = {target.name for target in files if target.kind == LETTERS}
         self.guards.epoch(bad, lambda task: all(task not in plan.tasks for plan in plans))

@@ -34,6 +34,7 @@ from headgate.runtime.epochs.fused_jobs import FusedJobs
 from headgate.runtime.epochs.limits import admit
 from headgate.runtime.epochs.plan_log import PlanLog
 from headgate.runtime.epochs.stream import TopicStream
+from headgate.runtime.file_source.source import broken_lines
 from headgate.runtime.io.sources import read_source
 from headgate.runtime.isolation.admission import Admission
 from headgate.runtime.isolation.failed_rows import FailedRows
@@ -100,6 +101,7 @@ class RunningFragment:
         self.backlog = Backlog(
             self.folder, self._checkpoint, context.exchange, lambda: self.fragment.reads, self._is_active
         )
+        self.epochs.broken_lines = self._broken_lines
         self._checkpoint.clear_false_start()
         self._replayed = self._checkpoint.epoch_to_replay()
 
@@ -270,6 +272,11 @@ class RunningFragment:
         return dict(zip(self._stream.topics, self._checkpoint.offsets(epoch, "number"), strict=True))
 
     # what is noted of an epoch
+
+    def _broken_lines(self, epoch: int) -> list[tuple[str, int]]:
+        """The files with what its source could not read in an epoch."""
+        batches = self._checkpoint.offsets(epoch, "batch")
+        return broken_lines(self.folder, batches[0]) if batches else []
 
     def _rows_read(self, epoch: int, counts: RowCounts) -> int | None:
         """How many rows an epoch has read from a source; ``None`` where counting them would cost too much."""

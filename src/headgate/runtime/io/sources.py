@@ -24,7 +24,7 @@ def read_source(spark: SparkSession, task: CompiledTask, limit: int | None, fold
     """
     assert isinstance(task.work, SourceWork)
     try:
-        stream: DataFrame = task.work.read(task.options, SourceContext(spark, limit, folder))
+        stream: DataFrame = task.work.read(task.options, SourceContext(spark, limit, folder, task.on_error))
         # Spark adds columns for folders such as day=monday; those that were asked for are the stream.
         names = [quoted(field.name) for field in declared_schema(task.options).fields]
         ingested = [] if task.work.ingested is None else [f"{task.work.ingested()} as {INGEST}"]

@@ -31,7 +31,8 @@ class Checkpoint:
         """Up to where an epoch reads, for each source whose offsets have this key; none if it has not begun."""
         file = self.folder / "offsets" / str(epoch)
         lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-        return [int(json.loads(line)[key]) for line in lines if line.startswith(f'{{"{key}"')]
+        offsets = [json.loads(line) for line in lines if line.startswith("{")]
+        return [int(offset[key]) for offset in offsets if key in offset]
 
     def clear_false_start(self) -> None:
         """Remove what Spark left when it was killed before its first epoch: it would not start over that.

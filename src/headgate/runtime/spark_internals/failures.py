@@ -7,9 +7,16 @@ import re
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
-from headgate.tasks.row_errors import TaskRaised
+from headgate.tasks.row_errors import TaskRaised, UnreadableSourceError
 
-__all__ = ["JOB_FAILURES", "named_culprit", "reason_of", "storage_refused", "workers_were_late"]
+__all__ = [
+    "JOB_FAILURES",
+    "named_culprit",
+    "reason_of",
+    "source_was_unreadable",
+    "storage_refused",
+    "workers_were_late",
+]
 
 JOB_FAILURES = (PySparkException, Py4JError, TaskRaised)
 """What a failing job raises, and what a task raises that cannot even be put into one."""
@@ -38,6 +45,11 @@ def storage_refused(failure: str) -> bool:
     (True, False)
     """
     return _REFUSED.search(failure) is not None and named_culprit(failure) is None
+
+
+def source_was_unreadable(failure: str) -> bool:
+    """Whether a source could not be read: then no task is to blame, and leaving one out helps nobody."""
+    return f"{UnreadableSourceError.__name__}: " in failure
 
 
 def named_culprit(failure: str) -> tuple[str, str] | None:

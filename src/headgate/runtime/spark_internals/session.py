@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from headgate.errors import HeadgateError
 from headgate.runtime.engine.masters import check_master, is_local, settings_for
 from headgate.runtime.exchange.files import ExchangeSource
+from headgate.runtime.file_source.source import FileSource
 from headgate.runtime.spark_internals.internals import internals
 
 __all__ = ["DEFAULTS", "open_session"]
@@ -88,6 +89,7 @@ def open_session(
         spark.sparkContext.environment.setdefault(name, "")
     internals(spark).register_functions()
     spark.dataSource.register(ExchangeSource)
+    spark.dataSource.register(FileSource)
     return spark
 
 
