@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,10 +12,12 @@ from typing import Any
 from headgate.errors import InputError
 from headgate.model.dataflow import Dataflow
 from headgate.model.status import DataflowStatus, FragmentStatus
-from headgate.sharing.applied import Applied
+from headgate.sharing.applied import Acknowledge, Applied
 from headgate.sharing.change import GraphChange
 from headgate.sharing.deduplicate import SignedDataflow
 from headgate.sharing.shared_set import SharedSet, Submission
+from headgate.store.entries import SnapshotPublished
+from headgate.store.journal import Journal, create_journal
 from headgate.tasks.registry import default_registry
 
 
@@ -37,6 +39,9 @@ class FakeEngine:
 
     def __init__(self, state: Path) -> None:
         self.state = SimpleNamespace(path=state)
+        if not (state / "journal").exists():
+            create_journal(state / "journal")
+        self.journal = Journal(state / "journal")
         self.shared = SharedSet(default_registry())
         self.dataflows: Sequence[Dataflow] = ()
         self.snapshot = 0
@@ -53,7 +58,7 @@ class FakeEngine:
         self._lock = threading.RLock()
 
     def submit(
-        self, *dataflows: SignedDataflow, replace: bool = False, before: Callable[[Applied], None] | None = None
+        self, *dataflows: SignedDataflow, replace: bool = False, acknowledge: Acknowledge | None = None
     ) -> FakeApplied:
         self.may_go_on.wait(30)
         with self._lock:
@@ -67,51 +72,57 @@ class FakeEngine:
             names = {dataflow.name for dataflow in dataflows}
             left = tuple(flow for flow in self.dataflows if flow.name not in names)
             given = tuple(signed.dataflow for signed in dataflows)
-            return self._publish(shared, (*left, *given), FakeApplied(self.snapshot + 1, tuple(done)), before)
+            return self._publish(shared, (*left, *given), FakeApplied(self.snapshot + 1, tuple(done)), acknowledge)
 
-    def withdraw(self, *names: str, before: Callable[[Applied], None] | None = None) -> FakeApplied:
+    def withdraw(self, *names: str, acknowledge: Acknowledge | None = None) -> FakeApplied:
         with self._lock:
             shared, done = self.shared, []
             for name in names:
                 shared, change = shared.withdraw(name)
                 done.append(change)
             left = tuple(flow for flow in self.dataflows if flow.name not in names)
-            return self._publish(shared, left, FakeApplied(self.snapshot + 1, withdrawals=tuple(done)), before)
+            return self._publish(shared, left, FakeApplied(self.snapshot + 1, withdrawals=tuple(done)), acknowledge)
 
     def _publish(
         self,
         shared: SharedSet,
         dataflows: Sequence[Dataflow],
         applied: FakeApplied,
-        before: Callable[[Applied], None] | None,
+        acknowledge: Acknowledge | None,
     ) -> FakeApplied:
-        if before is not None:
-            before(applied)
         killed, self.killed = self.killed, None
         if killed == "before":
             raise Killed
+        entries = () if acknowledge is None else acknowledge(applied)
+        self.journal.append(SnapshotPublished(applied.snapshot, {}), *entries)
         self.shared, self.dataflows, self.snapshot = shared, dataflows, applied.snapshot
         if killed == "after":
             raise Killed
         return applied
 
-    def pause(self, name: str) -> None:
+    def pause(self, name: str, acknowledge: Acknowledge | None = None) -> None:
         self.shared.running.find(name)
-        self.done.append(("pause", name))
+        self._set(acknowledge, "pause", name)
 
-    def resume(self, name: str) -> None:
-        self.done.append(("resume", name))
+    def resume(self, name: str, acknowledge: Acknowledge | None = None) -> None:
+        self._set(acknowledge, "resume", name)
 
-    def limit(self, dataflow: str, task: str, rows: int | None) -> None:
+    def limit(self, dataflow: str, task: str, rows: int | None, acknowledge: Acknowledge | None = None) -> None:
         if rows is not None and rows < 1:
             raise InputError("BAD_LIMIT", f"{rows} rows per trigger: at least 1 is needed")
-        self.done.append(("limit", dataflow, task, rows))
+        self._set(acknowledge, "limit", dataflow, task, rows)
 
-    def switch(self, dataflow: str, task: str, alternate: str) -> None:
-        self.done.append(("switch", dataflow, task, alternate))
+    def switch(self, dataflow: str, task: str, alternate: str, acknowledge: Acknowledge | None = None) -> None:
+        self._set(acknowledge, "switch", dataflow, task, alternate)
 
-    def repartition(self, dataflow: str, task: str, partitions: int | None) -> None:
-        self.done.append(("repartition", dataflow, task, partitions))
+    def repartition(
+        self, dataflow: str, task: str, partitions: int | None, acknowledge: Acknowledge | None = None
+    ) -> None:
+        self._set(acknowledge, "repartition", dataflow, task, partitions)
+
+    def _set(self, acknowledge: Acknowledge | None, *done: object) -> None:
+        self.done.append(done)
+        self._publish(self.shared, self.dataflows, FakeApplied(self.snapshot + 1), acknowledge)
 
     def status(self) -> tuple[Sequence[DataflowStatus], Sequence[FragmentStatus]]:
         flows = [DataflowStatus(flow.name, str(flow.owner), "running", "", 3, 0, 0) for flow in self.dataflows]

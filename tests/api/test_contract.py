@@ -62,12 +62,13 @@ def _template(path: str) -> str:
 def contract(tmp_path: Path) -> Contract:
     (tmp_path / "version").write_text("3", encoding="utf-8")
     ObservationHistory(tmp_path / "observations").append(observation(time.time()))
-    journal, flow = UsageJournal(tmp_path / "usage"), DataflowName("wide")
+    engine, flow = FakeEngine(tmp_path), DataflowName("wide")
+    journal = UsageJournal(engine.journal)
     customer = Customer(flow, Owner("ana"), 3)
     now = int(time.time())
     journal.changed(now - 100, Usage((BilledMachine("local", Decimal(1), {(flow,): 3}),), (customer,)))
     journal.ended(now)
-    return Contract(FakeEngine(tmp_path))
+    return Contract(engine)
 
 
 def test_every_operation_answers_as_the_document_says(contract: Contract) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,9 @@ from typing import Any
 import pytest
 
 from headgate.errors import InputError
-from headgate.service.serve import ServedEngine
+from headgate.service.serve import Acknowledger, ServedEngine
 from headgate.service.submit import submit
 from headgate.service.withdraw import withdraw
-from headgate.store import request_log
-from headgate.store.request_log import RequestLog
 from tests.api.fake import FakeEngine, Killed
 from tests.api.in_process import REGISTRY, InProcess
 from tests.api.samples import document
@@ -95,25 +94,11 @@ def test_an_engine_that_is_stopping_asks_to_try_again(engine: FakeEngine, monkey
     assert sent(InProcess(engine), "1", document("a")).status_code == 200
 
 
-def test_a_change_that_cannot_be_made_after_it_was_announced(engine: FakeEngine) -> None:
-    served = ServedEngine(engine, REGISTRY)
-
-    def fails(announce: Callable[[dict[str, Any]], None]) -> tuple[int, dict[str, Any]]:
-        announce({"snapshot": engine.snapshot + 1})
-        raise OSError("no space left on device")
-
-    with pytest.raises(OSError, match="no space"):
-        served.once("1", "f", fails)
-    assert served.once("1", "f", lambda _: (200, {"made": True})) == (200, {"made": True})
-
-
-Change = Callable[[ServedEngine, Callable[[Any], None] | None], Any]
+Change = Callable[[FakeEngine, Acknowledger | None], Any]
 CHANGES: dict[str, Change] = {
-    "submit": lambda served, announce: submit(served.engine, [document("b")], REGISTRY, before=announce),
-    "replace": lambda served, announce: submit(
-        served.engine, [document("a", "value > 9")], REGISTRY, replace=True, before=announce
-    ),
-    "withdraw": lambda served, announce: withdraw(served.engine, ["a"], before=announce),
+    "submit": lambda engine, acknowledge: submit(engine, [document("b")], REGISTRY, False, acknowledge),
+    "replace": lambda engine, acknowledge: submit(engine, [document("a", "value > 9")], REGISTRY, True, acknowledge),
+    "withdraw": lambda engine, acknowledge: withdraw(engine, ["a"], acknowledge),
 }
 
 
@@ -121,21 +106,22 @@ CHANGES: dict[str, Change] = {
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_killed_while_the_change_becomes_durable(engine: FakeEngine, tmp_path: Path, moment: str, name: str) -> None:
     """What a process that was not killed would have answered is what the same id is answered after the restart."""
+    (tmp_path / "unharmed").mkdir()
     unharmed = FakeEngine(tmp_path / "unharmed")
-    unharmed.state.path.mkdir()
     for each in (engine, unharmed):
         sent(InProcess(each), "0", document("a"))
 
-    def act(served: ServedEngine) -> Any:
-        return served.once("1", "f", lambda announce: (200, CHANGES[name](served, announce)))
+    def act(engine: FakeEngine) -> Any:
+        served = ServedEngine(engine, REGISTRY)
+        return served.once("1", "f", lambda acknowledge: (200, CHANGES[name](engine, acknowledge)))
 
-    _, expected = act(ServedEngine(unharmed, REGISTRY))
+    _, expected = act(unharmed)
     engine.killed = moment
     with pytest.raises(Killed):
-        act(ServedEngine(engine, REGISTRY))
+        act(engine)
     assert engine.snapshot == (1 if moment == "before" else 2)
     for _ in range(2):
-        status, answer = act(ServedEngine(engine, REGISTRY))
+        status, answer = act(engine)
         assert (status, {**answer, "state": ""}) == (200, {**expected, "state": ""})
     assert engine.snapshot == 2, "once"
     assert engine.dataflows == unharmed.dataflows
@@ -148,19 +134,27 @@ def test_the_same_id_from_two_clients_at_once(engine: FakeEngine) -> None:
     assert engine.snapshot == 1
 
 
-def test_the_log_survives_a_torn_line_and_forgets_what_is_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "requests.jsonl"
-    log = RequestLog(file, 0)
-    log.record("1", "f", 200, {"n": 1})
-    with file.open("ab") as torn:
-        torn.write(b'{"request": "2", "fing')
-    log.record("3", "f", 200, {"n": 3})
-    reread = RequestLog(file, 0)
-    assert [reread.find(name) is not None for name in "123"] == [True, False, True]
-    monkeypatch.setattr(request_log, "MOST", 2)
-    for number in range(4, 10):
-        reread.record(str(number), "f", 200, {})
-    assert [name for name in "13456789" if RequestLog(file, 0).find(name)] == ["8", "9"]
-    monkeypatch.setattr(request_log, "KEPT_S", -1.0)
-    assert RequestLog(file, 0).find("9") is None
-    assert file.stat().st_size == 0
+def test_a_setting_is_acknowledged_with_its_change(engine: FakeEngine) -> None:
+    client = InProcess(engine)
+    sent(client, "1", document("a"))
+    engine.killed = "after"
+    with pytest.raises(Killed):
+        ServedEngine(engine, REGISTRY).once(
+            "2",
+            "f",
+            lambda acknowledge: engine.pause(  # type: ignore[arg-type,return-value]
+                "a", lambda applied: [acknowledge({"snapshot": applied.snapshot})]
+            ),
+        )
+    again = ServedEngine(engine, REGISTRY).once("2", "f", lambda _: pytest.fail("made twice"))
+    assert again == (200, {"snapshot": 2})
+
+
+def test_answers_are_known_for_a_day(engine: FakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = InProcess(engine)
+    sent(client, "1", document("a"))
+    start = time.time()
+    monkeypatch.setattr("time.time", lambda: start + 23 * 3600)
+    assert sent(client, "1", document("a")).json()["submitted"]
+    monkeypatch.setattr("time.time", lambda: start + 25 * 3600)
+    assert sent(client, "1", document("a")).json()["continued"] == ["a"], "the id is free again"

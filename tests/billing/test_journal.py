@@ -16,6 +16,7 @@ from headgate.billing.usage import Customer, Prices
 from headgate.errors import InputError
 from headgate.report.bill import draw_bill
 from headgate.service.bill import bill, of_owner
+from headgate.store.journal import Journal, create_journal
 
 PRICE = Decimal("3.60")
 
@@ -28,10 +29,17 @@ def usage(**tasks: int) -> Usage:
     return Usage((BilledMachine("local", PRICE, shared),), customers)  # type: ignore[arg-type]
 
 
+def usage_journal(state: Path) -> UsageJournal:
+    """The usage of an engine that opens a state directory."""
+    state.mkdir(exist_ok=True)
+    if not (state / "journal").exists():
+        create_journal(state / "journal")
+    return UsageJournal(Journal(state / "journal"))
+
+
 def test_what_is_used_is_paid_for_by_the_second(tmp_path: Path) -> None:
     state = tmp_path / "state"
-    state.mkdir()
-    journal = UsageJournal(state / "usage")
+    journal = usage_journal(state)
     journal.changed(1_000, usage())
     journal.changed(1_010, usage(a=3))
     journal.changed(1_015, usage(a=3))
@@ -49,42 +57,41 @@ def test_what_is_used_is_paid_for_by_the_second(tmp_path: Path) -> None:
 
 
 def test_after_a_crash_usage_ends_where_it_was_last_known(tmp_path: Path) -> None:
-    folder = tmp_path / "usage"
-    killed = UsageJournal(folder)
+    killed = usage_journal(tmp_path)
     killed.changed(1_000, usage(a=1))
     killed.goes_on(1_030)
-    assert sum(i.length_s for i in read_usage(folder).intervals) == 30, "while it runs"
-    with (folder / "usage.jsonl").open("a") as file:
-        file.write('{"at_s": 1031, "curr')  # killed as it wrote
-    assert sum(i.length_s for i in read_usage(folder).intervals) == 30
-    again = UsageJournal(folder)
+    assert sum(i.length_s for i in read_usage(tmp_path).intervals) == 30, "while it runs"
+    with (tmp_path / "journal").open("a") as file:
+        file.write('0a1b2c3d\t7\t[["Usa')  # killed as it wrote
+    assert sum(i.length_s for i in read_usage(tmp_path).intervals) == 30
+    again = usage_journal(tmp_path)
     again.changed(5_000, usage(a=1))
     again.ended(5_010)
-    assert [i.length_s for i in read_usage(folder).intervals] == [30, 10], "what lies between is nobody's"
+    assert [i.length_s for i in read_usage(tmp_path).intervals] == [30, 10], "what lies between is nobody's"
 
 
 def test_a_clock_that_is_set_back_costs_nothing(tmp_path: Path) -> None:
-    journal = UsageJournal(tmp_path / "usage")
+    journal = usage_journal(tmp_path)
     journal.changed(1_000, usage(a=1))
     journal.changed(900, usage(b=1))
     journal.ended(910)
-    assert [i.length_s for i in read_usage(tmp_path / "usage").intervals] == [10]
+    assert [i.length_s for i in read_usage(tmp_path).intervals] == [10]
 
 
 def test_who_has_run_for_less_than_a_second_is_on_the_bill(tmp_path: Path) -> None:
-    journal = UsageJournal(tmp_path / "usage")
+    journal = usage_journal(tmp_path)
     journal.changed(1_000, usage(a=1))
     journal.changed(1_010, usage(a=1, b=1))
     assert [(line.dataflow, line.cost > 0) for line in bill(tmp_path).lines] == [("a", True), ("b", False)]
 
 
 def test_a_name_that_two_owners_have_had(tmp_path: Path) -> None:
-    journal = UsageJournal(tmp_path / "usage")
+    journal = usage_journal(tmp_path)
     for at_s, owner in ((0, "ana"), (10, "ben"), (20, "ana")):
         customer = Customer("etl", owner, 2)  # type: ignore[arg-type]
         journal.changed(at_s, Usage((BilledMachine("local", PRICE, {("etl",): 2}),), (customer,)))  # type: ignore[dict-item]
     journal.ended(30)
-    record = read_usage(tmp_path / "usage")
+    record = read_usage(tmp_path)
     message = draw_up(record.intervals, record.customers, Prices(PRICE))
     assert [(line.dataflow, line.owner, line.cost) for line in message.lines] == [
         ("etl", "ana", Decimal("0.02")),
@@ -98,7 +105,7 @@ def test_nothing_to_bill(tmp_path: Path) -> None:
     assert missing.value.condition == "NO_STATE"
     with pytest.raises(InputError, match="no engine has run there yet"):
         bill(tmp_path)
-    UsageJournal(tmp_path / "usage").changed(5, usage())
+    usage_journal(tmp_path).changed(5, usage())
     with pytest.raises(InputError, match="no usage of a second"):
         bill(tmp_path)
 
@@ -111,7 +118,7 @@ def test_bills_add_up_to_what_the_machine_cost(
     tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[int, dict[str, int]]], crash: bool
 ) -> None:
     state = tmp_path_factory.mktemp("state")
-    journal = UsageJournal(state / "usage")
+    journal = usage_journal(state)
     at_s = 1_000
     for length_s, tasks in changes:
         journal.changed(at_s, usage(**tasks))
@@ -135,7 +142,7 @@ def of_all_owners(message: object) -> Decimal:
 
 def test_the_picture(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    journal = UsageJournal(tmp_path / "usage")
+    journal = usage_journal(tmp_path)
     journal.changed(0, usage(**{f"f{n}": n + 1 for n in range(50)}))
     journal.ended(10_000)
     message = bill(tmp_path)

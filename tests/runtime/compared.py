@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 
+from headgate.store.entries import EpochCommitted, SnapshotPublished
+from headgate.store.journal import read_journal
 from tests.runtime.rig import BEGINNING, Rig
 from tests.runtime.small import json_rows
 
@@ -56,7 +57,7 @@ def means(values: list[float], size: int) -> list[float]:
 
 
 class Story:
-    """Which rows each source epoch held and which snapshot it ran, from the first sink and the plan log."""
+    """Which rows each source epoch held and which snapshot it ran, from the first sink and the journal."""
 
     def __init__(self, rig: Rig) -> None:
         state = rig.folder / "state"
@@ -68,16 +69,15 @@ class Story:
             source = found[2]
             for row in pq.read_table(file, columns=["id"]).to_pylist():
                 self.epoch_of[row["id"]] = int(found[1])
-        log = json.loads((state / "fragments" / source / "plan_log.json").read_text(encoding="utf-8"))
-        self._log = sorted(map(tuple, log))
-        self.snapshots: dict[int, dict[str, Any]] = {}
-        for file in (state / "snapshots").glob("[0-9]*.json"):
-            self.snapshots[int(file.stem)] = json.loads(file.read_text(encoding="utf-8"))
+        commits = [entry for _, entry in read_journal(state / "journal", EpochCommitted)]
+        self._ran = {entry.epoch: entry.snapshots[0] for entry in commits if entry.origin.startswith(source)}
+        self.snapshots: dict[int, Mapping[str, Any]] = {
+            entry.number: entry.snapshot for _, entry in read_journal(state / "journal", SnapshotPublished)
+        }
 
     def snapshot(self, row: int) -> int:
         """The snapshot under which a row was read."""
-        epoch = self.epoch_of[row]
-        return int(max(entry for entry in self._log if entry[0] <= epoch)[1])
+        return self._ran[self.epoch_of[row]]
 
     def runs(self, snapshot: int, dataflow: str) -> bool:
         stored = self.snapshots.get(snapshot, {"dataflows": {}, "paused": []})

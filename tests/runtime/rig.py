@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from headgate.store.durable_steps import VARIABLE
+from headgate.store.entries import EpochCommitted
+from headgate.store.journal import read_journal
 
 ROOT = Path(__file__).parents[2]
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
@@ -187,9 +189,9 @@ class Rig:
             begun = _last(folder / "checkpoint" / "offsets")
             if begun > _last(folder / "checkpoint" / "commits"):
                 self.interrupted += 1
-                commit = folder / "commit.json"
-                found = json.loads(commit.read_text(encoding="utf-8")) if commit.exists() else {"epoch": -1}
-                self.committed += found["epoch"] == begun
+                commits = [entry for _, entry in read_journal(self.folder / "state" / "journal", EpochCommitted)]
+                mine = [entry.epoch for entry in commits if entry.origin.startswith(folder.name)]
+                self.committed += mine[-1:] == [begun]
 
     def finish(self) -> None:
         """Let it read everything, go idle and stop."""

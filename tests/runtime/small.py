@@ -12,6 +12,9 @@ from typing import Any
 
 from headgate.documents import parse
 from headgate.model.dataflow import Dataflow
+from headgate.runtime.engine.engine import Engine
+from headgate.runtime.epochs.fragment import RunningFragment
+from headgate.store.entries import EpochCommitted
 
 COLUMNS = "id long, k string, v double"
 Rows = list[dict[str, Any]]
@@ -75,3 +78,9 @@ def wait_for(condition: Callable[[], object], what: str, patience_s: float = 60.
     while not condition():
         assert time.monotonic() < until, f"waited in vain: {what}"
         time.sleep(0.05)
+
+
+def ran_by(engine: Engine, fragment: RunningFragment) -> dict[int, int]:
+    """The snapshot that each epoch of a fragment ran."""
+    commits = [entry for _, entry in engine.journal.read(EpochCommitted)]
+    return {entry.epoch: entry.snapshots[0] for entry in commits if entry.origin == fragment.begun.origin}

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from headgate.store import entries
 from headgate.store.durable_steps import MOMENTS, STEPS, VARIABLE
 from headgate.store.files import append_line, write_text
 
@@ -20,6 +21,7 @@ TAKE_A_NAME = {"step": 0, "write_text": 2, "write_bytes": 2, "write_json": 2, "a
 WRITES = """
 import sys
 from pathlib import Path
+from headgate.store import entries
 from headgate.store.durable_steps import step
 from headgate.store.files import append_line, write_text
 folder = Path(sys.argv[1])
@@ -47,7 +49,9 @@ def _names_in_the_source() -> set[str]:
 
 
 def test_every_step_is_registered_and_taken() -> None:
-    assert _names_in_the_source() == set(STEPS)
+    appended = set(entries.STEPS.values())
+    assert _names_in_the_source() | appended == set(STEPS)
+    assert set(entries.STEPS) == {kind.__name__ for kind in entries.Entry.__args__}
 
 
 def run(folder: Path, aim: str | None = None) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Request
@@ -22,7 +23,7 @@ from headgate.api.answers import (
 )
 from headgate.api.problems import CONTENT_TYPE, problem_of
 from headgate.errors import HeadgateError
-from headgate.service.serve import Announce, Answer, ServedEngine
+from headgate.service.serve import Acknowledger, Answer, ServedEngine, acknowledging
 from headgate.service.submit import submit
 from headgate.service.withdraw import withdraw
 
@@ -47,11 +48,11 @@ class _Changes:
         self._lock = asyncio.Lock()
 
     async def __call__(
-        self, request: Request, request_id: str | None, change: Callable[[Announce | None], Mapping[str, Any]]
+        self, request: Request, request_id: str | None, change: Callable[[Acknowledger | None], Mapping[str, Any]]
     ) -> JSONResponse:
-        def answer(announce: Announce | None) -> Answer:
+        def answer(acknowledge: Acknowledger | None) -> Answer:
             try:
-                return 200, change(announce)
+                return 200, change(acknowledge)
             except HeadgateError as error:
                 problem = problem_of(error)
                 return problem["status"], problem
@@ -79,58 +80,55 @@ def change_routes(served: ServedEngine) -> APIRouter:
     @router.post("/dataflows", response_model=Changed)
     async def submit_dataflows(request: Request, body: SubmissionRequest, request_id: RequestId = None) -> Any:
         """Submit dataflows, all of them or none."""
-        return await change(
-            request,
-            request_id,
-            lambda announce: submit(engine, body.dataflows, served.registry, replace=body.replace, before=announce),
-        )
+        act = partial(submit, engine, body.dataflows, served.registry, body.replace)
+        return await change(request, request_id, act)
 
     @router.post("/withdrawals", response_model=Changed)
     async def withdraw_dataflows(request: Request, body: WithdrawalRequest, request_id: RequestId = None) -> Any:
         """Withdraw dataflows, all of them or none; tasks that others share keep running."""
-        return await change(request, request_id, lambda announce: withdraw(engine, body.dataflows, before=announce))
+        return await change(request, request_id, partial(withdraw, engine, body.dataflows))
 
     @router.delete("/dataflows/{dataflow}", response_model=Changed)
     async def withdraw_dataflow(request: Request, dataflow: str, request_id: RequestId = None) -> Any:
         """Withdraw one dataflow."""
-        return await change(request, request_id, lambda announce: withdraw(engine, [dataflow], before=announce))
+        return await change(request, request_id, partial(withdraw, engine, [dataflow]))
 
     @router.post("/dataflows/{dataflow}/pause", response_model=EngineAnswer)
     async def pause_dataflow(request: Request, dataflow: str, request_id: RequestId = None) -> Any:
         """Pause a dataflow: its sinks get no rows until it is resumed."""
-        return await change(request, request_id, _then_about(lambda: engine.pause(dataflow)))
+        return await change(request, request_id, _then_about(partial(engine.pause, dataflow)))
 
     @router.post("/dataflows/{dataflow}/resume", response_model=EngineAnswer)
     async def resume_dataflow(request: Request, dataflow: str, request_id: RequestId = None) -> Any:
         """Resume a paused dataflow."""
-        return await change(request, request_id, _then_about(lambda: engine.resume(dataflow)))
+        return await change(request, request_id, _then_about(partial(engine.resume, dataflow)))
 
     @router.put("/dataflows/{dataflow}/tasks/{task}/limit", response_model=EngineAnswer)
     async def limit_task(
         request: Request, dataflow: str, task: str, body: LimitRequest, request_id: RequestId = None
     ) -> Any:
         """Limit how many rows a source or stateful task takes per trigger, for all dataflows that share it."""
-        return await change(request, request_id, _then_about(lambda: engine.limit(dataflow, task, body.rows)))
+        return await change(request, request_id, _then_about(partial(engine.limit, dataflow, task, body.rows)))
 
     @router.put("/dataflows/{dataflow}/tasks/{task}/alternate", response_model=EngineAnswer)
     async def switch_alternate(
         request: Request, dataflow: str, task: str, body: AlternateRequest, request_id: RequestId = None
     ) -> Any:
         """Make another alternate of a task active, for all dataflows that share it."""
-        return await change(request, request_id, _then_about(lambda: engine.switch(dataflow, task, body.alternate)))
+        return await change(request, request_id, _then_about(partial(engine.switch, dataflow, task, body.alternate)))
 
     @router.put("/dataflows/{dataflow}/tasks/{task}/partitions", response_model=EngineAnswer)
     async def set_partitions(
         request: Request, dataflow: str, task: str, body: PartitionsRequest, request_id: RequestId = None
     ) -> Any:
         """Set on how many partitions a task runs."""
-        act = _then_about(lambda: engine.repartition(dataflow, task, body.partitions))
+        act = _then_about(partial(engine.repartition, dataflow, task, body.partitions))
         return await change(request, request_id, act)
 
-    def _then_about(act: Callable[[], None]) -> Callable[[Announce | None], Mapping[str, Any]]:
-        def answer(announce: Announce | None) -> Mapping[str, Any]:
-            del announce  # made twice, it has the same effect
-            act()
+    def _then_about(act: Callable[..., None]) -> Callable[[Acknowledger | None], Mapping[str, Any]]:
+        def answer(acknowledge: Acknowledger | None) -> Mapping[str, Any]:
+            about = engine.about()
+            act(acknowledge=acknowledging(acknowledge, lambda applied: {**about, "snapshot": applied.snapshot}))
             return engine.about()
 
         return answer

@@ -1,14 +1,12 @@
-"""The usage of a running engine, kept in a file: who used which machines from when to when.
+"""The usage of a running engine, kept in its journal: who used which machines from when to when.
 
-A line is written whenever what runs has changed, and one when the engine stops. Beside it, a small file is renewed all
-the time and says how long usage is known to have gone on: after a crash it ends there, and the time until the next
-start is nobody's. Tasks with the same users are one entry, so a line is as long as there are different sets of users.
+An entry is appended whenever what runs has changed, and one when the engine stops. Beside the journal, a small file is
+renewed all the time and says how long usage is known to have gone on: after a crash it ends there, and the time until
+the next start is nobody's. Tasks with the same users are counted together.
 """
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -20,7 +18,9 @@ from typing import Any
 from headgate.billing.usage import Customer, Interval, VmUsage, WorkerUsage
 from headgate.errors import InputError
 from headgate.model.names import DataflowName, Owner
-from headgate.store.files import append_line, damaged, write_text
+from headgate.store.entries import UsageChanged
+from headgate.store.files import write_text
+from headgate.store.journal import Journal, read_journal
 
 __all__ = ["BilledMachine", "Usage", "UsageJournal", "UsageRecord", "read_usage"]
 
@@ -46,20 +46,21 @@ class Usage:
 
 
 class UsageJournal:
-    """The journal in a folder, written by one engine; times are whole seconds since 1970."""
+    """The usage in the journal of one engine; times are whole seconds since 1970."""
 
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir(exist_ok=True)
-        self._lines, self._until = folder / "usage.jsonl", folder / "until"
+    def __init__(self, journal: Journal) -> None:
+        """The usage of a killed engine is closed."""
+        self._journal, self._until = journal, _until_file(journal.path.parent)
         self._open: dict[str, Any] | None = None
-        self._mend()
+        last = journal.latest(UsageChanged)
+        if last is not None and last.usage is not None:
+            self._append(max(last.at_s, _until(journal.path.parent)), None)
 
     def changed(self, at_s: int, usage: Usage) -> None:
         """From now on this is used; nothing is written if it was used before."""
         facts = _facts(usage)
         if facts != self._open:
-            self._append({"at_s": at_s, **facts})
-            self._open = facts
+            self._append(at_s, facts)
         self.goes_on(at_s)
 
     def goes_on(self, at_s: int) -> None:
@@ -69,23 +70,11 @@ class UsageJournal:
     def ended(self, at_s: int) -> None:
         """Nothing is used from now on."""
         if self._open is not None:
-            self._append({"at_s": at_s})
-            self._open = None
+            self._append(at_s, None)
 
-    def _append(self, line: Mapping[str, Any]) -> None:
-        append_line(self._lines, json.dumps(line, ensure_ascii=False), "usage")
-
-    def _mend(self) -> None:
-        """Close the usage of a killed engine, and cut off an incomplete line."""
-        if not self._lines.exists():
-            return
-        text = self._lines.read_bytes()
-        whole = text.rpartition(b"\n")
-        if whole[2]:
-            os.truncate(self._lines, len(whole[0]) + len(whole[1]))
-        last = _parsed(self._lines)[-1:]
-        if last and "machines" in last[0]:
-            self._append({"at_s": max(last[0]["at_s"], _until(self._until))})
+    def _append(self, at_s: int, facts: dict[str, Any] | None) -> None:
+        self._journal.append(UsageChanged(at_s, facts))
+        self._open = facts
 
 
 def _facts(usage: Usage) -> dict[str, Any]:
@@ -114,24 +103,25 @@ class UsageRecord:
     """What the last machine costs."""
 
 
-def read_usage(folder: Path) -> UsageRecord:
-    """Read a journal, also while an engine writes it; raises :class:`InputError` where there is none."""
-    lines = _parsed(folder / "usage.jsonl")
-    if not lines:
-        raise InputError("NOTHING_TO_BILL", f"{folder.parent} has no record of usage: no engine has run there yet")
-    if "machines" in lines[-1]:
-        lines.append({"at_s": max(lines[-1]["at_s"], _until(folder / "until"))})
+def read_usage(state: Path) -> UsageRecord:
+    """Read the usage in a state directory, also while an engine runs; raises :class:`InputError` if there is none."""
+    journal = state / "journal"
+    entries = [entry for _, entry in read_journal(journal, UsageChanged)] if journal.exists() else []
+    if not entries:
+        raise InputError("NOTHING_TO_BILL", f"{state} has no record of usage: no engine has run there yet")
+    if entries[-1].usage is not None:
+        entries.append(UsageChanged(max(entries[-1].at_s, _until(state))))
     known = _Customers()
     intervals = []
-    for line, after in pairwise(lines):
-        if "machines" not in line:
+    for entry, after in pairwise(entries):
+        if entry.usage is None:
             continue
         # Who has run for less than a second is on the bill too, with nothing to pay.
-        names = known.named(line["customers"])
-        if (length_s := after["at_s"] - line["at_s"]) > 0:
-            vms = tuple(_vm(machine, names) for machine in line["machines"])
-            intervals.append(Interval(datetime.fromtimestamp(line["at_s"], UTC), length_s, vms))
-    paid = [line for line in lines if line.get("machines")]
+        names = known.named(entry.usage["customers"])
+        if (length_s := after.at_s - entry.at_s) > 0:
+            vms = tuple(_vm(machine, names) for machine in entry.usage["machines"])
+            intervals.append(Interval(datetime.fromtimestamp(entry.at_s, UTC), length_s, vms))
+    paid = [entry.usage for entry in entries if entry.usage and entry.usage["machines"]]
     price = Decimal(paid[-1]["machines"][0]["price_per_h"]) if paid else Decimal("0.10")
     currency = paid[-1]["currency"] if paid else "USD"
     return UsageRecord(tuple(intervals), known.all, currency, price)
@@ -167,19 +157,12 @@ def _vm(machine: Mapping[str, Any], names: Mapping[str, DataflowName]) -> VmUsag
     return VmUsage(machine["name"], Decimal(machine["price_per_h"]), workers)
 
 
-def _parsed(path: Path) -> list[dict[str, Any]]:
-    """The complete lines of a journal, without one that is still being written."""
-    try:
-        text = path.read_text(encoding="utf-8")
-        return [json.loads(line) for line in text.rpartition("\n")[0].splitlines() if line]
-    except FileNotFoundError:
-        return []
-    except ValueError:
-        raise damaged(path) from None
+def _until_file(state: Path) -> Path:
+    return state / "used_until"
 
 
-def _until(path: Path) -> int:
+def _until(state: Path) -> int:
     try:
-        return int(path.read_text(encoding="ascii"))
+        return int(_until_file(state).read_text(encoding="ascii"))
     except (FileNotFoundError, ValueError):
         return 0

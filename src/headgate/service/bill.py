@@ -32,7 +32,7 @@ def bill(state: Path) -> Bill:
     if not state.is_dir():
         message = f"{state} is not a state directory; name the one of your engine with --state"
         raise InputError("NO_STATE", message)
-    record = read_usage(state / "usage")
+    record = read_usage(state)
     if not record.intervals:
         message = f"{state} has no usage of a second or more yet; bills count whole seconds"
         raise InputError("NOTHING_TO_BILL", message)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headgate.documents.check import check
@@ -10,6 +10,7 @@ from headgate.documents.located import Located
 from headgate.errors import Fault, InvalidDataflow
 from headgate.service.engine import RunningEngine
 from headgate.service.facts import submission_facts, withdrawal_facts
+from headgate.service.serve import Acknowledger, acknowledging
 from headgate.service.submission import split_submission
 from headgate.sharing.applied import Applied
 from headgate.sharing.deduplicate import SignedDataflow, deduplicate
@@ -22,14 +23,13 @@ def submit(
     engine: RunningEngine,
     documents: Sequence[Mapping[str, Any]],
     registry: Registry,
-    *,
     replace: bool = False,
-    before: Callable[[Mapping[str, Any]], None] | None = None,
+    acknowledge: Acknowledger | None = None,
 ) -> Mapping[str, Any]:
     """Submit dataflows as documents; answers what each reuses and adds, and which fragments the change affects.
 
-    Each is checked and signed here, once. One that already runs exactly as given is left as it is. ``before`` gets the
-    answer just before the change becomes durable. Raises :class:`~headgate.errors.InputError` for a dataflow that
+    Each is checked and signed here, once. One that already runs exactly as given is left as it is. What ``acknowledge``
+    makes of the answer becomes durable with the change. Raises :class:`~headgate.errors.InputError` for a dataflow that
     is not valid, a name that is taken and for what Spark refuses; nothing has changed then.
     """
     todo = split_submission(engine.shared.running, _signed(documents, registry), replace)
@@ -38,11 +38,9 @@ def submit(
     if not given:
         return {**about, "submitted": [], "withdrawn": [], "fragments": {"touched": [], "started": [], "restarted": []}}
 
-    def announce(applied: Applied) -> None:
-        if before is not None:
-            before({**about, **applied_facts(applied)})
-
-    return {**about, **applied_facts(engine.submit(*given, replace=replace, before=announce))}
+    answer = acknowledging(acknowledge, lambda applied: {**about, **applied_facts(applied)})
+    applied = engine.submit(*given, replace=replace, acknowledge=answer)
+    return {**about, **applied_facts(applied)}
 
 
 def applied_facts(applied: Applied) -> dict[str, Any]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from headgate.sharing.change import GraphChange
 from headgate.sharing.shared_set import Submission
+from headgate.store.entries import Entry
 
-__all__ = ["Applied"]
+__all__ = ["Acknowledge", "Applied"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,3 +25,7 @@ class Applied:
     started: tuple[str, ...]
     restarted: tuple[str, ...]
     """The fragments that the strategy has stopped and started again."""
+
+
+Acknowledge = Callable[[Applied], Sequence[Entry]]
+"""Gives entries that become durable together with a change; such as the answer to who asked for it."""

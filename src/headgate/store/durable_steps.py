@@ -36,7 +36,6 @@ STEPS: Mapping[str, str] = {
     "hosts": "what the workers of keyed hosts need of a plan",
     "snapshot": "a plan snapshot: its change is accepted",
     "fragment": "where a new fragment begins to read its topics",
-    "plan-log": "which snapshot an epoch runs",
     "file-plan": "which files a batch of a file source has; in the Python process of the source",
     "file-memory": "which files a file source has read; there too",
     "staged-file": "rows that an epoch puts out; in a Python worker",
@@ -55,7 +54,7 @@ STEPS: Mapping[str, str] = {
     "dead-letter-counts": "how many rows a task has left out",
     "fragment-removed": "a fragment that nobody needs is gone",
     "answer": "the answer to a request",
-    "answers": "the answers of the last day, rewritten",
+    "journal": "the journal without what nobody needs any more",
     "usage": "who uses the machines from now on",
     "machine": "what happened to a machine",
 }

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from pydantic import TypeAdapter
 
 __all__ = [
+    "STEPS",
     "Acknowledged",
     "CommittedOutput",
     "DataflowStored",
@@ -56,6 +56,9 @@ class SnapshotPublished:
 @dataclass(frozen=True, slots=True)
 class Acknowledged:
     """What a request was answered; appended together with the change that it asked for."""
+
+    KEPT_S: ClassVar[float] = 24 * 3600.0
+    """How long answers are known."""
 
     request: str
     """The id that the client chose."""
@@ -160,7 +163,12 @@ class EpochCommitted:
 
     origin: str
     epoch: int
+    snapshots: tuple[int, ...]
+    """The plan snapshots that it ran."""
+
     outputs: tuple[CommittedOutput, ...] = ()
+    offsets: str = ""
+    """Up to where it has read, as Spark's checkpoint has it."""
 
     @property
     def key(self) -> str:
@@ -205,17 +213,28 @@ Entry = (
     | UsageChanged
 )
 
+STEPS: dict[str, str] = {
+    "DataflowStored": "dataflow",
+    "SnapshotPublished": "snapshot",
+    "Acknowledged": "answer",
+    "FragmentBegun": "fragment",
+    "FragmentRemoved": "fragment-removed",
+    "EpochCommitted": "commit",
+    "Delivered": "delivered",
+    "UsageChanged": "usage",
+}
+"""The durable step that appending each kind of entry is."""
+
 _FORMS: dict[str, TypeAdapter[Any]] = {kind.__name__: TypeAdapter(kind) for kind in Entry.__args__}
 
 
 def encoded_entry(entry: Entry) -> bytes:
-    """An entry as JSON on one line: its kind, its key and itself.
+    """An entry as JSON on one line.
 
     >>> encoded_entry(Delivered("a-1", 7))
-    b'["Delivered","a-1",{"origin":"a-1","epoch":7}]'
+    b'{"origin":"a-1","epoch":7}'
     """
-    kind = type(entry).__name__
-    return b'["%s",%s,%s]' % (kind.encode(), json.dumps(entry.key).encode(), _FORMS[kind].dump_json(entry))
+    return _FORMS[type(entry).__name__].dump_json(entry)
 
 
 def decoded_entry(kind: str, value: object) -> Entry:

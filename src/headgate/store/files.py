@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
@@ -12,7 +13,16 @@ from typing import IO, Any
 from headgate.errors import InputError
 from headgate.store.durable_steps import step
 
-__all__ = ["append_line", "damaged", "read_json", "sync_folder", "write_bytes", "write_json", "write_text"]
+__all__ = [
+    "append_line",
+    "damaged",
+    "read_json",
+    "sync_files",
+    "sync_folder",
+    "write_bytes",
+    "write_json",
+    "write_text",
+]
 
 
 def write_text(path: Path, text: str, step_name: str | None = None) -> None:
@@ -35,6 +45,7 @@ def write_bytes(path: Path, content: bytes, step_name: str | None = None) -> Non
             with temporary.open("wb") as file:
                 _write(file, point.parts(content))
             temporary.replace(path)
+            sync_folder(path.parent)
     except OSError as error:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -49,7 +60,20 @@ def write_json(path: Path, value: object, step_name: str | None = None) -> None:
 
 def sync_folder(folder: Path) -> None:
     """Make durable which files a folder has."""
-    descriptor = os.open(folder, os.O_RDONLY)
+    _sync(folder)
+
+
+def sync_files(paths: Sequence[str]) -> None:
+    """Make the content of files durable, several at a time: the disk takes them together."""
+    if len(paths) < 2:
+        list(map(_sync, paths))
+        return
+    with ThreadPoolExecutor(min(len(paths), 8)) as pool:
+        list(pool.map(_sync, paths))
+
+
+def _sync(path: Path | str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
@@ -66,10 +90,10 @@ def read_json(path: Path) -> Any:
         raise damaged(path) from None
 
 
-def damaged(path: Path) -> InputError:
+def damaged(path: Path, reason: str = "is damaged", remedy: str | None = None) -> InputError:
     """An error for a state file that holds something else than what was written."""
-    message = f"{path} is damaged; restore it from a backup of the state directory, or begin with another one (--state)"
-    return InputError("STATE_DAMAGED", message, {"file": str(path)})
+    usual = "restore it from a backup of the state directory, or begin with another one (--state)"
+    return InputError("STATE_DAMAGED", f"{path} {reason}; {remedy or usual}", {"file": str(path)})
 
 
 def append_line(path: Path, text: str, step_name: str) -> None:

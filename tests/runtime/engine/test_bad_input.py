@@ -213,7 +213,7 @@ def test_state_directories_that_cannot_be_used(spark: SparkSession, engine: Engi
         with pytest.raises(InputError, match=sentence) as raised:
             Engine(folder, spark=spark)
         assert raised.value.condition == condition
-    assert not (tmp_path / "photos" / "snapshots").exists()
+    assert not (tmp_path / "photos" / "journal").exists()
 
 
 def test_a_source_that_is_gone_at_the_next_start_keeps_nobody_else_from_running(

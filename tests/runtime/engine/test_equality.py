@@ -24,6 +24,7 @@ from headgate.runtime.engine.snapshot import Snapshot
 from headgate.sharing.deduplicate import deduplicate
 from headgate.tasks.registry import default_registry
 from tests.runtime.flows import COLUMNS, Expected, dataflow_of, documents, drop_file, make_rows, multiset
+from tests.runtime.small import ran_by
 
 pytestmark = pytest.mark.spark
 
@@ -33,10 +34,10 @@ def source_in(folder: Path) -> dict[str, Any]:
 
 
 def snapshots_of_epochs(engine: Engine, files: int) -> list[Snapshot]:
-    """The snapshot that the plan log names for each epoch of the source; an epoch reads one file."""
+    """The snapshot that each epoch of the source ran; an epoch reads one file."""
     (source,) = [f for f in engine.fragments.values() if f.fragment.kind == "source"]
-    numbers = [source.log.at(epoch) for epoch in range(files)]
-    return [read_snapshot(engine.state.path, number or 0, default_registry()) for number in numbers]
+    ran = ran_by(engine, source)
+    return [read_snapshot(engine.journal, ran[epoch], default_registry()) for epoch in range(files)]
 
 
 class History:
@@ -170,7 +171,7 @@ def test_merged_dataflows_put_out_what_each_does_alone(spark: SparkSession, data
 
 @quick
 @given(data=st.data(), seed=st.integers(0, 999))
-def test_changes_while_running_put_out_what_the_plan_log_names(
+def test_changes_while_running_put_out_what_their_snapshots_name(
     spark: SparkSession, data: st.DataObject, seed: int
 ) -> None:
     with fresh_folder() as folder:

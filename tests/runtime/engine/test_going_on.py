@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,7 +16,9 @@ from headgate.runtime.engine.engine import Engine
 from headgate.runtime.engine.snapshot import Snapshot
 from headgate.runtime.io.outbox import SinkOutbox
 from headgate.runtime.io.sinks import Memory, StagedDelivery
-from headgate.store.files import read_json, write_json
+from headgate.store.entries import Delivered, EpochCommitted, FragmentRemoved, OutputKind, SnapshotPublished
+from headgate.store.files import write_json
+from headgate.store.journal import Journal
 from headgate.tasks.registry import default_registry
 from tests.runtime.compared import table_rows
 from tests.runtime.small import files, flow, json_rows, numbered, put
@@ -76,18 +77,27 @@ def test_what_comes_back_overwrites_nothing(spark: SparkSession, tmp_path: Path)
 
 
 @pytest.mark.spark
-def test_killed_in_the_middle_of_a_submission(spark: SparkSession, tmp_path: Path) -> None:
+def test_killed_in_the_middle_of_a_submission(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class KilledError(Exception):
+        pass
+
+    def dies(*_: object, **__: object) -> None:
+        raise KilledError
+
     put(tmp_path / "in", "0", numbered(0, 30))
-    with opened(tmp_path, spark) as engine:
-        engine.submit(counting(tmp_path))
-        engine.wait_until_idle()
     state = tmp_path / "state"
-    # Killed after snapshot 1 was prepared and before it was there: nobody has ever run it.
-    (state / "snapshots" / "1.json").unlink()
+    with opened(tmp_path, spark) as engine:
+        # Killed after snapshot 1 was prepared and before it was there: nobody has ever run it.
+        monkeypatch.setattr(engine._queries, "discard", lambda _: None)
+        monkeypatch.setattr(engine._plans, "publish", dies)
+        with pytest.raises(KilledError):
+            engine.submit(counting(tmp_path))
+        assert list((state / "fragments").iterdir())
     with opened(tmp_path, spark) as engine:
         assert (engine.snapshot.number, list(engine.fragments)) == (0, [])
         assert not list((state / "fragments").iterdir())
-        shutil.rmtree(tmp_path / "counting")
         engine.submit(counting(tmp_path))
         engine.submit(counting(tmp_path, "other"))
         engine.wait_until_idle()
@@ -104,7 +114,9 @@ def test_killed_in_the_middle_of_a_removal(spark: SparkSession, tmp_path: Path) 
         engine.pause("counting")  # keeps the source
     folder = tmp_path / "state" / "fragments" / keyed.fragment.id
     (folder / "checkpoint" / "offsets").mkdir(parents=True, exist_ok=True)
-    (folder / "fragment.json").unlink(missing_ok=True)
+    journal = Journal(tmp_path / "state" / "journal")
+    journal.append(FragmentRemoved(keyed.fragment.id, keyed.begun.run))
+    journal.close()
     with opened(tmp_path, spark) as engine:
         assert not folder.exists()
         engine.resume("counting")
@@ -122,14 +134,16 @@ def test_a_withdrawn_source_delivers_what_it_committed(spark: SparkSession, tmp_
         source = next(f for f in engine.fragments.values() if f.fragment.kind is Kind.SOURCE)
         snapshot = engine.snapshot.next(stored={}).as_dict()
     # Killed after the withdrawal, with an epoch committed and one of its sinks without its rows.
-    commit = read_json(source.folder / "commit.json")
-    target = next(target for target in commit["targets"] if target["kind"] == "sink")
-    for (staged, _), given in zip(target["files"], sorted((tmp_path / "counting" / "rows").iterdir()), strict=True):
+    journal = Journal(tmp_path / "state" / "journal")
+    commit = journal.latest(EpochCommitted, source.begun.origin)
+    assert commit is not None
+    staged_files = next(output.files for output in commit.outputs if output.target.kind is OutputKind.SINK)
+    for (staged, _), given in zip(staged_files, sorted((tmp_path / "counting" / "rows").iterdir()), strict=True):
         Path(staged).parent.mkdir(parents=True, exist_ok=True)
         given.rename(staged)
-    write_json(source.folder / "commit.json", {**commit, "done": False})
+    journal.append(Delivered(commit.origin, commit.epoch - 1), SnapshotPublished(2, snapshot))
+    journal.close()
     write_json(tmp_path / "state" / "hosts" / "2.json", {})
-    write_json(tmp_path / "state" / "snapshots" / "2.json", snapshot)
     with opened(tmp_path, spark) as engine:
         while engine.fragments:
             engine.housekeep()

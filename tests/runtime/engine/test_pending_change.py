@@ -54,8 +54,8 @@ def changed_at_random(seed: int, strategy: StrategyName, steps: int) -> tuple[Pe
 def kept(change: PendingChange) -> Snapshot:
     """The snapshot of a change as a restart reads it."""
     submitted = change.snapshot.shared.running.submitted
-    texts = [stored_dataflow(submitted[name]) for name in change.snapshot.stored]
-    stored = {text.id: decoded(json.loads(text.text), REGISTRY) for text in texts}
+    dataflows = [stored_dataflow(submitted[name]) for name in change.snapshot.stored]
+    stored = {one.id: decoded(json.loads(json.dumps(one.document)), REGISTRY) for one in dataflows}
     as_dict = json.loads(json.dumps(change.snapshot.as_dict()))
     return Snapshot.from_dict(as_dict, stored.__getitem__, REGISTRY)
 

@@ -16,15 +16,28 @@ import headgate.sharing.running as running_module
 from headgate.documents.document import to_document
 from headgate.errors import HeadgateError, InputError
 from headgate.model.dataflow import Dataflow
+from headgate.runtime.compile.plan import Kind
+from headgate.runtime.engine.compaction import compact_journal
 from headgate.runtime.engine.pending_change import PendingChange
 from headgate.runtime.engine.plans import Plans
+from headgate.runtime.engine.snapshot import Snapshot
 from headgate.runtime.engine.state import StateDirectory
+from headgate.runtime.epochs.fragment import begun_in
 from headgate.service.load import load
 from headgate.service.submission import split_submission
 from headgate.sharing.applied import Applied
 from headgate.sharing.deduplicate import SignedDataflow
 from headgate.sharing.shared_set import SharedSet
 from headgate.sharing.signature import sign
+from headgate.store.entries import (
+    Acknowledged,
+    DataflowStored,
+    Delivered,
+    EpochCommitted,
+    FragmentBegun,
+    SnapshotPublished,
+    UsageChanged,
+)
 from headgate.tasks.registry import default_registry
 from tests.runtime.small import files, flow, memory
 
@@ -51,12 +64,12 @@ class Directory:
         self.plans.prepare(plan)
         self.plans.publish(snapshot, plan, change.new)
 
-    def submit(self, *dataflows: Dataflow | SignedDataflow, replace: bool = False, before: Any = None) -> Applied:
+    def submit(self, *dataflows: Dataflow | SignedDataflow, replace: bool = False, acknowledge: Any = None) -> Applied:
         change = PendingChange(self.plans.snapshot)
         change = change.making_room(dataflows) if replace else change
         for dataflow in dataflows:
             change = change.submitted(dataflow)
-        del before
+        del acknowledge
         self.publish(change)
         return Applied(self.plans.current.number, change.submissions, change.withdrawals, (), (), ())
 
@@ -138,18 +151,21 @@ def test_a_restart_signs_and_checks_nothing(tmp_path: Path, monkeypatch: pytest.
     again.close()
 
 
+def stored(directory: Directory) -> list[str]:
+    return [str(entry.document["written"]["name"]) for _, entry in directory.state.journal.read(DataflowStored)]
+
+
 def test_a_change_writes_the_dataflows_that_are_new_in_it(tmp_path: Path) -> None:
     directory = Directory(tmp_path)
     directory.submit(small("one", 1), small("two", 2))
-    (first, second) = sorted((tmp_path / "dataflows").iterdir())
-    times = [first.stat().st_mtime_ns, second.stat().st_mtime_ns]
     directory.submit(small("three", 3))
-    assert [first.stat().st_mtime_ns, second.stat().st_mtime_ns] == times
-    assert len(list((tmp_path / "dataflows").iterdir())) == 3
+    assert stored(directory) == ["one", "two", "three"]
     directory.publish(PendingChange(directory.plans.snapshot).withdrawn("one"))
-    assert len(list((tmp_path / "dataflows").iterdir())) == 3, "snapshot 2 still refers to it"
-    directory.plans.compact(3, set(), 0)
-    assert len(list((tmp_path / "dataflows").iterdir())) == 2
+    compact_journal(directory.state.journal, tmp_path / "hosts", 2, [])
+    assert stored(directory) == ["one", "two", "three"], "snapshot 2 still refers to it"
+    compact_journal(directory.state.journal, tmp_path / "hosts", 3, [])
+    assert stored(directory) == ["two", "three"]
+    assert [file.name for file in (tmp_path / "hosts").iterdir()] == ["3.json"]
     assert directory.plans(3).number == 3
     directory.close()
 
@@ -170,10 +186,10 @@ def test_a_plan_that_is_no_longer_current_is_still_there(tmp_path: Path) -> None
 def test_a_dataflow_that_is_gone_is_named(tmp_path: Path) -> None:
     directory = Directory(tmp_path)
     directory.submit(small("one", 1))
+    (name,) = directory.plans.snapshot.stored.values()
+    directory.state.journal.compact(lambda entry: not isinstance(entry, DataflowStored))
     directory.close()
-    (file,) = (tmp_path / "dataflows").iterdir()
-    file.unlink()
-    with pytest.raises(HeadgateError, match=file.stem) as caught:
+    with pytest.raises(HeadgateError, match=name) as caught:
         Directory(tmp_path)
     assert caught.value.condition == "DATAFLOW_GONE"
 
@@ -185,18 +201,120 @@ def test_a_directory_of_layout_3_opens(tmp_path: Path) -> None:
     directory.submit(small("two", 2), small("three", 3))
     snapshot, plan = directory.plans.snapshot, directory.plans.current
     running = snapshot.shared.running
-    old = StateDirectory(tmp_path / "old")
-    (old.path / "version").write_text("3")
+    old = tmp_path / "old"
+    for name in ("snapshots", "fragments"):
+        (old / name).mkdir(parents=True)
+    (old / "version").write_text("3")
     kept = {key: value for key, value in snapshot.as_dict().items() if key != "units"}
     kept["dataflows"] = [to_document(dataflow) for dataflow in snapshot.dataflows]
     kept["merged"] = {name: to_document(running.find(name).dataflow) for name in snapshot.stored}
     kept["deployment"] = {"units": {}, "made": 0}
-    (old.path / "snapshots" / "2.json").write_text(json.dumps(kept))
-    old.close()
-    opened = Directory(tmp_path / "old")
-    assert opened.plans.snapshot.as_dict() == snapshot.as_dict()
+    (old / "snapshots" / "2.json").write_text(json.dumps(kept))
+    opened = Directory(old)
+    assert without_since(opened.plans.snapshot) == without_since(snapshot)
+    assert opened.plans.snapshot.since.items() >= snapshot.since.items()
     assert opened.plans.current.fragments == plan.fragments
-    assert (tmp_path / "old" / "version").read_text() == "4"
+    assert (old / "version").read_text() == "5"
+    assert not (old / "snapshots").exists()
+    opened.close()
+    directory.close()
+
+
+def windowed(name: str, least: int = 0) -> Dataflow:
+    keep = {"id": "keep", "type": "filter", "config": {"where": f"v > {least}"}, "inputs": ["src"]}
+    config = {"time": "at", "size": "10s", "key": ["k"], "columns": {"n": "count(*)"}}
+    window = {"id": "w", "type": "window", "config": config, "inputs": ["src"]}
+    source = {"id": "src", **files(Path("in"), columns="k string, v double, at timestamp")}
+    return flow(name, source, keep, memory(f"{name}-kept"), window, memory(name))
+
+
+def native(directory: Directory) -> set[str]:
+    return {name for name, one in directory.plans.current.fragments.items() if one.kind is Kind.NATIVE}
+
+
+def test_a_window_that_comes_back_is_another_fragment(tmp_path: Path) -> None:
+    """Its former run may still be behind, with windows that it has put out already."""
+    directory = Directory(tmp_path)
+    directory.submit(windowed("one"))
+    first = native(directory)
+    directory.submit(windowed("one", 5), replace=True)
+    directory.submit(small("other", 1))
+    assert native(directory) == first, "it has run on"
+    directory.close()
+    directory = Directory(tmp_path)
+    assert native(directory) == first, "also after a restart"
+    directory.publish(PendingChange(directory.plans.snapshot).withdrawn("one"))
+    assert native(directory) == set()
+    directory.submit(windowed("one"))
+    assert native(directory).isdisjoint(first)
+    assert directory.plans.current.fragments[next(iter(native(directory)))].reads
+    directory.close()
+
+
+def without_since(snapshot: Snapshot) -> dict[str, Any]:
+    return {key: value for key, value in snapshot.as_dict().items() if key != "since"}
+
+
+LAYOUT_4: dict[str, str] = {
+    "usage/usage.jsonl": '{"at_s": 5, "currency": "USD", "machines": [], "customers": []}\n{"at_s": 9}\n{"at_',
+    "usage/until": "9\n",
+    "fragments/source-1/fragment.json": '{"snapshot": 2, "start": {"t": 4}, "run": "r", "groups": 32}',
+    "fragments/source-1/commit.json": json.dumps(
+        {
+            "epoch": 7,
+            "done": False,
+            "targets": [
+                {"kind": "sink", "name": "s", "snapshot": 2, "files": [["/a", 3]]},
+                {"kind": "topic", "name": "t", "snapshot": 2, "files": [["/b", 1]], "number": 5, "ingested_us": 6},
+            ],
+        }
+    ),
+    "fragments/source-1/plan_log.json": "[[0, 1], [7, 2]]",
+    "fragments/source-1/checkpoint/commits/6": "v1",
+    "fragments/keyed-1/fragment.json": '{"snapshot": 2, "start": {}, "run": "k", "groups": 32}',
+    "fragments/keyed-1/checkpoint/commits/3": "v1",
+    "fragments/half-1/checkpoint/commits/3": "v1",
+}
+
+
+def test_a_directory_of_layout_4_opens(tmp_path: Path) -> None:
+    """Snapshots, dataflows, answers, fragments, commits and usage had files of their own."""
+    directory = Directory(tmp_path / "new")
+    directory.submit(small("one", 1))
+    directory.submit(small("two", 2))
+    snapshot, journal = directory.plans.snapshot, directory.state.journal
+    old = tmp_path / "old"
+    texts = {"version": "4", **LAYOUT_4}
+    texts |= {f"dataflows/{one.id}.json": json.dumps(one.document) for _, one in journal.read(DataflowStored)}
+    texts |= {f"snapshots/{one.number}.json": json.dumps(one.snapshot) for _, one in journal.read(SnapshotPublished)}
+    answer = {"request": "a", "fingerprint": "f", "status": 200, "body": {"n": 1}, "snapshot": 2, "at": 1.5}
+    texts["requests.jsonl"] = "".join(
+        f"{json.dumps(one)}\n" for one in (answer, {**answer, "request": "unmade", "snapshot": 3})
+    )
+    for name, text in texts.items():
+        (old / name).parent.mkdir(parents=True, exist_ok=True)
+        (old / name).write_text(text)
+    opened = Directory(old)
+    journal = opened.state.journal
+    assert without_since(opened.plans.snapshot) == without_since(snapshot)
+    assert opened.plans.snapshot.since.items() >= snapshot.since.items()
+    assert opened.plans(1).number == 1
+    assert journal.latest(Acknowledged, "a") == Acknowledged("a", "f", 200, {"n": 1}, 1.5)
+    assert journal.latest(Acknowledged, "unmade") is None, "its change was never made"
+    assert begun_in(journal, "source-1") == FragmentBegun("source-1", 2, "r", {"t": 4}, 32)
+    assert begun_in(journal, "half-1") is None
+    commit = journal.latest(EpochCommitted, "source-1-r")
+    assert commit is not None
+    assert (commit.epoch, [(one.target, one.files, one.number) for one in commit.outputs]) == (
+        7,
+        [(("sink", "s", 2), (("/a", 3),), -1), (("topic", "t", 2), (("/b", 1),), 5)],
+    )
+    assert journal.latest(Delivered, "source-1-r") is None
+    assert journal.latest(EpochCommitted, "keyed-1-k") == EpochCommitted("keyed-1-k", 3, ())
+    assert [one.at_s for _, one in journal.read(UsageChanged)] == [5, 9]
+    assert (old / "used_until").read_text() == "9\n"
+    assert {file.name for file in old.iterdir()} >= {"journal", "journal.mark"}
+    assert not {"dataflows", "snapshots", "usage", "requests.jsonl"} & {file.name for file in old.iterdir()}
     opened.close()
     directory.close()
 

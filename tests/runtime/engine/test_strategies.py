@@ -23,7 +23,7 @@ from headgate.sharing.deduplicate import deduplicate
 from headgate.tasks.registry import default_registry
 from tests.runtime.flows import Expected, drop_file, make_rows, multiset
 from tests.runtime.sequences import KEYED, random_flow, source_in
-from tests.runtime.small import files, flow, memory, numbered, put
+from tests.runtime.small import files, flow, memory, numbered, put, ran_by
 
 pytestmark = pytest.mark.spark
 
@@ -101,9 +101,9 @@ class Sequence:
         """Over the epochs of the source that ran it; what a keyed task remembers begins with its life."""
         (source,) = [f for f in engine.fragments.values() if f.fragment.kind == "source"]
         expected, since = Expected(self.spark, flow), dict[str, int]()
+        ran = ran_by(engine, source)
         for epoch, file in enumerate(self.files):
-            number = source.log.at(epoch)
-            snapshot = read_snapshot(engine.state.path, number or 0, default_registry())
+            snapshot = read_snapshot(engine.journal, ran[epoch], default_registry())
             if flow.name not in {known.name for known in snapshot.running}:
                 continue
             signatures = snapshot.find(flow.name).signatures

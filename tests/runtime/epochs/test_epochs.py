@@ -10,6 +10,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from headgate.model.dataflow import Dataflow
+from headgate.model.names import Signature
 from headgate.runtime.compile.compiler import compile_plan
 from headgate.runtime.compile.plan import CompiledPlan, Kind
 from headgate.runtime.engine.snapshot import Snapshot
@@ -70,11 +71,11 @@ class Rig:
     def sinks(self, result: EpochResult, kind: str = "sink") -> dict[str, list[Any]]:
         """What each sink gets, by the id of its task."""
         return {
-            task_id(self.plan.tasks[target["name"]]): [
-                row.get("id", row.get("record")) for row in read(target["files"])
+            task_id(self.plan.tasks[Signature(output.target.name)]): [
+                row.get("id", row.get("record")) for row in read(output.files)
             ]
-            for target in result.commit["targets"]
-            if target["kind"] == kind
+            for output in result.outputs
+            if output.target.kind == kind
         }
 
     def resting(self) -> set[str]:
@@ -163,9 +164,9 @@ def test_a_task_that_keeps_dead_letters_is_guarded(tmp_path: Path, names_culprit
     result = rig.run(1, 2, 3)
     assert rig.sinks(result) == {"good_sink": [1, 2, 3], "kept_sink": [2]}
     assert rig.sinks(result, "letters") == {"broken": ['{"id": 1}', '{"id": 3}']}
-    (letters,) = [target for target in result.commit["targets"] if target["kind"] == "letters"]
-    assert letters["reasons"] == ["ValueError: cannot parse 1"]
-    assert rig.explained == [letters["name"]]
+    (letters,) = [output for output in result.outputs if output.target.kind == "letters"]
+    assert letters.reasons == ("ValueError: cannot parse 1",)
+    assert rig.explained == [letters.target.name]
     assert rig.resting() == set()
     rig.run(5)
     assert rig.epochs.runs_again == 1, "the guard stays up"
@@ -200,9 +201,9 @@ def test_a_task_of_two_plans_is_guarded_once(tmp_path: Path, names_culprits: boo
     rows = FakeRows([{"id": 1, SNAPSHOT: 1}, {"id": 2, SNAPSHOT: 1}, {"id": 3, SNAPSHOT: 2}, {"id": 4, SNAPSHOT: 2}])
     result = rig.run(rows=rows, plans=plans)
     assert rig.resting() == set()
-    by_snapshot = [(target["snapshot"], target["kind"]) for target in result.commit["targets"]]
+    by_snapshot = [(output.target.snapshot, output.target.kind) for output in result.outputs]
     assert sorted(by_snapshot) == [(1, "letters"), (1, "sink"), (2, "letters"), (2, "sink")]
-    assert [target["snapshot"] for target in result.commit["targets"]] == [1, 1, 2, 2], "in the order of snapshots"
+    assert [output.target.snapshot for output in result.outputs] == [1, 1, 2, 2], "in the order of snapshots"
 
 
 def test_rows_that_fail_by_themselves_fail_the_epoch(tmp_path: Path) -> None:
@@ -272,8 +273,8 @@ def test_without_a_budget_no_job_is_cancelled(tmp_path: Path, monkeypatch: pytes
 def test_batches_of_a_topic_are_numbered_after_its_head(tmp_path: Path) -> None:
     counting = {"type": "count", "config": {"key": ["k"], "into": "n"}}
     rig = Rig(tmp_path, {}, flow("keyed", SOURCE, counting, memory("keyed")))
-    (topic,) = rig.run(1, 2).commit["targets"]
-    assert (topic["kind"], topic["number"], topic["ingested_us"]) == ("topic", 8, 1_000_000)
+    (topic,) = rig.run(1, 2).outputs
+    assert (topic.target.kind, topic.number, topic.ingested_us) == ("topic", 8, 1_000_000)
 
 
 def test_a_sampled_epoch_hands_its_rows_to_the_profiler(tmp_path: Path) -> None:
@@ -285,6 +286,6 @@ def test_a_sampled_epoch_hands_its_rows_to_the_profiler(tmp_path: Path) -> None:
     assert rig.profiler.sampled == [3]
 
 
-def test_no_row_no_commit(tmp_path: Path) -> None:
+def test_no_row_no_output(tmp_path: Path) -> None:
     rig = Rig(tmp_path, {}, GOOD)
-    assert rig.run().commit == {"epoch": 0, "done": True, "targets": []}
+    assert rig.run().outputs == ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, cast
 import pytest
 from pyspark.errors import PySparkException
 
+from headgate.errors import InputError
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import Signature
 from headgate.runtime.compile.compiler import compile_plan
@@ -18,11 +18,12 @@ from headgate.runtime.compile.plan import CompiledPlan, Kind
 from headgate.runtime.engine.snapshot import Snapshot
 from headgate.runtime.engine.state import StateDirectory
 from headgate.runtime.epochs.context import FragmentContext
-from headgate.runtime.epochs.fragment import RunningFragment
+from headgate.runtime.epochs.fragment import RunningFragment, begun_in
 from headgate.runtime.exchange.files import FileExchange
 from headgate.runtime.io.sinks import StagedDelivery
 from headgate.runtime.isolation.dead_letters import DeadLetters
 from headgate.runtime.observing.records import Records
+from headgate.store.entries import EpochCommitted, FragmentRemoved
 from headgate.tasks.registry import default_registry
 from tests.runtime.fakes import (
     FakeBackground,
@@ -88,6 +89,8 @@ class Rig:
         """Start the fragment, as a new process would."""
         (source,) = [fragment for fragment in self.plan.fragments.values() if fragment.kind is Kind.SOURCE]
         self.fragment = RunningFragment(source, self.plan.number, self.context)
+        if begun_in(self.state.journal, source.id) is None:
+            self.state.journal.append(self.fragment.begun)
         self.jobs = FakeJobs(source.id, self.functions)
         self.fragment.epochs.jobs = self.jobs
         self.fragment.epochs.failed_rows._explain = lambda *_: None  # that takes Spark
@@ -103,9 +106,12 @@ class Rig:
         """What Spark does for a micro-batch: it stores offsets, runs it, and commits."""
         for name in ("offsets", "commits"):
             (self.fragment.folder / "checkpoint" / name).mkdir(parents=True, exist_ok=True)
-        (self.fragment.folder / "checkpoint" / "offsets" / str(number)).write_text(f'v1\n{{}}\n{{"rows": {number}}}')
+        (self.fragment.folder / "checkpoint" / "metadata").write_text('{"id": "1"}')
+        (self.fragment.folder / "checkpoint" / "offsets" / str(number)).write_text(
+            f'v1\n{{"a": 1}}\n{{"rows": {number}}}'
+        )
         self.fragment._epoch(FakeRows([{"id": each} for each in ids]).frame, number)
-        (self.fragment.folder / "checkpoint" / "commits" / str(number)).write_text("v1\n{}")
+        (self.fragment.folder / "checkpoint" / "commits" / str(number)).write_text('v1\n{"a": 1}')
 
     def rows(self) -> list[list[int]]:
         return [rows for _, _, rows in self.delivered]
@@ -135,7 +141,8 @@ def test_an_epoch_is_delivered_and_recorded(rig: Rig) -> None:
     rig.epoch(1)
     assert rig.rows() == [[1, 2]]
     assert rig.fragment.last.epoch == 1
-    assert rig.fragment.log.entries == ((0, 1),)
+    commits = [entry for _, entry in rig.state.journal.read(EpochCommitted)]
+    assert [(entry.epoch, entry.snapshots, len(entry.outputs)) for entry in commits] == [(0, (1,), 1), (1, (1,), 0)]
     first, second = rig.observed
     assert [sum(some.rows for some in arrived) for arrived in first.arrivals.values()] == [2]
     assert not second.arrivals
@@ -158,7 +165,7 @@ def test_a_commit_that_was_not_delivered_is_delivered_and_not_run_again(rig: Rig
     assert rig.rows() == [[1], [2], [3]]
 
 
-def test_an_epoch_that_was_not_committed_runs_again_under_the_same_plan(rig: Rig) -> None:
+def test_an_epoch_that_was_not_committed_is_planned_anew(rig: Rig) -> None:
     rig.epoch(0, 1)
 
     def dies(*_: object) -> None:
@@ -170,9 +177,69 @@ def test_an_epoch_that_was_not_committed_runs_again_under_the_same_plan(rig: Rig
     rig.publish(2, flow("some", SOURCE, memory("some")), flow("more", SOURCE, memory("more")))
     rig.start()
     rig.epoch(1, 2)
-    assert rig.delivered[-1][1:] == (1, [2]), "the plan log says so"
-    rig.epoch(2, 3)
-    assert [(snapshot, rows) for _, snapshot, rows in rig.delivered[2:]] == [(2, [3]), (2, [3])]
+    assert [(snapshot, rows) for _, snapshot, rows in rig.delivered[1:]] == [(2, [2]), (2, [2])]
+
+
+def test_a_change_that_was_acknowledged_holds_for_an_epoch_that_spark_had_begun(rig: Rig) -> None:
+    """Spark had stored the offsets, and the process was killed before the epoch was planned."""
+    rig.epoch(0, 1)
+    (rig.fragment.folder / "checkpoint" / "offsets" / "1").write_text('v1\n{"a": 1}\n{"rows": 1}')
+    rig.publish(2, flow("more", SOURCE, memory("more")))
+    rig.start()
+    rig.epoch(1, 2)
+    assert [(snapshot, rows) for _, snapshot, rows in rig.delivered] == [(1, [1]), (2, [2])]
+
+
+def test_a_commit_holds_whatever_is_published_after_it(rig: Rig) -> None:
+    rig.crash_in_delivery = True
+    with pytest.raises(Crash):
+        rig.epoch(0, 1)
+    rig.crash_in_delivery = False
+    rig.publish(2, flow("more", SOURCE, memory("more")))
+    rig.start()
+    assert not rig.fragment.is_past(2), "rows of plan 1 are still to be delivered"
+    rig.epoch(0, 1)
+    assert [(snapshot, rows) for _, snapshot, rows in rig.delivered] == [(1, [1])]
+    assert rig.fragment.is_past(2)
+
+
+@pytest.mark.parametrize("left", [None, "", "v1\n{}"])
+def test_offsets_that_a_power_loss_took_are_put_back(rig: Rig, left: str | None) -> None:
+    """Spark does not sync its files; without its offsets the committed epoch would begin anew with other rows."""
+    rig.epoch(0, 1)
+    rig.epoch(1, 2)
+    checkpoint = rig.fragment.folder / "checkpoint"
+    stored = (checkpoint / "offsets" / "1").read_text()
+    (checkpoint / "commits" / "1").unlink()
+    (checkpoint / "offsets" / ".1.crc").touch()
+    if left is None:
+        (checkpoint / "offsets" / "1").unlink()
+    else:
+        (checkpoint / "offsets" / "1").write_text(left)
+    rig.start()
+    assert (checkpoint / "offsets" / "1").read_text() == stored
+    assert not (checkpoint / "offsets" / ".1.crc").exists()
+    rig.epoch(1, 2)
+    assert rig.rows() == [[1], [2]]
+
+
+def test_a_journal_that_lacks_an_epoch_of_spark_is_refused(rig: Rig) -> None:
+    rig.epoch(0, 1)
+    (rig.fragment.folder / "checkpoint" / "commits" / "1").write_text('v1\n{"a": 1}')
+    with pytest.raises(InputError, match=r"journal lacks epoch 1 of fragment source-\w+") as refused:
+        rig.start()
+    assert refused.value.condition == "STATE_DAMAGED"
+
+
+def test_a_fragment_that_begins_again_has_nothing_of_its_former_run(rig: Rig) -> None:
+    rig.epoch(0, 1)
+    before = rig.fragment.begun
+    rig.state.journal.append(FragmentRemoved(before.fragment, before.run))
+    rig.start()
+    assert rig.fragment.begun.run != before.run
+    assert not (rig.fragment.folder / "checkpoint").exists()
+    rig.epoch(0, 2)
+    assert rig.rows() == [[1], [2]]
 
 
 def test_a_withdrawn_fragment_finishes_its_deliveries(rig: Rig) -> None:
@@ -252,9 +319,18 @@ def test_no_epoch_begins_while_the_fragment_stops(rig: Rig) -> None:
 def test_a_plan_is_past_once_no_epoch_can_run_an_older_one(rig: Rig) -> None:
     rig.epoch(0, 1)
     rig.publish(2, flow("some", SOURCE, memory("some")))
-    assert rig.fragment.is_past(2), "nothing is to be replayed"
-    assert rig.fragment.log.at(1) == 2, "and that is durable"
-    (rig.fragment.folder / "checkpoint" / "offsets" / "1").write_text(json.dumps({"rows": 1}))
-    rig.publish(3, flow("some", SOURCE, memory("some")))
-    assert not rig.fragment.is_past(3), "epoch 1 has begun"
-    assert rig.fragment.snapshots_under_way() == [1, 1, 2]
+    assert rig.fragment.is_past(2), "no epoch runs"
+    past, under_way = [], []
+
+    def publishes(*_: object) -> None:
+        rig.publish(3, flow("some", SOURCE, memory("some")))
+        past.append(rig.fragment.is_past(3))
+        under_way.extend(rig.fragment.snapshots_under_way())
+        raise Crash
+
+    rig.jobs.stage = publishes  # type: ignore[assignment,method-assign]
+    with pytest.raises(Crash):
+        rig.epoch(1, 2)
+    assert past == [False], "epoch 1 runs plan 2"
+    assert under_way == [1, 2]
+    assert rig.fragment.is_past(3), "and would run plan 3 if it were run again"

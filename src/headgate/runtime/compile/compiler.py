@@ -161,7 +161,9 @@ class _Compiler:
         if task.role is Role.SOURCE:
             self._begin(Fragment(f"source-{signature[:16]}", Kind.SOURCE, (signature,)), signature)
         elif task.state is State.NATIVE:
-            fragment = Fragment(f"native-{signature[:16]}", Kind.NATIVE, (signature,), feeds=task.feeds)
+            # One that comes back is another fragment: the former may still be behind, with state of its own.
+            run = f"-{task.since}" if task.since else ""
+            fragment = Fragment(f"native-{signature[:16]}{run}", Kind.NATIVE, (signature,), feeds=task.feeds)
             self._begin(fragment, signature)
         elif task.state is State.KEYED:
             host = self._host(task)

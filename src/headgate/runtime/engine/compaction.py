@@ -1,22 +1,32 @@
-"""Compaction: plan snapshots that nothing can ask for any more are removed.
+"""Compaction: the journal is written anew without what nothing can ask for any more.
 
 A snapshot is needed as long as an epoch that names it may run or be run again, rows that carry it wait in a topic, or
-a delivery made under it is due. Beyond those, the newest stay as history, as far as their room goes.
+a delivery made under it is due.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from headgate.runtime.compile.plan import CompiledPlan
 from headgate.runtime.epochs.fragment import RunningFragment
 from headgate.runtime.exchange.files import Exchange
+from headgate.store.entries import (
+    Acknowledged,
+    DataflowStored,
+    Delivered,
+    Entry,
+    EpochCommitted,
+    FragmentBegun,
+    FragmentRemoved,
+    SnapshotPublished,
+)
 from headgate.store.files import read_json
+from headgate.store.journal import Journal
 
-__all__ = ["HISTORY_BYTES", "oldest_under_way", "remove_snapshots"]
-
-HISTORY_BYTES = 8 * 1024 * 1024
+__all__ = ["compact_journal", "oldest_under_way"]
 
 
 def oldest_under_way(
@@ -37,20 +47,32 @@ def _due(pending: Path) -> Iterator[int]:
             yield kept["snapshot"]
 
 
-def remove_snapshots(folders: Collection[Path], oldest: int, others: Collection[int], history_bytes: int) -> int:
-    """Remove the numbered files of ``folders`` before ``oldest``, but for ``others`` and as much as makes the history.
+def compact_journal(journal: Journal, hosts: Path, oldest: int, begun: Collection[FragmentBegun]) -> None:
+    """Remove what is older than snapshot ``oldest``, but for what running fragments began with."""
+    needed = {fragment.snapshot for fragment in begun}
+    origins = {fragment.origin for fragment in begun}
+    snapshots = [one for one in journal.every(SnapshotPublished) if one.number >= oldest or one.number in needed]
+    numbers = {snapshot.number for snapshot in snapshots}
+    dataflows = {name for snapshot in snapshots for name in snapshot.snapshot["dataflows"].values()}
+    answered = time.time() - Acknowledged.KEPT_S
 
-    Returns how many numbers are gone.
-    """
-    sizes: dict[int, int] = {}
-    for folder in folders:
-        for file in folder.glob("[0-9]*.json"):
-            sizes[int(file.stem)] = sizes.get(int(file.stem), 0) + file.stat().st_size
-    room, gone = history_bytes, 0
-    for number in sorted(sizes, reverse=True):
-        room -= sizes[number]
-        if room < 0 and number < oldest and number not in others:
-            for folder in folders:
-                (folder / f"{number}.json").unlink(missing_ok=True)
-            gone += 1
-    return gone
+    def is_needed(entry: Entry) -> bool:
+        match entry:
+            case SnapshotPublished():
+                return entry.number in numbers
+            case DataflowStored():
+                return entry.id in dataflows
+            case Acknowledged():
+                return entry.at >= answered
+            case FragmentBegun():
+                return entry in begun
+            case EpochCommitted() | Delivered():
+                return entry.origin in origins
+            case FragmentRemoved():
+                return False
+        return True
+
+    journal.compact(is_needed)
+    for file in hosts.glob("[0-9]*.json"):
+        if int(file.stem) not in numbers:
+            file.unlink(missing_ok=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -57,9 +57,10 @@ from headgate.runtime.spark_internals.internals import internals
 from headgate.runtime.spark_internals.process import SparkProcess
 from headgate.runtime.spark_internals.session import open_session
 from headgate.sharing.alternates import binding_level
-from headgate.sharing.applied import Applied
+from headgate.sharing.applied import Acknowledge, Applied
 from headgate.sharing.deduplicate import SignedDataflow
 from headgate.sharing.shared_set import SharedSet
+from headgate.store.journal import Journal
 from headgate.store.lock import StateLock
 from headgate.store.observations import ObservationHistory
 from headgate.tasks.registry import Registry, default_registry
@@ -100,7 +101,7 @@ class Engine:
 
         try:
             self._plans = Plans(self.state, self.registry, semantic)
-            self._set_strategy(strategy, semantic)
+            self._plans.use_strategy(strategy)
             self._suspensions = Suspensions(self.state.path / "suspended.json", self._plans, without_newest)
             self.spark = spark if spark is not None else open_session(master, settings, log=self.log)
             self._own = SparkProcess(self.spark, spark is None, self.log)
@@ -160,6 +161,11 @@ class Engine:
         return self._plans.snapshot
 
     @property
+    def journal(self) -> Journal:
+        """All that must not be forgotten."""
+        return self.state.journal
+
+    @property
     def shared(self) -> SharedSet:
         """What is submitted and what runs for it, paused dataflows included."""
         return self.snapshot.shared
@@ -184,54 +190,45 @@ class Engine:
         """The fragments that run, by id."""
         return self._queries.running
 
-    def _set_strategy(self, wanted: StrategyName | None, semantic: bool) -> None:
-        known = self.snapshot
-        if wanted is None or wanted is known.strategy:
-            return
-        if known.stored:
-            message = (
-                f"{self.state.path} runs its dataflows with strategy '{known.strategy.value}', which cannot become"
-            )
-            remedy = "withdraw them first, or give another directory with --state"
-            raise InputError("STRATEGY_DIFFERS", f"{message} '{wanted.value}' while there are any; {remedy}")
-        # Nothing runs, so there is nothing to keep; it becomes durable with the first dataflow.
-        shared = SharedSet(self.registry, semantic and wanted is not StrategyName.NONE)
-        self._plans.snapshot = Snapshot(shared, known.number, strategy=wanted)
-
     # changes
 
     def submit(
         self,
         *dataflows: Dataflow | SignedDataflow,
         replace: bool = False,
-        before: Callable[[Applied], None] | None = None,
+        acknowledge: Acknowledge | None = None,
     ) -> Applied:
         """Run more dataflows; all of them or, if one cannot be run, none.
 
         With ``replace`` they take the place of running ones of their names, between two micro-batches: what is the same
-        in both goes on, sources where they are. ``before`` is called just before the change becomes durable.
+        in both goes on, sources where they are. What ``acknowledge`` makes of a change becomes durable with it.
         """
         with self._lock:
             change = PendingChange(self.snapshot)
             change = change.making_room(dataflows) if replace else change
             for dataflow in dataflows:
                 change = change.submitted(dataflow)
-            return self._publish(change, before)
+            return self._publish(change, acknowledge)
 
-    def withdraw(self, *names: str, before: Callable[[Applied], None] | None = None) -> Applied:
+    def withdraw(self, *names: str, acknowledge: Acknowledge | None = None) -> Applied:
         """Stop dataflows, all of them or none; tasks that others use go on."""
         with self._lock:
             change = PendingChange(self.snapshot)
             for name in names:
                 change = change.withdrawn(name)
-            return self._publish(change, before)
+            return self._publish(change, acknowledge)
 
-    def switch(self, dataflow: str, task: str, alternate: str) -> None:
+    def switch(self, dataflow: str, task: str, alternate: str, acknowledge: Acknowledge | None = None) -> None:
         """Make another alternate of a task the active one, for all dataflows that share the task."""
         with self._lock:
-            self.change({find_task(self.snapshot, dataflow, task)[0]: alternate}, {})
+            self.change({find_task(self.snapshot, dataflow, task)[0]: alternate}, {}, acknowledge)
 
-    def change(self, active: Mapping[Signature, str], partitions: Mapping[Signature, int | None]) -> None:
+    def change(
+        self,
+        active: Mapping[Signature, str],
+        partitions: Mapping[Signature, int | None],
+        acknowledge: Acknowledge | None = None,
+    ) -> None:
         """Switch alternates, by their names, and set partitions of tasks, all in one plan snapshot or not at all."""
         with self._lock:
             chosen: dict[Signature, str] = {}
@@ -243,7 +240,8 @@ class Engine:
                 check_partitions(count)
             counts = {**self.snapshot.partitions, **partitions}
             kept = {signature: count for signature, count in counts.items() if count is not None}
-            self._change([*chosen, *partitions], active={**self.snapshot.active, **chosen}, partitions=kept)
+            choices = {"active": {**self.snapshot.active, **chosen}, "partitions": kept}
+            self._change([*chosen, *partitions], acknowledge, **choices)
 
     def scale(self, executors: int) -> None:
         """Have so many executors: more are asked for; those that are too many end their tasks and leave."""
@@ -259,12 +257,14 @@ class Engine:
         self.scaling.check([], [machine])
         self.scaling.release(machine)
 
-    def repartition(self, dataflow: str, task: str, partitions: int | None) -> None:
+    def repartition(
+        self, dataflow: str, task: str, partitions: int | None, acknowledge: Acknowledge | None = None
+    ) -> None:
         """Run a task on that many partitions; ``None`` leaves it to what feeds it."""
         with self._lock:
-            self.change({}, {find_task(self.snapshot, dataflow, task)[0]: partitions})
+            self.change({}, {find_task(self.snapshot, dataflow, task)[0]: partitions}, acknowledge)
 
-    def pause(self, name: str) -> None:
+    def pause(self, name: str, acknowledge: Acknowledge | None = None) -> None:
         """Pause a dataflow: rows that come meanwhile do not reach its sinks, and its keyed tasks lose their state.
 
         Its sources are still read, so that it goes on with current rows when it is resumed, whether or not others use
@@ -273,16 +273,16 @@ class Engine:
         with self._lock:
             dataflow = self.snapshot.find(name)
             paused = self.snapshot.paused | {dataflow.dataflow.name}
-            self._change(dataflow.signatures.values(), paused=paused)
+            self._change(dataflow.signatures.values(), acknowledge, paused=paused)
 
-    def resume(self, name: str) -> None:
+    def resume(self, name: str, acknowledge: Acknowledge | None = None) -> None:
         """Resume a paused dataflow."""
         with self._lock:
             dataflow = self.snapshot.find(name)
             paused = self.snapshot.paused - {dataflow.dataflow.name}
-            self._change(dataflow.signatures.values(), paused=paused)
+            self._change(dataflow.signatures.values(), acknowledge, paused=paused)
 
-    def limit(self, dataflow: str, task: str, rows: int | None) -> None:
+    def limit(self, dataflow: str, task: str, rows: int | None, acknowledge: Acknowledge | None = None) -> None:
         """Let a source take in at most so many rows per trigger, for all dataflows that share it; ``None`` lifts that.
 
         For a stateful task it is what its fragment takes from the streams before it, in whole batches of them; all
@@ -296,7 +296,7 @@ class Engine:
             signature, _ = find_task(self.snapshot, dataflow, task)
             hot = check_limit(self.plan, signature, dataflow, task, rows)
             kept = {key: limit for key, limit in self.snapshot.limits.items() if key != signature}
-            self._change((), limits={**kept, **({} if rows is None else {signature: rows})})
+            self._change((), acknowledge, limits={**kept, **({} if rows is None else {signature: rows})})
             for fragment in list(self.fragments.values()):
                 if signature in fragment.fragment.roots and fragment.fragment.kind not in FED:
                     self._queries.apply_limit(fragment, self.snapshot)
@@ -308,14 +308,14 @@ class Engine:
         with self._lock:
             return binding_level(self.shared.running, find_task(self.snapshot, dataflow, task)[0])
 
-    def _change(self, touched: Iterable[Signature], **choices: object) -> None:
+    def _change(self, touched: Iterable[Signature], acknowledge: Acknowledge | None, **choices: object) -> None:
         """Publish other choices for the same dataflows; ``touched`` are the tasks that they change."""
-        self._publish(PendingChange(self.snapshot).chosen(touched, **choices))
+        self._publish(PendingChange(self.snapshot).chosen(touched, **choices), acknowledge)
 
-    def _publish(self, change: PendingChange, before: Callable[[Applied], None] | None = None) -> Applied:
+    def _publish(self, change: PendingChange, acknowledge: Acknowledge | None) -> Applied:
         if self._stopped:
             raise InputError("ENGINE_STOPPED", "the engine is being stopped and takes no changes any more")
-        applied = self._publisher.publish(change, before)
+        applied = self._publisher.publish(change, acknowledge)
         self._upkeep.meter()
         return applied
 

@@ -17,12 +17,13 @@ from headgate.model.task_type import State
 from headgate.runtime.compile.compiler import compile_plan
 from headgate.runtime.compile.plan import CompiledPlan
 from headgate.runtime.engine.snapshot import Snapshot
-from headgate.runtime.engine.stored import StoredText, stored_dataflow
+from headgate.runtime.engine.stored import stored_dataflow
 from headgate.sharing.change import GraphChange
 from headgate.sharing.confinement import confined, met_in_a_batch
 from headgate.sharing.deduplicate import SignedDataflow, deduplicate
 from headgate.sharing.shared_set import SharedSet, Submission
 from headgate.sharing.strategies import deploy
+from headgate.store.entries import DataflowStored
 
 __all__ = ["GROUPED", "PendingChange"]
 
@@ -41,7 +42,7 @@ class PendingChange:
     touched: tuple[Signature, ...] = ()
     """The tasks that come, go, or are run in another way or for others; each after those that feed it."""
 
-    new: tuple[StoredText, ...] = ()
+    new: tuple[DataflowStored, ...] = ()
     """The dataflows that are to be stored."""
 
     submissions: tuple[Submission, ...] = ()
@@ -99,7 +100,7 @@ class PendingChange:
         since = dict(snapshot.since)
         for signature in self.touched:
             task = plan.tasks.get(signature)
-            if task is not None and task.state is State.KEYED:
+            if task is not None and task.state in (State.KEYED, State.NATIVE):
                 since[signature] = task.since
             else:
                 since.pop(signature, None)

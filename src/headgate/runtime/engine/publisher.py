@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 
 from headgate.runtime.compile.plan import CompiledPlan
@@ -13,7 +12,7 @@ from headgate.runtime.engine.queries import Queries
 from headgate.runtime.epochs.fragment import RunningFragment
 from headgate.runtime.spark_internals.executor_checks import check_paths, paths_read
 from headgate.runtime.spark_internals.executors import Executors
-from headgate.sharing.applied import Applied
+from headgate.sharing.applied import Acknowledge, Applied
 
 __all__ = ["Publisher"]
 
@@ -27,11 +26,8 @@ class Publisher:
         self._schemas = schemas
         self._executors = executors
 
-    def publish(self, change: PendingChange, announce: Callable[[Applied], None] | None = None) -> Applied:
-        """Make a change the current snapshot; when this raises, nothing has changed.
-
-        ``announce`` is called just before the change becomes durable.
-        """
+    def publish(self, change: PendingChange, acknowledge: Acknowledge | None = None) -> Applied:
+        """Make a change the current snapshot; when this raises before it is durable, nothing has changed."""
         queries, before = self._queries, self._plans.current
         snapshot, plan = change.compiled(before)
         self._schemas.check(plan, change.touched)
@@ -45,9 +41,9 @@ class Publisher:
         try:
             for fragment in stopped:
                 fragment.stop()
-            if announce is not None:
-                announce(applied)
-            self._plans.publish(snapshot, plan, change.new)
+            begun = [fragment.begun for fragment, _ in prepared]
+            acknowledged = () if acknowledge is None else acknowledge(applied)
+            self._plans.publish(snapshot, plan, (*change.new, *begun, *acknowledged))
         except BaseException:
             queries.discard(prepared)
             for fragment in stopped:

@@ -19,12 +19,11 @@ from headgate.runtime.engine.draining import is_drained
 from headgate.runtime.engine.plans import Plans
 from headgate.runtime.engine.snapshot import Snapshot
 from headgate.runtime.epochs.context import FragmentContext
-from headgate.runtime.epochs.fragment import RunningFragment
+from headgate.runtime.epochs.fragment import RunningFragment, begun_in
 from headgate.runtime.epochs.limits import set_limit
 from headgate.runtime.isolation.quarantine import Quarantine
 from headgate.runtime.spark_internals.failures import JOB_FAILURES, reason_of, storage_refused, workers_were_late
-from headgate.store.durable_steps import step
-from headgate.store.files import read_json
+from headgate.store.entries import FragmentBegun, FragmentRemoved
 
 __all__ = ["Queries"]
 
@@ -60,8 +59,8 @@ class Queries:
                 prepared.append((made[-1], made[-1].prepare(plan)))
                 self.apply_limit(made[-1], snapshot)
         except BaseException:
-            for begun in made:
-                _remove(begun.folder)
+            for fragment_made in made:
+                _remove(fragment_made.folder)
             raise
         return prepared
 
@@ -101,8 +100,8 @@ class Queries:
             if drained or (fragment.failure is not None and fragment not in self.without_workers()):
                 fragment.stop()
                 fragment.finish()
+                self._end(fragment)
                 del self.running[name]
-                _remove(fragment.folder)
                 for topic in fragment.fragment.reads:
                     self._context.exchange.forget(topic)
 
@@ -117,13 +116,18 @@ class Queries:
 
     def _last_plan_with(self, name: str) -> CompiledPlan:
         if name not in self._left:
-            self._left[name] = self._plans.last_with(name, self.running[name].begun)
+            self._left[name] = self._plans.last_with(name, self.running[name].begun.snapshot)
         return self._left[name]
 
     def left(self) -> list[CompiledPlan]:
         """The last plans of the fragments that have left the current one and are being drained."""
         there = {*self._plans.current.fragments, *self._plans.snapshot.resting}
         return [self._last_plan_with(name) for name in self.running if name not in there]
+
+    def _end(self, fragment: RunningFragment) -> None:
+        """Note that a run of a fragment is over, and remove what it leaves."""
+        self._context.state.journal.append(FragmentRemoved(fragment.fragment.id, fragment.begun.run))
+        _remove(fragment.folder)
 
     # starting again
 
@@ -135,20 +139,22 @@ class Queries:
         current, snapshot = self._plans.current, self._plans.snapshot
         wanted = {name: (fragment, current) for name, fragment in current.fragments.items()}
         wanted |= self._paused_sources()
+        journal = self._context.state.journal
+        begun = {one.fragment: one for one in journal.every(FragmentBegun) if begun_in(journal, one.fragment)}
         for folder in (self._context.state.path / "fragments").iterdir():
-            begun = read_json(folder / "fragment.json")
-            if folder.name in wanted:
+            if folder.name not in begun:
+                _remove(folder)  # the engine was killed as it removed it, or before it had begun
+        for name, one in begun.items():
+            if name in wanted:
                 continue
-            if begun is None or begun["snapshot"] > snapshot.number:
-                _remove(folder)  # the engine was killed as it removed it, or before it had made it
-                continue
-            plan = self._plans(begun["snapshot"])
-            fragment = plan.fragments[folder.name]
-            if fragment.kind is Kind.SOURCE and folder.name not in snapshot.resting:  # withdrawn just before the end
-                RunningFragment(fragment, plan.number, self._context).finish()
-                _remove(folder)
+            plan = self._plans(one.snapshot)
+            fragment = plan.fragments[name]
+            if fragment.kind is Kind.SOURCE and name not in snapshot.resting:  # withdrawn just before the end
+                gone = RunningFragment(fragment, plan.number, self._context)
+                gone.finish()
+                self._end(gone)
             else:
-                wanted[folder.name] = (fragment, plan)
+                wanted[name] = (fragment, plan)
         for fragment, plan in wanted.values():
             running = RunningFragment(fragment, plan.number, self._context)
             self.running[fragment.id] = running
@@ -169,7 +175,7 @@ class Queries:
         """Stop a fragment after its epoch, unless it has been, and start it again from its checkpoint."""
         fragment.stop()
         name, current = fragment.fragment.id, self._plans.current
-        plan = current if name in current.fragments else self._plans(fragment.begun)
+        plan = current if name in current.fragments else self._plans(fragment.begun.snapshot)
         try:
             again = RunningFragment(plan.fragments[name], current.number, self._context)
         except OSError as error:
@@ -301,8 +307,5 @@ class Queries:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a fragment's folder. Without its description it is nobody's, however far the removal gets."""
-    with step("fragment-removed") as point:
-        (folder / "fragment.json").unlink(missing_ok=True)
-        point.halfway()
-        shutil.rmtree(folder, ignore_errors=True)
+    """Remove a fragment's folder; what is left of it if that fails is removed when the fragment begins again."""
+    shutil.rmtree(folder, ignore_errors=True)

@@ -49,7 +49,7 @@ class Snapshot:
     """The most rows that a source hands over per trigger."""
 
     since: Mapping[Signature, int] = field(default_factory=dict)
-    """Since which snapshot a keyed task has run without a break: one that comes back starts with empty state."""
+    """Since which snapshot a stateful task has run without a break: one that comes back starts with empty state."""
 
     @classmethod
     def of(cls, registry: Registry, *dataflows: Dataflow, number: int = 1) -> Snapshot:

@@ -4,16 +4,15 @@
 
     version              the layout's version
     lock                 held by the running engine; names its process
-    dataflows/ID.json    submitted dataflows, each once
-    snapshots/N.json     plan snapshots, numbered; they refer to dataflows
+    journal              all that must not be forgotten, in one order (:mod:`headgate.store.entries`)
+    journal.mark         up to where the journal is known to have reached
     hosts/N.json         what the workers of keyed hosts need of plan N
-    fragments/ID/        checkpoint, plan log and last commit of a fragment
+    fragments/ID/        checkpoint and limits of a fragment
     exchange/TOPIC/      derived streams
     staging/ID/          what an epoch has written and not yet committed
     pending/SINK/        what a sink has refused and will be offered again
-    usage/               who has used the machines, and for how long
+    used_until           until when the machines are known to have been used
     control.sock         where the running engine listens, if it does
-    requests.jsonl       the answers of the last day, by request id
     dead_letters/TASK/   rows for which a task raised
     rows_out.json        how many rows each sink has got
     suspended.json       dataflows that were paused after a crash loop, and why
@@ -25,12 +24,13 @@ from pathlib import Path
 
 from headgate.errors import InputError, os_reason
 from headgate.store.files import read_json, write_json
+from headgate.store.journal import Journal, create_journal
 from headgate.store.lock import StateLock
 
 __all__ = ["StateDirectory"]
 
-VERSION = "4"
-READABLE = ("3", VERSION)
+VERSION = "5"
+READABLE = ("3", "4", VERSION)
 """The layouts that can be opened; :mod:`headgate.runtime.engine.upgrade` changes older ones."""
 
 
@@ -42,8 +42,10 @@ class StateDirectory:
         self.path = path = self._lock.path
         try:
             self._check_version(path)
-            for name in ("dataflows", "snapshots", "hosts", "fragments", "exchange", "staging", "pending"):
+            for name in ("hosts", "fragments", "exchange", "staging", "pending"):
                 (self.path / name).mkdir(exist_ok=True)
+            if self.version == VERSION:
+                self.journal = Journal(self.path / "journal")
         except OSError as error:
             self.close()
             raise InputError("STATE_UNUSABLE", f"cannot write to state directory {path}: {os_reason(error)}") from None
@@ -54,21 +56,24 @@ class StateDirectory:
     def _check_version(self, given: Path) -> None:
         file = self.path / "version"
         if not file.exists():
-            # An engine that was killed while it made the directory may have left a beginning of the version file.
-            if any(not entry.name.startswith(("lock", "control", ".version")) for entry in self.path.iterdir()):
+            # An engine that was killed while it made the directory may have left a journal without entries.
+            known = ("lock", "control", ".version", "journal")
+            if any(not entry.name.startswith(known) for entry in self.path.iterdir()):
                 message = f"{given} is neither empty nor a state directory of Headgate; give another directory"
                 raise InputError("STATE_UNUSABLE", f"{message} with --state")
+            create_journal(self.path / "journal")
             write_json(file, int(VERSION), "version")
         self.version = str(read_json(file))
         if self.version not in READABLE:
             message = f"state directory {given} has version {self.version[:20]!r}, and this Headgate reads"
             remedy = "give another directory with --state, or run the Headgate that wrote it"
-            raise InputError("STATE_VERSION", f"{message} versions {' and '.join(READABLE)}; {remedy}")
+            raise InputError("STATE_VERSION", f"{message} versions {READABLE[0]} to {VERSION}; {remedy}")
 
     def is_current(self) -> None:
-        """Note that the directory has this Headgate's layout."""
+        """Note that the directory has this Headgate's layout, and open the journal."""
         write_json(self.path / "version", int(VERSION), "version")
         self.version = VERSION
+        self.journal = Journal(self.path / "journal")
 
     def fragment(self, fragment_id: str) -> Path:
         """The folder of a fragment."""
@@ -78,4 +83,6 @@ class StateDirectory:
 
     def close(self) -> None:
         """Release the directory, so that another engine can use it."""
+        if hasattr(self, "journal"):
+            self.journal.close()
         self._lock.close()

@@ -10,7 +10,6 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from headgate.documents.decode import from_document
@@ -19,18 +18,11 @@ from headgate.errors import HeadgateError
 from headgate.model.dataflow import Dataflow
 from headgate.sharing.deduplicate import SignedDataflow
 from headgate.sharing.running import Submitted
-from headgate.store.files import read_json, write_text
+from headgate.store.entries import DataflowStored
+from headgate.store.journal import Journal
 from headgate.tasks.registry import Registry
 
-__all__ = ["DataflowStore", "StoredDataflow", "StoredText", "decoded", "stored_dataflow"]
-
-
-@dataclass(frozen=True, slots=True)
-class StoredText:
-    """A dataflow as it is written to the state directory."""
-
-    id: str
-    text: str
+__all__ = ["StoredDataflow", "decoded", "read_dataflow", "stored_dataflow"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +33,12 @@ class StoredDataflow:
     written: Dataflow
 
 
-def stored_dataflow(submitted: Submitted) -> StoredText:
-    """A submitted dataflow as text; equal ones have equal names."""
+def stored_dataflow(submitted: Submitted) -> DataflowStored:
+    """A submitted dataflow as it is stored; equal ones have equal names."""
     kept: dict[str, Any] = {"written": to_document(submitted.written), "signatures": dict(submitted.signatures)}
     if submitted.dataflow is not submitted.written and submitted.dataflow != submitted.written:
         kept["as_run"] = to_document(submitted.dataflow)
-    text = json.dumps(kept)
-    return StoredText(hashlib.blake2b(text.encode(), digest_size=16).hexdigest(), text)
+    return DataflowStored(hashlib.blake2b(json.dumps(kept).encode(), digest_size=16).hexdigest(), kept)
 
 
 def decoded(kept: Mapping[str, Any], registry: Registry) -> StoredDataflow:
@@ -57,31 +48,9 @@ def decoded(kept: Mapping[str, Any], registry: Registry) -> StoredDataflow:
     return StoredDataflow(SignedDataflow(as_run, kept["signatures"]), written)
 
 
-class DataflowStore:
-    """The dataflows of a state directory."""
-
-    def __init__(self, folder: Path, registry: Registry) -> None:
-        self._folder = folder
-        self._registry = registry
-
-    def write(self, dataflow: StoredText) -> None:
-        """Store a dataflow durably, unless it is there."""
-        path = self._path(dataflow.id)
-        if not path.exists():
-            write_text(path, dataflow.text, "dataflow")
-
-    def read(self, name: str) -> StoredDataflow:
-        kept = read_json(self._path(name))
-        if kept is None:
-            message = f"dataflow {name} is not in {self._folder}, where a plan snapshot expects it"
-            raise HeadgateError("DATAFLOW_GONE", message)
-        return decoded(kept, self._registry)
-
-    def remove_all_but(self, needed: set[str]) -> None:
-        """Remove the dataflows that no snapshot refers to."""
-        for path in self._folder.glob("*.json"):
-            if path.stem not in needed:
-                path.unlink(missing_ok=True)
-
-    def _path(self, name: str) -> Path:
-        return self._folder / f"{name}.json"
+def read_dataflow(journal: Journal, name: str, registry: Registry) -> StoredDataflow:
+    """The dataflow that is stored under a name."""
+    stored = journal.latest(DataflowStored, name)
+    if stored is None:
+        raise HeadgateError("DATAFLOW_GONE", f"dataflow {name} is not in {journal.path}, where a snapshot expects it")
+    return decoded(stored.document, registry)

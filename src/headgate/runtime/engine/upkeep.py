@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from headgate.billing.journal import UsageJournal
 from headgate.model.cluster.observation import Observation
-from headgate.runtime.engine.compaction import HISTORY_BYTES, oldest_under_way
+from headgate.runtime.engine.compaction import compact_journal, oldest_under_way
 from headgate.runtime.engine.metering import usage_of
 from headgate.runtime.engine.plans import Plans
 from headgate.runtime.engine.queries import Queries
@@ -23,8 +23,8 @@ __all__ = ["Upkeep"]
 OBSERVE_EVERY_S = 5.0
 """How long the intervals are of which the state directory keeps a history."""
 
-SNAPSHOTS_BETWEEN = 50
-"""How many new snapshots there are between two compactions."""
+LEAST_BYTES = 8_000_000
+"""How large the journal is at least when it is compacted; then it has doubled since the last time."""
 
 
 class Upkeep:
@@ -36,11 +36,11 @@ class Upkeep:
         self._plans = plans
         self._queries = queries
         self._exchange = exchange
-        self._pending = state.path / "pending"
+        self._state = state
         self._price_per_h = price_per_h
-        self._journal = UsageJournal(state.path / "usage")
+        self._journal = UsageJournal(state.journal)
         self.history = ObservationHistory(state.path / "observations")
-        self._compacted = 0
+        self._most_bytes = LEAST_BYTES
         self._observed = time.monotonic()
 
     def meter(self) -> None:
@@ -63,11 +63,11 @@ class Upkeep:
                 self.history.append(observe())
 
     def compact(self) -> None:
-        """Remove plan snapshots that nothing needs, once enough new ones have been made."""
-        current = self._plans.snapshot.number
-        if current < self._compacted + SNAPSHOTS_BETWEEN:
+        """Remove what nothing needs from the journal, once it has grown."""
+        journal, pending = self._state.journal, self._state.path / "pending"
+        if journal.size < self._most_bytes:
             return
-        self._compacted = current
-        running = list(self._queries.running.values())
-        oldest = oldest_under_way(running, self._queries.left(), self._exchange, self._pending, current)
-        self._plans.compact(oldest, {fragment.begun for fragment in running}, HISTORY_BYTES)
+        running, current = list(self._queries.running.values()), self._plans.snapshot.number
+        oldest = oldest_under_way(running, self._queries.left(), self._exchange, pending, current)
+        compact_journal(journal, self._state.path / "hosts", oldest, [fragment.begun for fragment in running])
+        self._most_bytes = max(LEAST_BYTES, 2 * journal.size)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -13,22 +12,22 @@ from headgate.model.names import Signature
 from headgate.runtime.epochs.staging import StagedFile
 from headgate.runtime.observing.counting import RowCounts
 from headgate.runtime.observing.records import Arrivals
-from headgate.store.entries import OutputKind, Target
+from headgate.store.entries import CommittedOutput, OutputKind, StagedRows, Target
 
-__all__ = ["HOST_LETTERS", "LETTERS", "SINK", "TOPIC", "EpochResult", "Files", "StagedEpoch", "Target", "commit_of"]
+__all__ = ["HOST_LETTERS", "LETTERS", "SINK", "TOPIC", "EpochResult", "Files", "StagedEpoch", "Target", "outputs_of"]
 
 SINK, TOPIC, LETTERS = OutputKind.SINK, OutputKind.TOPIC, OutputKind.LETTERS
 HOST_LETTERS = OutputKind.HOST_LETTERS
 
-Files = dict[Target, list[tuple[str, int]]]
-"""Staged files and how many rows each has, by target."""
+Files = dict[Target, list[StagedRows]]
+"""Staged files by target."""
 
 
 @dataclass(frozen=True, slots=True)
 class EpochResult:
-    """The commit of an epoch and what was measured."""
+    """What an epoch puts out, and what was measured."""
 
-    commit: dict[str, Any]
+    outputs: tuple[CommittedOutput, ...] = ()
     counts: RowCounts = field(default_factory=Counter)
     arrivals: Mapping[Signature, list[Arrivals]] = field(default_factory=dict)
 
@@ -56,7 +55,7 @@ class StagedEpoch:
         arrivals: dict[Target, list[Arrivals]] = {}
         for file in self.files:
             target = self.targets[file.output]
-            files.setdefault(target, []).append((file.path, file.rows))
+            files.setdefault(target, []).append(StagedRows(file.path, file.rows))
             arrivals.setdefault(target, []).append(Arrivals(file.rows, np.frombuffer(file.ingested, np.int64)))
         return files, arrivals
 
@@ -68,30 +67,28 @@ class StagedEpoch:
         counts = self.row_counts(rows)
         for target, kept in files.items():
             if target.kind == LETTERS:
-                counts[Signature(target.name), "errors"] += sum(count for _, count in kept)
+                counts[Signature(target.name), "errors"] += sum(file.rows for file in kept)
         return counts
 
 
-def commit_of(
-    epoch: int,
+def outputs_of(
     files: Files,
     arrivals: Mapping[Target, Sequence[Arrivals]],
     head_of: Callable[[str], int],
     reasons_of: Callable[[str], Sequence[str]],
-) -> dict[str, Any]:
-    """The commit, its targets in the order of their snapshots; each batch of a topic gets its number here."""
+) -> tuple[CommittedOutput, ...]:
+    """What is to be committed, in the order of snapshots; each batch of a topic gets its number here."""
     heads: dict[str, int] = {}
-    targets = []
+    outputs = []
     for target, staged in sorted(files.items(), key=lambda item: item[0].snapshot):
-        described: dict[str, Any] = {**target._asdict(), "files": staged}
-        if target.kind == TOPIC:
+        output = CommittedOutput(target, tuple(staged))
+        if target.kind is TOPIC:
             heads[target.name] = heads.get(target.name, head_of(target.name)) + 1
-            described["number"] = heads[target.name]
-            described["ingested_us"] = _mean_us(arrivals[target])
-        elif target.kind == LETTERS:
-            described["reasons"] = list(reasons_of(target.name))
-        targets.append(described)
-    return {"epoch": epoch, "done": not files, "targets": targets}
+            output = replace(output, number=heads[target.name], ingested_us=_mean_us(arrivals[target]))
+        elif target.kind is LETTERS:
+            output = replace(output, reasons=tuple(reasons_of(target.name)))
+        outputs.append(output)
+    return tuple(outputs)
 
 
 def _mean_us(arrivals: Sequence[Arrivals]) -> int:

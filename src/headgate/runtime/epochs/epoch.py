@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame
 from headgate.model.names import Signature
 from headgate.model.on_error import OnError
 from headgate.runtime.compile.plan import CompiledPlan, Fragment, Kind
-from headgate.runtime.epochs.commit import LETTERS, SINK, EpochResult, Files, StagedEpoch, Target, commit_of
+from headgate.runtime.epochs.commit import LETTERS, SINK, EpochResult, Files, StagedEpoch, Target, outputs_of
 from headgate.runtime.epochs.fused_jobs import EpochJobs, Part
 from headgate.runtime.epochs.splits import Splits
 from headgate.runtime.exchange.files import SNAPSHOT
@@ -41,6 +41,8 @@ from headgate.runtime.spark_internals.failures import (
     storage_refused,
     workers_were_late,
 )
+from headgate.store.entries import StagedRows
+from headgate.store.files import sync_folder
 
 __all__ = ["Background", "Epochs"]
 
@@ -72,7 +74,7 @@ class Epochs:
     """Cancels the jobs of a tag."""
 
     stopping: Callable[[], bool]
-    broken_lines: Callable[[int], list[tuple[str, int]]] = lambda _epoch: []
+    broken_lines: Callable[[int], list[StagedRows]] = lambda _epoch: []
     """Files with what its source could not read in an epoch, and how many records each has."""
 
     guards: ActiveGuards = field(default_factory=ActiveGuards)
@@ -288,8 +290,11 @@ class Epochs:
         for target in files:
             if target.kind == SINK:
                 at_sinks.setdefault(Signature(target.name), []).extend(arrivals[target])
-        commit = commit_of(epoch, files, arrivals, self.head_of, self.failed_rows.reasons.of)
-        return EpochResult(commit, staged.counts(files), at_sinks)
+        outputs = outputs_of(files, arrivals, self.head_of, self.failed_rows.reasons.of)
+        if outputs:  # the files themselves are on the disk already
+            for place in (folder, self.staging, self.staging.parent):
+                sync_folder(place)
+        return EpochResult(outputs, staged.counts(files), at_sinks)
 
     def _without_failed(
         self, files: Files, failed: dict[int, set[str]], plans: Sequence[CompiledPlan]

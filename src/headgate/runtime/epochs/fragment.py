@@ -3,8 +3,8 @@
 An epoch, step by step:
 
 1. if it was committed before a failure, its deliveries are finished and nothing is run;
-2. its snapshot is chosen: for rows from a source, the current one, made durable in the plan log first; for rows from
-   the exchange, the one that they carry;
+2. its snapshot is chosen: for rows from a source, the current one; for rows from the exchange, the one that they carry.
+   An epoch that was not committed has left nothing behind, so one that is run again is planned anew;
 3. the fragment's tasks are fused into one Spark job, which stages all outputs (:mod:`headgate.runtime.epochs.epoch`);
 4. the commit is made durable: from here on the epoch is never run again;
 5. sinks and topics get their files (:mod:`headgate.runtime.epochs.delivery`). What a sink refuses is queued and
@@ -13,6 +13,7 @@ An epoch, step by step:
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 import uuid
@@ -26,13 +27,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 from headgate.model.names import Signature
 from headgate.runtime.compile.plan import FED, CompiledPlan, Fragment, Kind
 from headgate.runtime.epochs.backlog import Backlog
-from headgate.runtime.epochs.commit import LETTERS, EpochResult
+from headgate.runtime.epochs.commit import EpochResult
 from headgate.runtime.epochs.context import FragmentContext
 from headgate.runtime.epochs.delivery import Deliveries
 from headgate.runtime.epochs.epoch import Epochs
 from headgate.runtime.epochs.fused_jobs import FusedJobs
 from headgate.runtime.epochs.limits import admit
-from headgate.runtime.epochs.plan_log import PlanLog
 from headgate.runtime.epochs.stream import TopicStream
 from headgate.runtime.file_source.source import broken_lines
 from headgate.runtime.io.sources import read_source
@@ -47,9 +47,11 @@ from headgate.runtime.observing.records import EpochRecord
 from headgate.runtime.spark_internals.checkpoint import Checkpoint
 from headgate.runtime.spark_internals.failures import JOB_FAILURES, reason_of
 from headgate.runtime.spark_internals.internals import internals
-from headgate.store.files import read_json, write_json
+from headgate.store.entries import Delivered, EpochCommitted, FragmentBegun, FragmentRemoved, OutputKind, StagedRows
+from headgate.store.files import damaged
+from headgate.store.journal import Journal
 
-__all__ = ["RunningFragment"]
+__all__ = ["RunningFragment", "begun_in"]
 
 Times = tuple[float, float, float]
 """When an epoch began, was committed and ended."""
@@ -73,7 +75,6 @@ class RunningFragment:
         self.fragment = fragment
         self.context = context
         self.folder = context.state.fragment(fragment.id)
-        self.log = PlanLog(self.folder / "plan_log.json")
         self.last = LastEpoch()
         self.query: StreamingQuery | None = None
         self.refusal: str | None = None
@@ -87,62 +88,75 @@ class RunningFragment:
         self._ending = False
         self.epochs = _epochs(fragment, context, lambda: self._ending)
         self._at_work = threading.Lock()
-        begun = self._begin(number)
-        self.begun: int = begun["snapshot"]
-        """The snapshot with which it came; it is described there if it has left the plan at a restart."""
+        self._journal = context.state.journal
+        self.begun = begun_in(self._journal, fragment.id) or self._begin(number)
+        """With which snapshot it came; it is described there if it has left the plan at a restart."""
 
-        self._origin = f"{fragment.id}-{begun['run']}"
+        begun = self.begun
         parts, hosts = (context.spark, context.exchange, context.schemas), context.state.path / "hosts"
-        self._stream = TopicStream(*parts, self.folder, hosts, begun["start"], begun["groups"], context.trigger_s)
-        self._deliveries = Deliveries(
-            self._origin, context.exchange, context.outbox, context.dead_letters, context.plan
-        )
+        self._stream = TopicStream(*parts, self.folder, hosts, begun.start, begun.groups, context.trigger_s)
+        self._deliveries = Deliveries(context.exchange, context.outbox, context.dead_letters, context.plan)
+        self._planned: int | None = None
+        """The snapshot of the epoch that runs."""
+
         self._checkpoint = Checkpoint(self.folder / "checkpoint")
         self.backlog = Backlog(
             self.folder, self._checkpoint, context.exchange, lambda: self.fragment.reads, self._is_active
         )
         self.epochs.broken_lines = self._broken_lines
+        self._check_commits()
         self._checkpoint.clear_false_start()
-        self._replayed = self._checkpoint.epoch_to_replay()
 
-    def _begin(self, number: int) -> dict[str, Any]:
-        """Store, at the first start, where in its topics this fragment begins to read."""
-        file = self.folder / "fragment.json"
-        if not file.exists():
-            start = {topic: self.context.exchange.head(topic) for topic in self.fragment.reads}
-            groups = groups_for(int(self.context.spark.conf.get("spark.sql.shuffle.partitions") or 0))
-            begun = {"snapshot": number, "start": start, "run": uuid.uuid4().hex[:8], "groups": groups}
-            write_json(file, begun, "fragment")
-        stored: dict[str, Any] = read_json(file)
-        return stored
+    def _begin(self, number: int) -> FragmentBegun:
+        """Begin anew: after all that is in its topics now."""
+        shutil.rmtree(self.folder)
+        self.folder.mkdir()
+        start = {topic: self.context.exchange.head(topic) for topic in self.fragment.reads}
+        groups = groups_for(int(self.context.spark.conf.get("spark.sql.shuffle.partitions") or 0))
+        return FragmentBegun(self.fragment.id, number, uuid.uuid4().hex[:8], start, groups)
+
+    def _check_commits(self) -> None:
+        """Raise unless the journal has every epoch that Spark has committed; let Spark have the last one."""
+        done, commit = self._checkpoint.last_committed(), self._commit()
+        if commit is not None and commit.offsets:
+            self._checkpoint.restore(commit.epoch, commit.offsets)
+        if done is not None and (commit is None or commit.epoch < done):
+            raise damaged(self._journal.path, f"lacks epoch {done} of fragment {self.fragment.id}, which Spark has")
+
+    def _commit(self) -> EpochCommitted | None:
+        """The last epoch that was committed."""
+        return self._journal.latest(EpochCommitted, self.begun.origin)
+
+    def _is_delivered(self, commit: EpochCommitted) -> bool:
+        delivered = self._journal.latest(Delivered, commit.origin)
+        return not commit.outputs or (delivered is not None and delivered.epoch == commit.epoch)
 
     def is_past(self, number: int) -> bool:
-        """Whether no epoch will run a plan before that one any more; for fragments that run the current plan."""
+        """Whether no epoch will run a plan before that one any more; for fragments that run the current plan.
+
+        Epochs to come run the current plan, also one that has begun and is run again after a failure.
+        """
         if self.last.snapshot >= number:
             return True
         if not self._at_work.acquire(blocking=False):
             return False
         try:
-            if self._checkpoint.epoch_to_replay() is not None:
-                return False
-            # Killed before it is logged, the next epoch would be taken for one of the plan before.
-            done = self._checkpoint.last_committed()
-            self.log.record(0 if done is None else done + 1, self.context.current().number)
-            return True
+            commit = self._commit()
+            return commit is None or self._is_delivered(commit)
         finally:
             self._at_work.release()
 
     def snapshots_under_way(self) -> list[int]:
-        """The snapshots of the running epoch, or of one that may be run again."""
-        commit = read_json(self.folder / "commit.json") or {"targets": []}
-        committed = [target["snapshot"] for target in commit["targets"]]
-        return [*committed, *(number for _, number in self.log.entries[-2:])]
+        """The snapshots of the running epoch, and of the last one that was committed."""
+        commit, planned = self._commit(), self._planned
+        committed = [] if commit is None else [output.target.snapshot for output in commit.outputs]
+        return committed if planned is None else [*committed, planned]
 
     def finish(self) -> None:
         """Deliver what was committed and not yet delivered; for a fragment that is not started again."""
         with self._at_work:
-            commit = read_json(self.folder / "commit.json")
-            if commit is not None and not commit["done"]:
+            commit = self._commit()
+            if commit is not None and not self._is_delivered(commit):
                 self._deliver(commit)
 
     # the query
@@ -156,6 +170,8 @@ class RunningFragment:
 
     def start(self, stream: DataFrame) -> None:
         """Start the query, in a scheduler pool and with a job tag of its own."""
+        if begun_in(self._journal, self.fragment.id) != self.begun:
+            self._journal.append(self.begun)
         spark = self.context.spark
         internals(spark).scheduler_pool(self.fragment.id)
         spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.fragment.id)
@@ -211,15 +227,21 @@ class RunningFragment:
         began = time.time()
         ends = self._ends(epoch)
         batches = [batch for topic, end in ends.items() for batch in self.context.exchange.waiting(topic, end)]
-        stored = self._stored_commit(epoch)
-        if stored is not None:
+        commit = self._commit()
+        replayed = commit is not None and commit.epoch == epoch
+        if commit is not None and replayed:
             self.epochs.absorb(rows)
-            result = EpochResult(stored)
+            result = EpochResult(commit.outputs)
         else:
             # Where it is not known when rows came in, they did so one by one since the last epoch began.
-            result = self._run(rows, epoch, _mean_us(batches, (began + self.last.began) / 2))
+            plans = self._plans(epoch)
+            result = self._run(rows, epoch, plans, _mean_us(batches, (began + self.last.began) / 2))
+            numbers = tuple(plan.number for plan in plans)
+            offsets = self._checkpoint.offsets_text(epoch)
+            commit = EpochCommitted(self.begun.origin, epoch, numbers, result.outputs, offsets)
+            self._journal.append(commit)
         committed = time.time()
-        delivered = {} if result.commit["done"] else self._deliver(result.commit)
+        delivered = {} if self._is_delivered(commit) else self._deliver(commit)
         for topic, end in ends.items():
             self.context.exchange.done(topic, end)
         ended = time.time()
@@ -227,32 +249,28 @@ class RunningFragment:
         self._admit(read, ended - began)
         self._note_missed(read)
         self._note(epoch, result, began, ended)
-        if stored is None and self.context.counting:
+        if not replayed and self.context.counting:
             self._record(epoch, result, (began, committed, ended), read or 0, delivered)
 
-    def _stored_commit(self, epoch: int) -> dict[str, Any] | None:
-        """The commit of an epoch that was committed before a failure."""
-        stored = read_json(self.folder / "commit.json") if epoch == self._replayed else None
-        return stored if stored is not None and stored["epoch"] == epoch else None
-
-    def _run(self, rows: DataFrame, epoch: int, ingested_us: int) -> EpochResult:
-        """Run an epoch and make its commit durable."""
-        plans = self._plans(epoch)
+    def _run(self, rows: DataFrame, epoch: int, plans: Sequence[CompiledPlan], ingested_us: int) -> EpochResult:
+        """Run an epoch; nothing of it is durable before it is committed."""
+        self._planned = min((plan.number for plan in plans), default=None)
         with tagged(self.context.spark, self._tag(epoch)):
             result = self.epochs.run(rows, epoch, plans, ingested_us)
-        if result.commit["targets"]:
-            write_json(self.folder / "commit.json", result.commit, "commit")
         self.last.snapshot = plans[-1].number if plans else self.last.snapshot
         return result
 
     def _tag(self, epoch: int) -> str:
         """The tag of an epoch's jobs."""
-        return f"{self._origin}-{epoch}"
+        return f"{self.begun.origin}-{epoch}"
 
-    def _deliver(self, commit: dict[str, Any]) -> dict[Signature, float]:
-        """Deliver a commit, and make that durable."""
+    def _deliver(self, commit: EpochCommitted) -> dict[Signature, float]:
+        """Deliver a commit, and note that: a power loss may take the note, and what is delivered again changes little.
+
+        Kafka and functions get it twice then; files, tables and topics know it.
+        """
         delivered = self._deliveries.deliver(commit)
-        write_json(self.folder / "commit.json", {**commit, "done": True}, "delivered")
+        self._journal.append(Delivered(commit.origin, commit.epoch), durable=False)
         return delivered
 
     def _plans(self, epoch: int) -> list[CompiledPlan]:
@@ -260,10 +278,7 @@ class RunningFragment:
         if self.fragment.kind is Kind.KEYED or self.fragment.kind in FED:
             carried = {self.context.exchange.snapshot_of(topic, end) for topic, end in self._ends(epoch).items()}
             return [self.context.plan(number) for number in sorted(number for number in carried if number is not None)]
-        number = self.log.at(epoch) if epoch == self._replayed else None
-        plan = self.context.current() if number is None else self.context.plan(number)
-        self.log.record(epoch, plan.number)
-        return [plan]
+        return [self.context.current()]
 
     def _ends(self, epoch: int) -> dict[str, int]:
         """Up to which batch of each topic an epoch reads, from the offsets that Spark stored before it began."""
@@ -273,10 +288,10 @@ class RunningFragment:
 
     # what is noted of an epoch
 
-    def _broken_lines(self, epoch: int) -> list[tuple[str, int]]:
+    def _broken_lines(self, epoch: int) -> list[StagedRows]:
         """The files with what its source could not read in an epoch."""
         batches = self._checkpoint.offsets(epoch, "batch")
-        return broken_lines(self.folder, batches[0]) if batches else []
+        return [StagedRows(*file) for file in broken_lines(self.folder, batches[0])] if batches else []
 
     def _rows_read(self, epoch: int, counts: RowCounts) -> int | None:
         """How many rows an epoch has read from a source; ``None`` where counting them would cost too much."""
@@ -308,8 +323,8 @@ class RunningFragment:
 
     def _note(self, epoch: int, result: EpochResult, began: float, ended: float) -> None:
         self.last.epoch, self.last.began, self.last.seconds = epoch, began, ended - began
-        outputs = [target for target in result.commit["targets"] if target["kind"] != LETTERS]
-        self.last.rows_out = sum(count for target in outputs for _, count in target["files"])
+        outputs = [output for output in result.outputs if output.target.kind is not OutputKind.LETTERS]
+        self.last.rows_out = sum(output.rows for output in outputs)
 
     def _record(
         self, epoch: int, result: EpochResult, times: Times, read: int, delivered: dict[Signature, float]
@@ -321,6 +336,12 @@ class RunningFragment:
         arrivals = {sink: [replace(one, at=delivered[sink]) for one in some] for sink, some in arrived.items()}
         about = self.fragment.id, epoch, self._tag(epoch)
         self.context.records.add(EpochRecord(*about, *times, read, result.counts, arrivals))
+
+
+def begun_in(journal: Journal, fragment: str) -> FragmentBegun | None:
+    """The run of a fragment that has begun and not been removed."""
+    begun, removed = journal.latest(FragmentBegun, fragment), journal.latest(FragmentRemoved, fragment)
+    return begun if begun is not None and (removed is None or removed.run != begun.run) else None
 
 
 def _epochs(fragment: Fragment, context: FragmentContext, stopping: Any) -> Epochs:

@@ -22,6 +22,7 @@ from headgate.runtime.observing.job_tags import job_property
 from headgate.runtime.spark_internals.frames import set_schema
 from headgate.runtime.spark_internals.worker import settle
 from headgate.store.durable_steps import step
+from headgate.store.files import sync_files
 from headgate.tasks.metering import metered
 
 __all__ = ["EPOCH", "OUTPUTS", "SEEN", "StagedFile", "pack", "run_staging", "stage", "staging_frame"]
@@ -142,6 +143,7 @@ def _write(
             elif len(rows):
                 write(number, rows, here)
     made = [(n, partition, writer.path, writer.close(), writer.ingested()) for n, writer in writers.items()]
+    sync_files([writer.path for writer in writers.values()])
     settle()
     if seen:
         made += [(number, partition, "", count, b"") for number, count in {SEEN: seen, **runner.counts}.items()]

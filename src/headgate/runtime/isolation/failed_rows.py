@@ -14,6 +14,8 @@ from headgate.runtime.compile.plan import CompiledPlan
 from headgate.runtime.epochs.commit import HOST_LETTERS, LETTERS, Files, Target
 from headgate.runtime.isolation.quarantine import Quarantine
 from headgate.runtime.isolation.reasons import Reasons
+from headgate.store.entries import StagedRows
+from headgate.store.files import sync_files
 from headgate.tasks.row_errors import LETTER_TYPE
 
 __all__ = ["FailedRows"]
@@ -45,7 +47,7 @@ class FailedRows:
             if target.kind != HOST_LETTERS:
                 kept[target] = staged
                 if target.kind == LETTERS:
-                    self._explain(plan, target.name, Path(staged[0][0]))
+                    self._explain(plan, target.name, Path(staged[0].path))
                 continue
             for task, letters in _by_task(plan.fragments[self._fragment_id].roots, staged).items():
                 if plan.tasks[Signature(task)].on_error is OnError.FAIL:
@@ -57,7 +59,7 @@ class FailedRows:
         return kept, failed
 
 
-def _by_task(roots: Sequence[str], staged: Sequence[tuple[str, int]]) -> dict[str, list[dict[str, str]]]:
+def _by_task(roots: Sequence[str], staged: Sequence[StagedRows]) -> dict[str, list[dict[str, str]]]:
     letters: dict[str, list[dict[str, str]]] = {}
     for path, _ in staged:
         with pa.OSFile(path) as file:
@@ -69,8 +71,9 @@ def _by_task(roots: Sequence[str], staged: Sequence[tuple[str, int]]) -> dict[st
     return letters
 
 
-def _written(letters: Sequence[Mapping[str, str]], path: Path) -> tuple[str, int]:
+def _written(letters: Sequence[Mapping[str, str]], path: Path) -> StagedRows:
     table = pa.Table.from_pylist(list(letters), schema=pa.schema(LETTER_TYPE))
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
         writer.write_table(table)
-    return str(path), table.num_rows
+    sync_files([str(path)])
+    return StagedRows(str(path), table.num_rows)

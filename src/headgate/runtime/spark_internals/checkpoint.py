@@ -7,7 +7,7 @@ import re
 import shutil
 from pathlib import Path
 
-from headgate.store.files import damaged, read_json
+from headgate.store.files import damaged, read_json, write_text
 
 __all__ = ["Checkpoint"]
 
@@ -29,10 +29,21 @@ class Checkpoint:
 
     def offsets(self, epoch: int, key: str) -> list[int]:
         """Up to where an epoch reads, for each source whose offsets have this key; none if it has not begun."""
-        file = self.folder / "offsets" / str(epoch)
-        lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-        offsets = [json.loads(line) for line in lines if line.startswith("{")]
+        offsets = [json.loads(line) for line in self.offsets_text(epoch).splitlines() if line.startswith("{")]
         return [int(offset[key]) for offset in offsets if key in offset]
+
+    def offsets_text(self, epoch: int) -> str:
+        """The offsets of an epoch as Spark has stored them; nothing if it has not begun."""
+        file = self.folder / "offsets" / str(epoch)
+        return file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
+
+    def restore(self, epoch: int, offsets: str) -> None:
+        """Put back the offsets of an epoch if a power loss has taken them: Spark does not sync its files."""
+        file = self.folder / "offsets" / str(epoch)
+        if self.offsets_text(epoch) != offsets:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+            write_text(file, offsets)
 
     def clear_false_start(self) -> None:
         """Remove what Spark left when it was killed before its first epoch: it would not start over that.
