@@ -90,7 +90,9 @@ def _throttled(fragment: RunningFragment, signatures: Collection[str]) -> str | 
 
 
 def _failed(reason: str) -> str:
-    """Why a fragment has failed, and that it waits if it does."""
+    """Why a fragment has failed; that it waits if it does, and what helps if Spark's file is damaged."""
+    if "checksum" in reason.lower():
+        return f"{reason}; this file is damaged: restore it from a backup of the state directory"
     return f"waits for the file system, and goes on by itself: {reason}" if storage_refused(reason) else reason
 
 
