@@ -18,6 +18,7 @@ import shutil
 import statistics
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -177,19 +178,20 @@ def _floor(seed: int, progress: Progress, sizes: Sizes) -> Measured:
         progress(f"{sizes.tiny} tiny dataflows at 1,000 rows/s")
         engine.submit(*tiny_dataflows(source, place, sizes.tiny), _switchable(source, place / "switched"))
         fragment = next(iter(engine.fragments.values()))
+        records = engine.records.taken()
         steady = list(_batches(fragment, feeder, sizes.warm, sizes.steady).values())
         for turn in range(sizes.changes):
             progress(f"hot change {turn + 1} of {sizes.changes}")
             out = place / f"merged{turn}"
             flow = _dataflow(f"merged{turn}", source, 60 + turn, parquet_sink(out), None)
             merges.append(_first_row(lambda flow=flow: engine.submit(flow), out, feeder))  # type: ignore[misc]
-            pauses.append(_pause(fragment, feeder, engine.plan.number))
+            pauses.append(_pause(fragment, feeder, engine.plan.number, records))
             wanted = "b" if turn % 2 == 0 else "a"
             out = place / "switched" / wanted
             before = len(list(out.glob("*"))) if out.exists() else 0
             switch = lambda wanted=wanted: engine.switch("switchable", "either", wanted)  # noqa: E731
             switches.append(_first_row(switch, out, feeder, before))
-            pauses.append(_pause(fragment, feeder, engine.plan.number))
+            pauses.append(_pause(fragment, feeder, engine.plan.number, records))
         failed = engine.failures()
         assert not failed, failed
     jitter = [now - statistics.median(steady[at - BEFORE : at]) for at, now in enumerate(steady) if at >= BEFORE]
@@ -256,22 +258,27 @@ def _batches(fragment: Any, feeder: _Feeder, warm: int, wanted: int) -> dict[int
     """Times of the next micro-batches that have rows, by number, in milliseconds; some pass first to warm up."""
     seen: dict[int, float] = {}
     began = fragment.last.epoch
+    records = fragment.context.records.taken()
     while len(seen) < warm + wanted:
         feeder.feed()
         progress = fragment.query.lastProgress
-        if progress and progress["numInputRows"] and progress["batchId"] > began:
+        with_rows = {each.epoch for each in list(records) if each.fragment == fragment.fragment.id and each.rows_in}
+        if progress and progress["batchId"] in with_rows and progress["batchId"] > began:
             seen[progress["batchId"]] = float(progress["durationMs"]["triggerExecution"])
         reason = fragment.failure
         assert reason is None, reason
     return dict(list(seen.items())[warm:])
 
 
-def _pause(fragment: Any, feeder: _Feeder, number: int) -> float:
+def _pause(fragment: Any, feeder: _Feeder, number: int, records: deque[Any]) -> float:
     """How much longer the first batch under a plan took than the median of those before it, in milliseconds."""
     _batches(fragment, feeder, warm=0, wanted=BEFORE + 1)
-    recent = [p for p in fragment.query.recentProgress if p["numInputRows"]]
+    plans = {
+        each.epoch: each.snapshot for each in list(records) if each.fragment == fragment.fragment.id and each.rows_in
+    }
+    recent = [p for p in fragment.query.recentProgress if p["batchId"] in plans]
     took = {p["batchId"]: float(p["durationMs"]["triggerExecution"]) for p in recent}
-    first = min(batch for batch in took if fragment.log.at(batch) == number)
+    first = min(batch for batch in took if plans[batch] == number)
     return took[first] - statistics.median([ms for batch, ms in took.items() if batch < first][-BEFORE:])
 
 

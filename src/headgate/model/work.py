@@ -237,6 +237,9 @@ class SourceWork:
     by_row: bool = False
     """Whether it can leave out single records that cannot be read."""
 
+    splits: Callable[[Any, SourceContext], Mapping[str, str]] | None = None
+    """Of files only: the options of the data source, by which workers read the parts of a micro-batch themselves."""
+
 
 class Delivery(Protocol):
     """The rows of one epoch for one sink. The same delivery may come again after a failure, with the same identity."""

@@ -73,19 +73,29 @@ class ReadFiles(_FilesOptions):
 
 
 def _files(options: ReadFiles, context: SourceContext) -> DataFrame:
-    from headgate.tasks.frames import declared_schema
-
     if not is_there(options.path, may_be_empty=options.after != "keep"):
         message = f"no files at '{options.path}'; make the folder, or correct the path"
         raise InputError("SOURCE_NOT_THERE", message)
+    # Registered with every session of the engine: it is no matter of this room how files are planned.
+    reader: Any = context.spark.readStream.format("headgate_files").options(**_file_options(options, context))
+    return reader.load()  # type: ignore[no-any-return]
+
+
+def _file_options(options: ReadFiles, context: SourceContext) -> dict[str, str]:
+    """The options of the data source that reads files."""
+    from headgate.tasks.frames import declared_schema
+
     # Spark's process, and its workers, may have been started in another folder than this one.
     moved_to = None if options.move_to is None else absolute(options.move_to)
     here = options.model_copy(update={"path": absolute(options.path), "move_to": moved_to})
-    # Registered with every session of the engine: it is no matter of this room how files are planned.
-    reader: Any = context.spark.readStream.format("headgate_files").option("task", here.model_dump_json())
-    reader = reader.option("columns", declared_schema(options).json()).option("folder", str(context.folder))
-    reader = reader.option("on_error", context.on_error.value).option("began_us", time.time_ns() // 1_000)
-    return reader.option("parts", context.spark.sparkContext.defaultParallelism).load()  # type: ignore[no-any-return]
+    return {
+        "task": here.model_dump_json(),
+        "columns": declared_schema(options).json(),
+        "folder": str(context.folder),
+        "on_error": context.on_error.value,
+        "began_us": str(time.time_ns() // 1_000),
+        "parts": str(context.spark.sparkContext.defaultParallelism),
+    }
 
 
 class Replay(_FilesOptions):
@@ -222,8 +232,10 @@ def _path(options: ReadFiles | Replay) -> str:
     return options.path
 
 
+READ_FILES = SourceWork(_files, _own_time, RowLimit.HOT, _path, by_row=True, splits=_file_options)
+
 TYPES = (
-    TaskType("read_files", ReadFiles, SOURCE, work=SourceWork(_files, _own_time, RowLimit.HOT, _path, by_row=True)),
+    TaskType("read_files", ReadFiles, SOURCE, work=READ_FILES),
     TaskType("replay", Replay, SOURCE, work=SourceWork(_replay, _own_time, RowLimit.HOT, _path)),
     TaskType("rate", RateSource, SOURCE, work=SourceWork(_rate, _row_time, RowLimit.NEVER)),
     TaskType("read_socket", ReadSocket, SOURCE, work=SourceWork(_socket, limit=RowLimit.NEVER)),

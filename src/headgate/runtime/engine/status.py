@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterator, Sequence
 
 from headgate.model.dataflow import Dataflow
@@ -127,7 +126,6 @@ def fragment_name(fragment: Fragment, plan: CompiledPlan) -> str:
 
 def fragment_status(fragment: RunningFragment, plan: CompiledPlan) -> FragmentStatus:
     """How a fragment is doing."""
-    progress = fragment.query.lastProgress if fragment.query is not None else None
     last = fragment.last
     return FragmentStatus(
         fragment.fragment.id,
@@ -136,14 +134,10 @@ def fragment_status(fragment: RunningFragment, plan: CompiledPlan) -> FragmentSt
         len(fragment.fragment.tasks),
         last.epoch,
         last.snapshot,
-        int(progress["numInputRows"]) if progress else 0,
+        last.rows_in,
         last.rows_out,
         last.seconds,
         fragment.backlog.rows(),
         fragment.failure,
-        _rate(progress["inputRowsPerSecond"]) if progress else 0.0,
+        last.rows_per_s,
     )
-
-
-def _rate(rate: float | None) -> float:
-    return rate if rate is not None and math.isfinite(rate) else 0.0

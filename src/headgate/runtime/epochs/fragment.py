@@ -33,9 +33,10 @@ from headgate.runtime.epochs.delivery import Deliveries
 from headgate.runtime.epochs.epoch import Epochs
 from headgate.runtime.epochs.fused_jobs import FusedJobs
 from headgate.runtime.epochs.limits import admit
+from headgate.runtime.epochs.splits import Splits
 from headgate.runtime.epochs.stream import TopicStream
-from headgate.runtime.file_source.source import broken_lines
-from headgate.runtime.io.sources import read_source
+from headgate.runtime.file_source.source import FileReader, broken_lines
+from headgate.runtime.io.sources import read_source, split_reader
 from headgate.runtime.isolation.admission import Admission
 from headgate.runtime.isolation.failed_rows import FailedRows
 from headgate.runtime.isolation.quarantine import Quarantine
@@ -63,6 +64,10 @@ class LastEpoch:
 
     epoch: int = -1
     snapshot: int = 0
+    rows_in: int = 0
+    rows_per_s: float = 0.0
+    """Rows in over the time since the epoch before began."""
+
     rows_out: int = 0
     began: float = field(default_factory=time.time)
     seconds: float = 0.0
@@ -104,6 +109,7 @@ class RunningFragment:
             self.folder, self._checkpoint, context.exchange, lambda: self.fragment.reads, self._is_active
         )
         self.epochs.broken_lines = self._broken_lines
+        self._reader: FileReader | None = None
         self._check_commits()
         self._checkpoint.clear_false_start()
 
@@ -165,6 +171,7 @@ class RunningFragment:
         """The fragment's stream, up to where its epochs begin; raises before anything has been started."""
         if self.fragment.kind is Kind.SOURCE:
             root = plan.tasks[plan.fragments[self.fragment.id].roots[0]]
+            self._reader = split_reader(self.context.spark, root, self.folder)
             return read_source(self.context.spark, root, self.context.limit(root.signature), self.folder)
         return self._stream.build(plan, self.fragment)
 
@@ -248,6 +255,7 @@ class RunningFragment:
         read = sum(count for count, _ in batches) if ends else self._rows_read(epoch, result.counts)
         self._admit(read, ended - began)
         self._note_missed(read)
+        self.last.rows_in = self._as_spark_counts() if read is None else read
         self._note(epoch, result, began, ended)
         if not replayed and self.context.counting:
             self._record(epoch, result, (began, committed, ended), read or 0, delivered)
@@ -256,9 +264,17 @@ class RunningFragment:
         """Run an epoch; nothing of it is durable before it is committed."""
         self._planned = min((plan.number for plan in plans), default=None)
         with tagged(self.context.spark, self._tag(epoch)):
-            result = self.epochs.run(rows, epoch, plans, ingested_us)
+            result = self.epochs.run(rows, epoch, plans, ingested_us, self._splits(epoch))
         self.last.snapshot = plans[-1].number if plans else self.last.snapshot
         return result
+
+    def _splits(self, epoch: int) -> Splits | None:
+        """The parts of an epoch's input, if workers can read them by themselves."""
+        ends = [self._checkpoint.offsets(at, "batch") for at in (epoch - 1, epoch)]
+        if self._reader is None or not ends[1] or (epoch > 0 and not ends[0]):
+            return None
+        start, end = ({"batch": numbers[0] if numbers else 0} for numbers in ends)
+        return Splits(self._reader, self._reader.partitions(start, end))
 
     def _tag(self, epoch: int) -> str:
         """The tag of an epoch's jobs."""
@@ -316,12 +332,15 @@ class RunningFragment:
         resting = self.epochs.quarantine.resting()
         if not resting:
             return
-        if read is None:  # as Spark reports of the epoch before this one
-            progress = self.query.lastProgress if self.query is not None else None
-            read = int(progress["numInputRows"]) if progress else 0
-        self.epochs.quarantine.miss(resting, read)
+        self.epochs.quarantine.miss(resting, self._as_spark_counts() if read is None else read)
+
+    def _as_spark_counts(self) -> int:
+        """The rows of the epoch before this one, as Spark reports them."""
+        progress = self.query.lastProgress if self.query is not None else None
+        return int(progress["numInputRows"]) if progress else 0
 
     def _note(self, epoch: int, result: EpochResult, began: float, ended: float) -> None:
+        self.last.rows_per_s = self.last.rows_in / max(began - self.last.began, 0.001)
         self.last.epoch, self.last.began, self.last.seconds = epoch, began, ended - began
         outputs = [output for output in result.outputs if output.target.kind is not OutputKind.LETTERS]
         self.last.rows_out = sum(output.rows for output in outputs)
@@ -335,7 +354,7 @@ class RunningFragment:
         arrived = {sink: some for sink, some in result.arrivals.items() if sink in delivered}
         arrivals = {sink: [replace(one, at=delivered[sink]) for one in some] for sink, some in arrived.items()}
         about = self.fragment.id, epoch, self._tag(epoch)
-        self.context.records.add(EpochRecord(*about, *times, read, result.counts, arrivals))
+        self.context.records.add(EpochRecord(*about, *times, read, result.counts, arrivals, self.last.snapshot))
 
 
 def begun_in(journal: Journal, fragment: str) -> FragmentBegun | None:

@@ -26,7 +26,7 @@ from headgate.tasks.formats.files import can_be_cut, read_file
 from headgate.tasks.row_errors import CARRIED, LETTER_TYPE, UnreadableSourceError
 from headgate.tasks.sources import ReadFiles
 
-__all__ = ["FileSource", "broken_lines"]
+__all__ = ["FileReader", "FileSource", "broken_lines"]
 
 ROWS = 20_000
 """Rows of small files are handed over together, so many or more at a time."""
@@ -53,7 +53,8 @@ class FileReader(DataSourceStreamReader):
         self.parts, self.began_us = int(options["parts"]), int(options["began_us"])
         self.on_error = OnError(options["on_error"])
         columns = StructType.fromJson(json.loads(options["columns"]))
-        self.arrow, self.target = arrow_schema(columns), arrow_schema(_with_time(columns))
+        self.columns = _with_time(columns)
+        self.arrow, self.target = arrow_schema(columns), arrow_schema(self.columns)
         self._batches: FileBatches | None = None
 
     @property

@@ -11,10 +11,11 @@ from headgate.errors import InputError
 from headgate.model.work import RowLimit, SourceContext, SourceWork
 from headgate.runtime.compile.plan import CompiledTask
 from headgate.runtime.exchange.files import INGEST
+from headgate.runtime.file_source.source import FileReader
 from headgate.tasks.frames import declared_schema
 from headgate.tasks.sql_text import quoted
 
-__all__ = ["hot_limit", "read_source"]
+__all__ = ["hot_limit", "read_source", "split_reader"]
 
 
 def read_source(spark: SparkSession, task: CompiledTask, limit: int | None, folder: Path) -> DataFrame:
@@ -34,6 +35,14 @@ def read_source(spark: SparkSession, task: CompiledTask, limit: int | None, fold
     except PySparkException as error:
         reason = " ".join(str(error).split())[:300]
         raise InputError("SOURCE_UNREADABLE", f"task '{task.name}' cannot read its source: {reason}") from None
+
+
+def split_reader(spark: SparkSession, task: CompiledTask, folder: Path) -> FileReader | None:
+    """What reads the parts of a micro-batch of a source task in workers; ``None`` if only Spark can."""
+    assert isinstance(task.work, SourceWork)
+    if task.work.splits is None:
+        return None
+    return FileReader(task.work.splits(task.options, SourceContext(spark, None, folder, task.on_error)))
 
 
 def hot_limit(task: CompiledTask) -> bool:

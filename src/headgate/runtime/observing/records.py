@@ -46,6 +46,8 @@ class EpochRecord:
     rows_in: int
     counts: RowCounts
     arrivals: Mapping[Signature, Sequence[Arrivals]] = field(default_factory=dict)
+    snapshot: int = 0
+    """The plan that it ran, or the last of them."""
 
 
 class Records:
