@@ -211,7 +211,9 @@ def test_a_million_files_leave_little_behind(tmp_path: Path) -> None:
         at = end
         largest = max(largest, sum(file.stat().st_size for file in (tmp_path / "files").iterdir()))
     assert largest <= 5_000_000
-    assert statistics.median(took[-100:]) <= 1.5 * statistics.median(took[20:120]), "1.1 on a quiet machine"
+    assert statistics.median(took[-100:]) <= 1.5 * statistics.median(took[20:120]), (
+        "of the driver alone; 1.16 was measured"
+    )
     again = FileBatches(batches.options, tmp_path, list_files)
     end = again.next(at)
     assert len(again.plan(end["batch"]).spans) == 2_500

@@ -114,8 +114,15 @@ def _int(value: Any) -> int:
 
 
 def _decimal(text: str, kind: pa.DataType) -> Decimal | None:
-    """A number rounded to its column's scale; none if it has too many digits before the point."""
-    rounded = Decimal(text).quantize(Decimal(1).scaleb(-kind.scale), ROUND_HALF_UP, Context(prec=80))
+    """A number rounded to its column's scale; none if it has too many digits before the point.
+
+    >>> _decimal("1.005", pa.decimal128(10, 2)), _decimal("NaN", pa.decimal128(10, 2))
+    (Decimal('1.01'), None)
+    """
+    number = Decimal(text)
+    if not number.is_finite():
+        return None
+    rounded = number.quantize(Decimal(1).scaleb(-kind.scale), ROUND_HALF_UP, Context(prec=80))
     return rounded if rounded.adjusted() < kind.precision - kind.scale or not rounded else None
 
 
