@@ -48,17 +48,18 @@ Parse = Callable[[bytes, pa.Schema], Parsed]
 
 
 def text_lines(lines: bytes, schema: pa.Schema) -> Parsed:
-    """Each line is a row.
+    """Each line is a row, also one that is not UTF-8: whoever reads it may know better.
 
     >>> text_lines(b"a\\n\\nb\\r\\n", pa.schema([("value", pa.string())]))[0].column(0).to_pylist()
     ['a', '', 'b']
     """
-    plain = _utf8(lines)
+    plain = lines.removeprefix(b"\xef\xbb\xbf")
     if b"\r" in plain:
         plain = plain.replace(b"\r\n", b"\n")
     values = pc.split_pattern(pa.array([plain], pa.binary()), b"\n").values
     values = values[: len(values) - plain.endswith(b"\n")] if plain else values[:0]
-    return pa.RecordBatch.from_arrays([values.cast(pa.string())], schema=schema), ()
+    texts = pc.cast(values, options=pc.CastOptions(pa.string(), allow_invalid_utf8=True))
+    return pa.RecordBatch.from_arrays([texts], schema=schema), ()
 
 
 def json_lines(lines: bytes, schema: pa.Schema) -> Parsed:
