@@ -148,7 +148,7 @@ def _whole(seed: int, progress: Progress, sizes: Sizes) -> Measured:
 
 CRASH = Benchmark(
     "crash",
-    "kills at every durable step and at random, judged from outside",
+    "Kills at every durable step and at random, judged from outside.",
     {"pure": _pure, "steps": _steps, "random": _random},
     Sizes(),
     Sizes(steps=2, strategies=0, random=2, pure=10, in_a_row=2, engines=1),
