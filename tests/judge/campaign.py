@@ -93,7 +93,7 @@ def kill_at_steps(
             scenario.ready(kill.kind)
             with rig.aimed(f"{kill.moment} {kill.step} {kill.count}") as has_ended:
                 scenario.change(kill.kind)
-                until = time.monotonic() + (20.0 if kill.step in EVERY_EPOCH else 1.5)
+                until = time.monotonic() + (60.0 if kill.step in EVERY_EPOCH else 1.5)
                 while not has_ended() and time.monotonic() < until:
                     time.sleep(0.02)
                 ended = has_ended()

@@ -15,10 +15,6 @@ from tests.judge.campaign import StepKill, kill_at_random, kill_at_steps, step_k
 from tests.judge.processes import ROOT
 from tests.judge.verdict import FAULTS
 
-OPEN = {"out_of_order", "stale_plan"}
-"""Faults that this version has: rows of a micro-batch come largest file first, and an epoch that was begun and not yet
-logged when the engine died runs the snapshot before."""
-
 CHOSEN = (
     StepKill("after", "snapshot", "submit"),
     StepKill("half", "commit", "withdraw"),
@@ -31,7 +27,7 @@ def test_killed_at_steps(tmp_path: Path) -> None:
     result = kill_at_steps(tmp_path, 11, CHOSEN, print)
     assert result.stuck == []
     assert sum(result.kills.values()) == len(CHOSEN), result.unreached
-    assert _faults(result.verdict.counts) <= OPEN, result.verdict
+    assert _faults(result.verdict.counts) == set(), result.verdict
 
 
 @pytest.mark.slow
@@ -41,7 +37,7 @@ def test_killed_at_random(tmp_path: Path) -> None:
     result = kill_at_random(tmp_path, 12, 21, print)
     assert result.stuck == []
     assert sum(result.kills.values()) >= 18
-    assert _faults(result.verdict.counts) <= OPEN, result.verdict
+    assert _faults(result.verdict.counts) == set(), result.verdict
 
 
 def test_killed_without_spark(tmp_path: Path) -> None:
