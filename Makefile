@@ -33,7 +33,7 @@ test-slow: setup  ## run the tests that take minutes
 
 test-sample: setup  ## run a few of the tests that take minutes: kills while a submission is under way, plans against brute force
 	@$(WITH_JAVA) $(BIN)/python -m pytest -q -m slow \
-		"tests/cli/test_serving.py::test_killed_wherever_a_submission_may_be[before dataflow 2-hot]" \
+		"tests/cli/test_serving.py::test_killed_wherever_a_submission_may_be[half snapshot 2-hot]" \
 		"tests/cli/test_serving.py::test_killed_wherever_a_submission_may_be[after snapshot 2-hot]" \
 		tests/planning/test_plans.py::test_no_heuristic_is_above_the_optimum_on_many
 
