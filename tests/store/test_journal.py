@@ -301,3 +301,9 @@ def test_a_write_that_fails_leaves_nothing_and_the_next_one_goes_on(path: Path) 
     journal.append(_snapshot(3))
     assert _numbers(path) == [1, 3]
     assert Journal(path).latest(Acknowledged, "r") is None
+
+
+def test_closing_again_does_nothing(path: Path) -> None:
+    journal = Journal(path)
+    journal.close()
+    journal.close()

@@ -123,8 +123,10 @@ class Journal:
             self._index, self._end = content.index(), content.end
 
     def close(self) -> None:
-        """Make durable what is not yet, and close the files."""
+        """Make durable what is not yet, and close the files; closing again does nothing."""
         with self._writing:
+            if self._file < 0:
+                return
             if not self._is_durable:
                 os.fdatasync(self._file)
                 self._set_mark()
