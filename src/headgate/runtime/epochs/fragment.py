@@ -270,7 +270,7 @@ class RunningFragment:
 
     def _splits(self, epoch: int) -> Splits | None:
         """The parts of an epoch's input, if workers can read them by themselves."""
-        ends = [self._checkpoint.offsets(at, "batch") for at in (epoch - 1, epoch)]
+        ends = [self._checkpoint.offsets(at, "batch") for at in (epoch - 1, epoch)] if self._reader is not None else []
         if self._reader is None or not ends[1] or (epoch > 0 and not ends[0]):
             return None
         start, end = ({"batch": numbers[0] if numbers else 0} for numbers in ends)
