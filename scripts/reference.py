@@ -287,6 +287,7 @@ ROOMS = {
     "adaptation": "policies",
     "api": "HTTP",
     "billing": "who pays",
+    "capacity": "pools, throughput",
     "cli": "commands",
     "documents": "text to dataflow",
     "forecasting": "rates ahead",

@@ -151,7 +151,7 @@ def _dataflow(rng: np.random.Generator, count: int, loops: bool) -> dict[str, An
         ]
         before = sorted({int(each) for each in rng.integers(0, place, 2)}) if place and rng.random() < 0.85 else []
         ports = {"inputs": ["in"], "outputs": ["out"]} if before else {"outputs": ["out"]}
-        task = {"id": f"t{place}", "alternates": ways, "ports": ports}
+        task: dict[str, Any] = {"id": f"t{place}", "alternates": ways, "ports": ports}
         if before:
             task["inputs"] = [{"from": f"t{each}", "to": "in"} for each in before]
         if loops and before and rng.random() < 0.3:

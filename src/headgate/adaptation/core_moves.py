@@ -7,27 +7,22 @@ from typing import Any
 import numpy as np
 
 from headgate.adaptation.cluster_view import ClusterView
+from headgate.capacity.serve import bottleneck, offered_to, propagate, rates_of
 from headgate.model.arrays import Floats
 from headgate.model.cluster.vm_class import VmClass
-from headgate.planning.throughput import bottleneck, flow_of, propagate
 from headgate.queueing.compiled import compiled
 
 __all__ = ["add_cores", "drain_due", "fit_power", "least_weight", "remove_cores", "throughput"]
 
 
 @compiled
-def _add_cores(aim: float, placed: Any, free: Any, speed: Any, used: int, power: Any, flow: Any) -> int:
+def _add_cores(aim: float, placed: Any, free: Any, speed: Any, used: int, power: Any, rates: Any) -> int:
     """Add cores to bottlenecks until throughput reaches ``aim``; rows from ``used`` on are new machines."""
-    cost = flow[0]
-    tasks = len(cost)
-    offered = np.zeros(tasks)
-    could = np.zeros(tasks)
     begin = 0
     while True:
-        omega = propagate(flow, power, offered, could)
-        if omega >= aim:
+        if propagate(rates, power) >= aim:
             return used
-        chosen = bottleneck(cost, power, offered)
+        chosen = bottleneck(rates, power)
         if chosen < 0:
             return used
         while begin < used and free[begin] == 0:
@@ -60,20 +55,17 @@ def least_weight(placed: Any, free: Any, cores: Any, left: Any, worth: Any, task
 
 
 @compiled
-def _remove_cores(aim: float, placed: Any, free: Any, machines: Any, speed: Any, power: Any, flow: Any) -> None:
+def _remove_cores(aim: float, placed: Any, free: Any, machines: Any, speed: Any, power: Any, rates: Any) -> None:
     """Remove cores from the task with most spare capacity while throughput stays at ``aim``."""
-    cost = flow[0]
+    cost, offered = rates[0][0], offered_to(rates)
     cores, left, worth = machines
     rows, tasks = placed.shape
-    offered = np.zeros(tasks)
-    could = np.zeros(tasks)
     count = np.zeros(tasks, np.int64)
     done = np.zeros(tasks, np.bool_)
     for v in range(rows):
         for p in range(tasks):
             count[p] += placed[v, p]
-    omega = propagate(flow, power, offered, could)
-    if omega < aim:
+    if propagate(rates, power) < aim:
         return
     while True:
         highest = -1.0
@@ -90,11 +82,10 @@ def _remove_cores(aim: float, placed: Any, free: Any, machines: Any, speed: Any,
             return
         v = least_weight(placed, free, cores, left, worth, chosen, rows)
         power[chosen] -= speed[v]
-        omega = propagate(flow, power, offered, could)
-        if omega < aim:
+        if propagate(rates, power) < aim:
             power[chosen] += speed[v]
             done[chosen] = True
-            propagate(flow, power, offered, could)
+            propagate(rates, power)
             continue
         placed[v, chosen] -= 1
         free[v] += 1
@@ -161,8 +152,8 @@ def _drain_due(order: Any, placed: Any, free: Any, speed: Any, leaving: Any, spa
                 power[p] += speed[w] - speed[v]
 
 
-def _flow(now: ClusterView) -> tuple[Any, ...]:
-    return flow_of(now.shape, now.active, now.external, now.waiting)
+def _rates(now: ClusterView) -> tuple[Any, ...]:
+    return rates_of(now.shape, now.active, now.external + now.waiting)
 
 
 def _worth(now: ClusterView) -> Floats:
@@ -182,7 +173,7 @@ def _with_room(now: ClusterView, missing: float, vm_class: VmClass | None) -> in
 
 def throughput(now: ClusterView) -> float:
     """Current relative throughput, with starting machines counted as ready."""
-    return float(propagate(_flow(now), now.power, np.zeros(now.shape.tasks), np.zeros(now.shape.tasks)))
+    return float(propagate(_rates(now), now.power))
 
 
 def add_cores(now: ClusterView, aim: float, vm_class: VmClass | None = None) -> None:
@@ -192,7 +183,7 @@ def add_cores(now: ClusterView, aim: float, vm_class: VmClass | None = None) -> 
     """
     used = _with_room(now, float(np.maximum(now.achievable() * now.cost - now.power, 0.0).sum()), vm_class)
     free = now.cores - now.placed.sum(axis=1)
-    _add_cores(aim, now.placed, free, now.speed, used, now.power, _flow(now))
+    _add_cores(aim, now.placed, free, now.speed, used, now.power, _rates(now))
     now.without_empty_new()
 
 
@@ -200,7 +191,7 @@ def remove_cores(now: ClusterView, aim: float) -> None:
     """Remove instances from the machines of least weight while throughput stays (DYN, Alg. 2 and Eq. 10)."""
     free = now.cores - now.placed.sum(axis=1)
     machines = (now.cores, now.left_s, _worth(now))
-    _remove_cores(aim, now.placed, free, machines, now.speed, now.power, _flow(now))
+    _remove_cores(aim, now.placed, free, machines, now.speed, now.power, _rates(now))
 
 
 def fit_power(now: ClusterView, low: Floats, high: Floats, vm_class: VmClass | None = None) -> None:

@@ -11,23 +11,26 @@ import numpy as np
 
 from headgate.adaptation.cluster_view import ClusterView
 from headgate.adaptation.outlook import Outlook
+from headgate.capacity.serve import offered_to, propagate, rates_of
 from headgate.model.arrays import Floats, Ints
-from headgate.planning.throughput import flow_of, propagate
 from headgate.queueing.compiled import compiled
 
 __all__ = ["PlannedChange", "Trajectory", "explained"]
 
 
 @compiled
-def _through(begin: int, flow: Any, power: Any, offered: Any, could: Any, omegas: Any, carries: bool) -> None:
+def _through(
+    begin: int, rates: Any, external: Any, late: Any, power: Any, offered: Any, omegas: Any, carries: bool
+) -> None:
     """Relative throughput and input of each task, for every step from ``begin`` on.
 
     If queues count, the backlog of a step is added to the input of the next.
     """
-    cost, out, first, target, share, external, late, is_output = flow
+    cost = rates[0][0]
     for k in range(begin, len(omegas)):
-        step = (cost, out, first, target, share, external[k], late[k], is_output)
-        omegas[k] = propagate(step, power[k], offered[k], could)
+        rates[1][:] = external[k] + late[k]
+        omegas[k] = propagate(rates, power[k])
+        offered[k] = offered_to(rates)
         if carries:
             for p in range(len(cost)):
                 late[k + 1, p] = 0.0
@@ -71,7 +74,7 @@ class Trajectory:
         works = np.clip((np.arange(1, self.steps + 1)[:, None] * self.step_s - now.starts_s) / self.step_s, 0.0, 1.0)
         self.speed: Floats = outlook.speed * works
         self.power: Floats = self.speed @ self.placed
-        self.offered, self._could = np.zeros((self.steps, self.shape.tasks)), np.zeros(self.shape.tasks)
+        self.offered = np.zeros((self.steps, self.shape.tasks))
         self._omegas = np.zeros(self.steps)
         self.changes: list[PlannedChange] = []
         classes = now.cloud.classes
@@ -98,8 +101,9 @@ class Trajectory:
 
     def omegas(self, begin: int = 0) -> Floats:
         """Relative throughput of each step from ``begin`` on; also updates ``offered``."""
-        flow = flow_of(self.shape, self.active, self.external, self.late)
-        _through(begin, flow, self.power, self.offered, self._could, self._omegas, self.now.counts_queues)
+        rates = rates_of(self.shape, self.active, self.external[0])
+        late, carries = self.late, self.now.counts_queues
+        _through(begin, rates, self.external, late, self.power, self.offered, self._omegas, carries)
         return self._omegas[begin:]
 
     def mean(self, begin: int = 0) -> float:

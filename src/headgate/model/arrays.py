@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from headgate.errors import Fault, InputError, InvalidDataflow, unknown
 from headgate.model.dataflow import Dataflow
-from headgate.model.graph import Graph
+from headgate.model.graph import Graph, topological_order
 from headgate.model.names import TaskId
 
 __all__ = ["Floats", "Ints", "Shape"]
@@ -43,15 +43,25 @@ class Shape:
 
     sources: tuple[int, ...]
     outputs: tuple[int, ...]
+    fragments: Ints
+    """The first task of each fragment, and the number of tasks. Each task is one by itself unless said otherwise."""
+
+    members: tuple[tuple[int, ...], ...]
+    """The tasks of each dataflow; of one, all."""
+
     first_stream: Ints = field(init=False)
     """The place of the first stream that leaves each task, and the number of streams."""
 
-    is_output: npt.NDArray[np.bool_] = field(init=False)
+    structure: tuple[Any, ...] = field(init=False)
+    """What :mod:`headgate.capacity.serve` reads: streams, fragments, and the outputs of each dataflow."""
 
     def __post_init__(self) -> None:
         first = np.searchsorted(self.stream_source, np.arange(self.tasks + 1)).astype(np.int64)
         object.__setattr__(self, "first_stream", first)
-        object.__setattr__(self, "is_output", np.isin(np.arange(self.tasks), self.outputs))
+        outputs = [self.outputs_of(owner) for owner in range(self.owners)]
+        owned = np.cumsum([0, *map(len, outputs)], dtype=np.int64), np.concatenate(outputs).astype(np.int64)
+        streams = (first, self.stream_target, self.stream_share, self.stream_returns)
+        object.__setattr__(self, "structure", (*streams, self.fragments, *owned))
 
     def cost_of(self, active: Ints) -> Floats:
         """Core-seconds of a message, by task, with given alternates."""
@@ -64,6 +74,22 @@ class Shape:
     @property
     def tasks(self) -> int:
         return len(self.names)
+
+    @property
+    def owners(self) -> int:
+        """How many dataflows there are."""
+        return len(self.members)
+
+    def outputs_of(self, owner: int) -> list[int]:
+        """The outputs of one dataflow: those of its tasks that none of its tasks reads, other than to close a loop."""
+        mine = set(self.members[owner])
+        ends = zip(self.stream_source.tolist(), self.stream_target.tolist(), self.stream_returns.tolist(), strict=True)
+        read = {source for source, target, returns in ends if not returns and target in mine}
+        return sorted(mine - read)
+
+    def flow(self, active: Ints) -> tuple[Any, ...]:
+        """The arrays that :mod:`headgate.capacity.serve` reads, with given alternates."""
+        return (self.cost_of(active), self.out_of(active), *self.structure)
 
     def place(self, task: str) -> int:
         return self.names.index(TaskId(task))
@@ -85,13 +111,16 @@ class Shape:
         dataflow: Dataflow,
         costs: Mapping[tuple[str, str], tuple[float, float]] | None = None,
         shares: Mapping[tuple[str, str], float] | None = None,
+        fragments: Sequence[Collection[str]] = (),
+        owners: Sequence[Collection[str]] = (),
     ) -> Shape:
         """From a dataflow; ``costs`` gives (cost_s, selectivity) by (task, alternate) before what the dataflow says.
 
-        Tasks without a known cost are faults, all reported at once; an unknown selectivity is 1.
+        Tasks without a known cost are faults, all reported at once; an unknown selectivity is 1. ``fragments`` are
+        tasks that wait together, and ``owners`` the tasks of each dataflow where several are merged.
         """
         graph = Graph(dataflow)
-        order = graph.order()
+        order, first = _grouped(graph, fragments)
         index = {task: place for place, task in enumerate(order)}
         width = max(len(graph.tasks[task].alternates) for task in order)
         cost, selectivity, value = (np.ones((len(order), width)) for _ in range(3))
@@ -125,6 +154,8 @@ class Shape:
             np.array([stream.feedback for stream in streams], dtype=np.bool_),
             tuple(index[task] for task in graph.sources()),
             tuple(sorted(index[task] for task in graph.sinks())),
+            first,
+            tuple(tuple(sorted(index[TaskId(task)] for task in tasks)) for tasks in owners or [order]),
         )
 
     def rates(self, external: Mapping[str, float], active: Ints | None = None) -> Floats:
@@ -147,7 +178,21 @@ class Shape:
                 rates[target] += rates[source] * out[source] * share
         return rates
 
-    def kernel_arguments(self) -> tuple[Any, ...]:
-        """The arrays that the compiled step reads."""
-        streams = (self.first_stream, self.stream_target, self.stream_share, self.stream_returns)
-        return (self.cost_s, self.selectivity, self.value, *streams, self.is_output)
+
+def _grouped(graph: Graph, fragments: Sequence[Collection[str]]) -> tuple[list[TaskId], Ints]:
+    """The tasks in an order in which those of a fragment stand together, and the first of each fragment."""
+    order = graph.order()
+    if not fragments:
+        return order, np.arange(len(order) + 1, dtype=np.int64)
+    of = {TaskId(task): TaskId(str(place)) for place, tasks in enumerate(fragments) for task in tasks}
+    if sorted(of) != sorted(order) or len(of) < sum(map(len, fragments)):
+        odd = sorted({*of} ^ {*order}) or sorted(of)
+        raise InputError("BAD_FRAGMENTS", f"every task belongs to one fragment; look at {', '.join(odd[:12])}")
+    feeds: dict[TaskId, set[TaskId]] = {of[task]: set() for task in order}
+    for task in order:
+        feeds[of[task]] |= {of[each.source] for each in graph.feeds[task] if not each.feedback} - {of[task]}
+    ranked = topological_order({fragment: sorted(before) for fragment, before in feeds.items()})
+    rank = {fragment: number for number, fragment in enumerate(ranked)}
+    order.sort(key=lambda task: rank[of[task]])
+    first = np.searchsorted([rank[of[task]] for task in order], np.arange(len(ranked) + 1))
+    return order, first.astype(np.int64)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from headgate.capacity.serve import propagate, rates_of
 from headgate.model.arrays import Ints
 from headgate.planning.estimate import estimate
 from headgate.planning.exact import layout_of
@@ -17,7 +18,6 @@ from headgate.planning.explain import planned
 from headgate.planning.packing import cheapest_bins
 from headgate.planning.plan import Answer, NoPlan
 from headgate.planning.problem import SLACK, Problem
-from headgate.planning.throughput import flow_of, propagate
 
 __all__ = ["BruteForce"]
 
@@ -71,7 +71,7 @@ class _Search:
 
     best: tuple[Ints, Ints] | None = None
     best_key: tuple[float, float] = (-np.inf, -np.inf)
-    flow: tuple[Any, ...] = ()
+    rates: tuple[Any, ...] = ()
     seen: int = 0
     late: bool = False
 
@@ -95,7 +95,7 @@ class _Search:
         least = [min((self._least(each) for each in task_options), default=0.0) for task_options in options]
         behind = [*np.cumsum(least[::-1])[::-1].tolist(), 0.0]
         counts = np.zeros((problem.tasks, len(self.powers)), dtype=np.int64)
-        self.flow = flow_of(problem.shape, active, problem.external, np.zeros(problem.tasks))
+        self.rates = rates_of(problem.shape, active, problem.external)
         self._descend(active, value, options, behind, counts, 0, 0.0)
 
     def _options(self, needed: float) -> Iterator[tuple[int, ...]]:
@@ -151,7 +151,7 @@ class _Search:
         """Relative throughput if tasks that are still open kept up with everything."""
         power = counts @ np.array(self.powers)
         power[decided:] = np.inf
-        return float(propagate(self.flow, power, np.zeros(len(power)), np.zeros(len(power))))
+        return float(propagate(self.rates, power))
 
     def _weigh(self, active: Ints, value: float, counts: Ints) -> None:
         problem = self.problem

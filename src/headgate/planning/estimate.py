@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from headgate.capacity.serve import rates_of, serve
 from headgate.model.arrays import Floats, Ints
 from headgate.planning.layout import Layout
 from headgate.planning.problem import SLACK, Problem
@@ -53,53 +54,26 @@ def estimate(problem: Problem, active: Ints, layout: Layout) -> PlanEstimate:
     machine needs no network. This is what the simulator does in its first interval.
     """
     shape, classes = problem.shape, problem.cloud.classes
-    cost, out = shape.cost_of(active), shape.out_of(active)
-    speed = np.array([each.core_power for each in classes])
-    power = (layout.count * speed[layout.kind]) @ layout.placed if len(layout.count) else np.zeros(shape.tasks)
-    room = np.array([each.bandwidth_mbit_per_s for each in classes]) * 125_000.0 / problem.message_bytes
-    used = layout.placed.sum(axis=1) > 0
-    narrowest = room[layout.kind[used]].min() if used.any() else np.inf
-    offered, arrived, achievable = (problem.external.copy() for _ in range(3))
-    processed = np.zeros(shape.tasks)
-    held_back = np.zeros(len(shape.stream_target))
-    stream = 0
-    for task in range(shape.tasks):
-        processed[task] = arrived[task] if cost[task] <= 0 else min(arrived[task], power[task] / cost[task])
-        while stream < len(held_back) and shape.stream_source[stream] == task:
-            target, share = shape.stream_target[stream], shape.stream_share[stream]
-            wanted = processed[task] * out[task] * share
-            through = wanted
-            if wanted > narrowest and power[task] > 0 and power[target] > 0:
-                through = _crossing(wanted, task, target, layout, power, speed, room)
-            held_back[stream] = wanted - through
-            offered[target] += wanted
-            arrived[target] += through
-            achievable[target] += achievable[task] * out[task] * share
-            stream += 1
-    ends = list(shape.outputs)
-    could = achievable[ends]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        omega = float(np.where(could > 0, np.minimum(processed[ends] / could, 1.0), 1.0).mean())
+    speed = np.array([each.core_power for each in classes])[layout.kind]
+    power = np.asarray((layout.count * speed) @ layout.placed, dtype=np.float64)
+    count = len(layout.kind)
+    bandwidth = np.array([each.bandwidth_mbit_per_s for each in classes])[layout.kind]
+    rated, none = np.ones((1, 1)), np.zeros(count, dtype=np.int64)
+    links = (bandwidth, rated, none, none, 1.0, float(problem.message_bytes), np.zeros(count), np.zeros(count))
+    narrowest = float(bandwidth.min()) * 125_000.0 / problem.message_bytes if count else np.inf
+    network = (layout.placed, speed, layout.count.astype(np.float64), links, narrowest)
+    flow, external, state, _, results = rates_of(shape, active, problem.external)
+    arrived, queue, pending, _ = state
+    arrived[:] = results[0][:] = external
+    omega = serve(flow, (arrived, queue, pending, arrived, power, False), power, network, results)
+    achievable, processed = results[:2]
+    offered = arrived.copy()
+    np.add.at(offered, shape.stream_target, pending)
     gamma = problem.value(active)
     cost_per_h = float(sum(count * classes[kind].price_per_h for kind, count in _counted(layout)))
     theta = problem.theta(gamma, cost_per_h)
-    return PlanEstimate(omega, gamma, cost_per_h, theta, achievable, offered, arrived, processed, power, held_back)
+    return PlanEstimate(omega, gamma, cost_per_h, theta, achievable, offered, arrived, processed, power, pending)
 
 
 def _counted(layout: Layout) -> list[tuple[int, int]]:
     return [(int(kind), int(layout.count[layout.kind == kind].sum())) for kind in np.unique(layout.kind)]
-
-
-def _crossing(
-    wanted: float, source: int, target: int, layout: Layout, power: Floats, speed: Floats, room: Floats
-) -> float:
-    """How many of ``wanted`` messages the network carries, by pairs of machine groups."""
-    here = layout.placed[:, source] * speed[layout.kind] / power[source]
-    there = layout.placed[:, target] * speed[layout.kind] / power[target]
-    senders, readers = np.flatnonzero(here), np.flatnonzero(there)
-    part = wanted * np.outer(here[senders], there[readers])
-    least = np.minimum.outer(room[layout.kind[senders]], room[layout.kind[readers]])
-    pairs = np.outer(layout.count[senders], layout.count[readers]).astype(np.float64)
-    alone = np.where(senders[:, None] == readers[None, :], layout.count[senders][:, None], 0)
-    moved = (np.minimum(part, least) * (pairs - alone) + part * alone).sum()
-    return float(min(moved, wanted))

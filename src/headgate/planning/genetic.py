@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from headgate.capacity.serve import propagate, rates_of
 from headgate.model.arrays import Floats, Ints
 from headgate.planning.estimate import estimate
 from headgate.planning.explain import planned
@@ -15,7 +16,6 @@ from headgate.planning.growth import spread_out
 from headgate.planning.layout import Layout
 from headgate.planning.plan import Answer
 from headgate.planning.problem import Problem
-from headgate.planning.throughput import flow_of, propagate
 from headgate.queueing.compiled import compiled
 
 __all__ = ["Genetic"]
@@ -117,8 +117,8 @@ class Strands:
         constant = problem.theta(0.0, 0.0) if problem.sigma > 0 else 0.0
         genes_of = (np.ascontiguousarray(self.alternates(genes)), np.ascontiguousarray(self.machine_genes(genes)))
         ways = (shape.cost_s, shape.selectivity, shape.value)
-        flow = flow_of(shape, problem.best, problem.external, np.zeros(shape.tasks))
-        _score(genes_of, (self.cores, self.power, self.price), ways, flow, sigma, constant, theta, omega)
+        rates = rates_of(shape, problem.best, problem.external)
+        _score(genes_of, (self.cores, self.power, self.price), ways, rates, sigma, constant, theta, omega)
         if self.near is not None:
             theta -= self.alpha_changes * self._changes(genes, *self.near)
         return theta, omega
@@ -168,18 +168,17 @@ class Strands:
 
 @compiled
 def _score(
-    genes: Any, classes: Any, ways: Any, flow: Any, sigma: float, constant: float, theta: Any, omega: Any
+    genes: Any, classes: Any, ways: Any, rates: Any, sigma: float, constant: float, theta: Any, omega: Any
 ) -> None:
     """Eq. 3, 4, 6, 7 and 8 for every individual; one task without cores makes throughput 0.
 
-    Cost and selectivity in ``flow`` are overwritten with those of the individual's alternates.
+    Cost and selectivity in ``rates`` are overwritten with those of the individual's alternates.
     """
     alternates, machines = genes
     cores, core_power, price = classes
     cost_s, selectivity, value = ways
-    cost, out = flow[0], flow[1]
+    cost, out = rates[0][0], rates[0][1]
     count, tasks = alternates.shape
-    offered, could = np.zeros(tasks), np.zeros(tasks)
     for one in range(count):
         spent = 0.0
         power = np.zeros(tasks)
@@ -200,5 +199,5 @@ def _score(
             cost[p], out[p] = cost_s[p, way], selectivity[p, way]
             if cost[p] > 0.0 and power[p] == 0.0:
                 bare += 1
-        omega[one] = propagate(flow, power, offered, could) - bare
+        omega[one] = propagate(rates, power) - bare
         theta[one] = constant + worth / tasks - sigma * spent

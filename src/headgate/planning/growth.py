@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from headgate.capacity.serve import bottleneck, propagate, rates_of
 from headgate.model.arrays import Ints
 from headgate.model.graph import Graph
 from headgate.planning.estimate import PlanEstimate, estimate
 from headgate.planning.layout import Layout
 from headgate.planning.problem import SLACK, Problem
-from headgate.planning.throughput import bottleneck, flow_of, propagate
 from headgate.queueing.compiled import compiled
 
 __all__ = ["depth_first", "grown", "spread_out"]
@@ -23,11 +23,10 @@ def depth_first(problem: Problem) -> Ints:
 
 
 @compiled
-def _grow(power: Any, sequence: Any, given: int, core_power: float, least_omega: float, flow: Any) -> int:
+def _grow(power: Any, sequence: Any, given: int, core_power: float, least_omega: float, rates: Any) -> int:
     """Add cores one by one until relative throughput suffices; returns how much of ``sequence`` is given."""
-    offered, could = np.zeros(len(power)), np.zeros(len(power))
-    while given < len(sequence) and propagate(flow, power, offered, could) < least_omega:
-        task = bottleneck(flow[0], power, offered)
+    while given < len(sequence) and propagate(rates, power) < least_omega:
+        task = bottleneck(rates, power)
         if task < 0:
             break
         sequence[given] = task
@@ -44,7 +43,6 @@ def grown(problem: Problem, active: Ints) -> Ints:
     unless a stream is wider than the network between two machines.
     """
     shape = problem.shape
-    flow = flow_of(shape, active, problem.external, np.zeros(shape.tasks))
     costly = shape.cost_of(active) > 0
     order = depth_first(problem)
     begin = order[costly[order]]
@@ -52,8 +50,9 @@ def grown(problem: Problem, active: Ints) -> Ints:
     needed = np.ceil(problem.needed_power(active) / core_power) + 1
     most = int(needed.sum()) + shape.tasks
     sequence = np.zeros(most, dtype=np.int64)
+    rates = rates_of(shape, active, problem.external)
     sequence[: len(begin)] = begin
-    given = _grow(costly * core_power, sequence, len(begin), core_power, problem.throughput_min - SLACK, flow)
+    given = _grow(costly * core_power, sequence, len(begin), core_power, problem.throughput_min - SLACK, rates)
     return sequence[:given]
 
 

@@ -73,7 +73,8 @@ class Simulator:
         self.interruptions: list[Interrupted] = []
         self._source_of = np.full(tasks, -1, dtype=np.int64)
         self._source_of[list(shape.sources)] = np.arange(len(shape.sources))
-        self._shape_arguments = shape.kernel_arguments()
+        outputs = np.array(shape.outputs, dtype=np.int64)
+        self._flow = (shape.cost_s, shape.selectivity, shape.value, outputs, shape.structure)
 
     @property
     def now_s(self) -> float:
@@ -93,7 +94,7 @@ class Simulator:
             self.step,
             until,
             (*clock, float(billing.period_s), float(billing.least_s)),
-            self._shape_arguments,
+            self._flow,
             (self.external, self._source_of, self.pool.speed, self.pool.bandwidth),
             fleet.kernel_arguments(),
             (self.active, self.queue, self.pending, self.returning, self._lost_power_s, self._idle_s),

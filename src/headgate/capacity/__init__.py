@@ -1,0 +1,1 @@
+"""What cores can do: pools and fragments, demand and usable power, who gets what, and the throughput equations."""
