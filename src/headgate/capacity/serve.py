@@ -107,10 +107,11 @@ def serve(flow: Any, load: Any, power: Any, network: Any, results: Any) -> float
         possible = could[p] * out[p]
         # Eq. 4
         available = queue[p] + arrived[p]
+        finish = available
         if together:
-            finish = available - rest[p]
-        else:
-            finish = available if cost[p] <= 0.0 else min(available, work[g] / cost[p])
+            finish -= rest[p]
+        elif cost[p] > 0.0:
+            finish = min(available, work[g] / cost[p])
         queue[p] = available - finish
         produced = finish * out[p]
         done[p] = finish
