@@ -58,7 +58,7 @@ def omega_and_queues(
                 waiting[edge] = max(want - through, 0.0)
                 arrives[stream.target] += min(through, want)
             if not graph.consumers[task]:
-                ratios.append(min(made / possible, 1.0) if possible > 0 else 1.0)
+                ratios.append(min(done / could[task], 1.0) if could[task] > 0 else 1.0)
         omegas.append(sum(ratios) / len(ratios))
         queues.append(dict(queue))
     return omegas, queues

@@ -32,6 +32,7 @@ from tests.simulation import invariants, naive
 from tests.simulation.worlds import dataflow
 
 numbers = st.floats(0.05, 2.0).map(lambda value: round(value, 3))
+selectivities = st.one_of(st.just(0.0), numbers)
 
 
 @st.composite
@@ -43,7 +44,7 @@ def flows(draw: Any) -> Dataflow:
         for target in range(1, count)
         for source in sorted(draw(st.sets(st.integers(0, target - 1), max_size=2)))
     ]
-    return dataflow({name: (draw(numbers), draw(numbers)) for name in names}, streams)
+    return dataflow({name: (draw(numbers), draw(selectivities)) for name in names}, streams)
 
 
 @st.composite

@@ -138,7 +138,10 @@ def serve(flow: Any, load: Any, power: Any, network: Any, results: Any) -> float
         for i in range(owner[d], owner[d + 1]):
             p = output[i]
             possible = could[p] * out[p]
-            kept += 1.0 if possible <= 0.0 else min(made[p] / possible, 1.0)
+            if possible > 0.0:
+                kept += min(made[p] / possible, 1.0)
+            else:
+                kept += min(done[p] / could[p], 1.0) if could[p] > 0.0 else 1.0
         omega[d] = kept / (owner[d + 1] - owner[d])
         total += omega[d]
     return total / (len(owner) - 1)
