@@ -52,6 +52,14 @@ def test_right_to_ten_digits_up_to_a_hundred_thousand_processors(rho: float) -> 
             assert abs(computed / exact - 1) < 1e-10, (k, rho)
 
 
+@pytest.mark.parametrize("rho", [1e-15, 1e-12, 1e-9, 1e-8, 1e-6, 1e-3, 0.0999, 0.1001, 0.8999, 0.9001])
+def test_hardly_any_load_and_where_the_series_ends(rho: float) -> None:
+    for k in KS:
+        exact = precise_c(k, rho * k)
+        if exact > mpmath.mpf("1e-300"):
+            assert abs(float(erlang_c(k, rho * k)) / exact - 1) < 1e-11, k
+
+
 def test_the_two_exact_computations_agree() -> None:
     assert (
         abs(precise_c(37, 30.5) / mpmath.mpf(exact_c(37, 30.5).numerator) * exact_c(37, 30.5).denominator - 1) < 1e-40

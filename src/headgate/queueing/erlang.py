@@ -44,7 +44,7 @@ def erlang_c(k: npt.ArrayLike, offered: npt.ArrayLike) -> Floats:
     .. math:: C(k, a) = \frac{B(k, a)}{1 - \rho (1 - B(k, a))}, \qquad \rho = a / k
 
     Holds for :math:`\rho < 1`; otherwise every tuple waits and the result is 1. Right to 1e-10 (relative) for k from
-    1 to 100,000 and rho up to 0.9999, as long as it is above 1e-300.
+    1 to 100,000 and any rho up to 0.9999, as long as it is above 1e-300.
 
     >>> erlang_c([1, 2, 2], [0.5, 1.0, 2.5]).round(6).tolist()
     [0.5, 0.333333, 1.0]
@@ -76,5 +76,5 @@ def _deviance(k: Floats, a: Floats) -> Floats:
     series = np.zeros_like(near)
     for power in range(19, 1, -1):
         series = (1.0 if power % 2 == 0 else -1.0) / power + near * series
-    far = np.where(np.abs(u) < 0.1, 0.5, u)
-    return np.where(np.abs(u) < 0.1, k * near * near * series, k * (far - np.log1p(far)))
+    # Far from it, log(a/k) keeps the digits of a small a, which 1 + u has lost.
+    return np.where(np.abs(u) < 0.1, k * near * near * series, k * (u - np.log(a / k)))
