@@ -65,6 +65,18 @@ def test_one_and_one_point_zero_are_equal_and_true_is_neither() -> None:
     assert len({flow("1"), flow("1.0"), flow("true"), flow('"1"'), flow("1.5")}) == 4
 
 
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("cost", ["333.3333333333333", "123456789012345678", "0.1234567890123456789", "1e-9"])
+def test_break_even_costs_may_have_any_number_of_digits(form: str, cost: str) -> None:
+    """Computed ones have many: DYN's are a rate times a constant."""
+    level = f"{{break_even_at_best_per_h: {cost}, break_even_at_worst_per_h: 0}}"
+    flow = parse(f"service_level: {level}\ntasks: [{{id: a, type: opaque}}]", "yaml").dataflow
+    best = flow.service_level.break_even_at_best_per_h
+    assert best is not None
+    assert float(best) == float(cost)
+    assert parse(write(flow, form), form).dataflow == flow
+
+
 def test_the_order_of_a_joins_sides_is_kept_by_every_format() -> None:
     text = """
     tasks:

@@ -67,10 +67,15 @@ def _checked_budget(text: str) -> str:
     return text
 
 
+def _as_written(amount: Decimal) -> Decimal:
+    return Decimal(str(number(amount)))
+
+
 Name = Annotated[str, AfterValidator(_named), Field(json_schema_extra={"pattern": NAME_PATTERN})]
 Text = Annotated[str, AfterValidator(_clean), Field(max_length=100_000)]
 Budget = Annotated[str, AfterValidator(_checked_budget)]
-Money = Annotated[Decimal, Field(ge=0, max_digits=15, decimal_places=6)]
+Money = Annotated[Decimal, Field(ge=0, le=10**30), AfterValidator(_as_written)]
+"""An amount that is compared, never billed: as precise as a floating-point number."""
 
 
 class _Document(BaseModel):
