@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from headgate.errors import BadValue
 from headgate.simulation.rates import Bootstrap, Bursts, Constant, RandomWalk, Recorded, Sinusoid, Steps
+from tests.simulation.worlds import dataflow, setting
 
 DAY = tuple(float(100 + 50 * np.sin(2 * np.pi * n / 288) + 5 * (n // 288)) for n in range(3 * 288))
 ALL: list[Any] = [
@@ -102,3 +104,18 @@ def test_a_bootstrap_keeps_the_course_of_the_day_and_mixes_the_days() -> None:
 def test_nonsense_is_told(make: Any, message: str) -> None:
     with pytest.raises(BadValue, match=message):
         make()
+
+
+@given(st.lists(st.tuples(st.floats(1.0, 1e5), st.floats(0.0, 1e4)), min_size=1, max_size=6))
+def test_the_mean_of_steps_is_weighted_by_time(lasting: list[tuple[float, float]]) -> None:
+    """Against a sum over spans, and in a setting over its own period: as the rates that the run will see."""
+    begins = np.concatenate([[0.0], np.cumsum([span for span, _ in lasting])])
+    steps = Steps(tuple((float(at), rate) for at, (_, rate) in zip(begins, lasting, strict=False)))
+    mean = sum(span * rate for span, rate in lasting) / float(begins[-1])
+    assert steps.mean_until(float(begins[-1])) == pytest.approx(mean, rel=1e-9)
+    ran = replace(setting(dataflow({"a": (0.1, 1.0)}), 1.0), rates={"a": steps})
+    assert ran.mean_rates()["a"] == pytest.approx(float(ran.external(ran.shape()).mean()), rel=1e-9)
+
+
+def test_a_short_burst_hardly_counts_in_the_mean_of_steps() -> None:
+    assert Steps(((0.0, 10.0), (3_000.0, 1_000.0), (3_001.0, 10.0))).mean_per_s < 11

@@ -178,9 +178,19 @@ class Steps:
         upto = total[place] + (edges - times[place]) * rates[place]
         return np.tile(np.diff(upto) / interval_s, (replications, 1))
 
+    def mean_until(self, end_s: float) -> float:
+        """The mean from the start to a moment, each rate weighted by how long it lasts."""
+        return float(self.series(np.random.default_rng(0), 1, 1, end_s)[0, 0])
+
     @property
     def mean_per_s(self) -> float:
-        return sum(rate for _, rate in self.steps) / len(self.steps)
+        """Weighted by time; the last rate, which has no end, counts as long as the others do in the mean.
+
+        >>> Steps(((0.0, 10.0), (900.0, 2.0), (1_000.0, 0.0))).mean_per_s
+        6.133333333333334
+        """
+        others = len(self.steps) - 1
+        return self.mean_until(self.steps[-1][0] * (others + 1) / others) if others else self.steps[0][1]
 
     @property
     def peak_per_s(self) -> float:

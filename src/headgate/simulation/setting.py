@@ -13,7 +13,7 @@ from headgate.model.arrays import Floats, Shape
 from headgate.model.cluster.vm_class import Cloud
 from headgate.model.dataflow import Dataflow
 from headgate.simulation.random_streams import machine_trace
-from headgate.simulation.rates import ArrivalRate
+from headgate.simulation.rates import ArrivalRate, Steps
 from headgate.simulation.variability import STEADY, TracePool
 
 __all__ = ["Setting"]
@@ -102,7 +102,12 @@ class Setting:
         return np.asarray(pool[trace[:, None], (offset[:, None] + np.arange(self.intervals)) % pool.shape[1]])
 
     def mean_rates(self) -> dict[str, float]:
-        return {name: rate.mean_per_s for name, rate in self.rates.items()}
+        """By source, over the period where that is known beforehand."""
+        period_s = self.intervals * self.interval_s
+        return {
+            name: rate.mean_until(period_s) if isinstance(rate, Steps) else rate.mean_per_s
+            for name, rate in self.rates.items()
+        }
 
     def peak_rates(self) -> dict[str, float]:
         return {name: rate.peak_per_s for name, rate in self.rates.items()}
