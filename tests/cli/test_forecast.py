@@ -147,3 +147,17 @@ def test_a_file_that_is_not_there() -> None:
     ran = headgate("forecast", "nowhere.csv")
     assert ran.status == 2
     assert "there is no folder or file nowhere.csv" in ran.err
+
+
+def test_a_backtest_does_not_look_ahead(tmp_path: Path) -> None:
+    """A day that repeats and a sign that changes only after the first forecast are not known to it."""
+    path = tmp_path / "later.csv"
+    rows = [f"{at * 3_600},{at % 7 + 1 if at < 100 else -_wave(at)}" for at in range(300)]
+    path.write_text("t_s,sales\n" + "\n".join(rows) + "\n")
+    ran = headgate("forecast", path, "--backtest", "--method", "naive", "--origins", "5", "--json").json
+    whole = headgate("forecast", path, "--method", "naive", "--json").json
+    known, seen = ran["input"][0], whole["input"][0]
+    assert (known["season_steps"], known["non_negative"]) == (0, True)
+    assert (seen["season_steps"], seen["non_negative"]) == (24, False)
+    early = headgate("forecast", path, "--backtest", "--warm-up", "200", "--method", "naive", "--json").json
+    assert early["input"][0]["non_negative"] is False

@@ -55,6 +55,7 @@ def forecast(
             all_at_least_0,
             foresee,
             load_table,
+            past,
             score,
             season_steps,
         )
@@ -63,9 +64,11 @@ def forecast(
     table = load_table(file, metric, None if step is None else seconds("--step", step), series or ())
     no_season = season is not None and season.strip().lower() == "none"
     given_s = None if season is None or no_season else seconds("--season", season)
-    steps = 0 if no_season else season_steps(table, given_s)
+    # A backtest must not look ahead: what it assumes of a series is read off what comes before its first forecast.
+    known = past(table, warm_up) if backtest else table
+    steps = 0 if no_season else season_steps(known, given_s)
     methods = tuple(method or (() if backtest else ("ensemble",)))
-    request = ForecastRequest(horizon, steps, methods, all_at_least_0(table))
+    request = ForecastRequest(horizon, steps, methods, all_at_least_0(known))
     if backtest:
         scores = score(table, request, warm_up, origins, _progress(as_json or as_csv))
         if plot is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from headgate.forecasting.table import SeriesTable, on_grid
 from headgate.service.tables import table_columns
 from headgate.simulation.traces import trace_files, traces_of
 
-__all__ = ["ForecastRequest", "Foreseen", "all_at_least_0", "foresee", "load_table", "score", "season_steps"]
+__all__ = ["ForecastRequest", "Foreseen", "all_at_least_0", "foresee", "load_table", "past", "score", "season_steps"]
 
 DAY_S, HOUR_S = 86_400.0, 3_600.0
 SEASONS_SEEN = 2
@@ -69,6 +69,11 @@ def load_table(path: Path, metric: str | None, step_s: float | None, only: Seque
         return on_grid([(each.vm, each.t_s, each.values) for each in kept], step_s)
     except BadValue as error:
         raise _input_error(error, str(path)) from None
+
+
+def past(table: SeriesTable, warm_up: int | None) -> SeriesTable:
+    """What is known when a backtest forecasts first: a third of the file if nothing else is asked for."""
+    return replace(table, values=table.values[:, : warm_up or max(table.steps // 3, 1)])
 
 
 def season_steps(table: SeriesTable, season_s: float | None) -> int:
