@@ -76,9 +76,12 @@ class Reshaped:
             new = now.held + np.flatnonzero(now.kind[now.held :] == kind)
             got = sim.acquire(row, kind, len(new))
             for slot, machine in zip(got.tolist(), new.tolist(), strict=True):
-                sim.note(row, AcquireMachine(sim.setting.cloud.classes[kind].name))
+                name = f"vm-{sim.fleet.number[row, slot]}"
+                sim.note(row, AcquireMachine(sim.setting.cloud.classes[kind].name, name))
                 for task in np.flatnonzero(now.placed[machine]).tolist():
-                    sim.place(row, task, slot, int(now.placed[machine, task]))
+                    cores = int(now.placed[machine, task])
+                    sim.place(row, task, slot, cores)
+                    sim.note(row, PlaceInstances(self._signatures[task], name, cores))
 
 
 def view_of(sim: Simulator, row: int, period_s: float) -> tuple[Ints, ClusterView]:
