@@ -11,6 +11,9 @@ from headgate.model.cluster.vm_class import BillingPeriod, Cloud
 
 __all__ = ["Leases", "presence"]
 
+SHORTEST_S = 1.0
+"""What a machine is paid for at least, also if it is let go of at once."""
+
 
 def presence(boot_s: float, interval_s: float, intervals: int) -> Floats:
     """The share of each interval, from its start on, in which a booting machine works.
@@ -26,8 +29,10 @@ def presence(boot_s: float, interval_s: float, intervals: int) -> Floats:
 class Leases:
     """All leases of one machine: first interval and length.
 
-    Only ways that end with a paid period or with the time itself are there: letting go earlier saves nothing. What a
-    machine costs while it shuts down is left out, and so are interruptions: both only cost.
+    Only ways that end with a paid period or with the time itself are there: letting go earlier saves nothing. The first
+    way is to let go of a machine as soon as it is had: it gives nothing, at the least that a machine can cost, which is
+    less than an interval where intervals are longer than what is paid for at least. What a machine costs while it shuts
+    down is left out, and so are interruptions: both only cost.
     """
 
     cloud: Cloud
@@ -42,7 +47,7 @@ class Leases:
 
     @classmethod
     def of(cls, cloud: Cloud, interval_s: float, intervals: int, warm: bool) -> Leases:
-        begins, ends, paid = [], [], []
+        begins, ends, paid = [0], [0], [cloud.billing.periods(min(SHORTEST_S, interval_s))]
         counts = [cloud.billing.periods(n * interval_s) for n in range(intervals + 2)]
         for begin in range(intervals):
             left = intervals - begin
@@ -65,7 +70,7 @@ class Leases:
 
     def least_cost(self) -> float:
         """What any machine costs at least."""
-        return min(float(self.cost(kind).min()) for kind in range(len(self.cloud.classes)))
+        return min(float(self.cost(kind)[0]) for kind in range(len(self.cloud.classes)))
 
     def works(self, kind: int, way: int) -> Floats:
         """The share of each interval for which a machine works that is held this way."""
