@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import re
 import shutil
+import time
+import tracemalloc
+from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
+from headgate.cli.simulate import simulate
 from headgate.documents import write
+from headgate.service.memory import needed_bytes
+from headgate.service.simulate import SimulationRequest, run_policies, setting_of
 from headgate.simulation.cluster import SimulatedCluster
 from headgate.simulation.rates import Steps
 from headgate.simulation.simulator import Simulator
 from headgate.store.observation_lines import write_observations
+from headgate.tasks.registry import default_registry
 from tests.cli.terminal import headgate
 from tests.simulation.worlds import dataflow, each_alone, setting
 
@@ -173,3 +181,50 @@ def test_sight_that_cannot_be_is_told() -> None:
         ran = headgate(*asked, option, value)
         assert ran.status == 2
         assert told in ran.err, ran.err
+
+
+def test_the_examples_of_the_help_run(tmp_path: Path) -> None:
+    """Those of the reference page too, which is made from it."""
+    examples = re.findall(r"\[bold\]headgate (.*?)\[/bold\]", simulate.__doc__ or "", re.DOTALL)
+    assert len(examples) == 2
+    for example in examples:
+        words = [{"road.yaml": ROAD, "road.svg": tmp_path / "road.svg"}.get(word, word) for word in example.split()]
+        ran = headgate(*words, "--hours", "1")
+        assert ran.status == 0, ran.err
+
+
+def test_programs_get_the_series_and_the_ledger_of_every_policy() -> None:
+    ran = headgate("simulate", ROAD, *RATES, "--hours", "3", "--policy", "static", "--policy", "threshold", "--json")
+    for policy, series in zip(ran.json["policies"], ran.json["series"], strict=True):
+        assert policy["policy"] == series["policy"]
+        assert {len(values) for name, values in series.items() if name != "policy"} == {90}
+        assert sum(series["omega"]) / 90 == pytest.approx(policy["omega"])
+        assert series["mu"][-1] == pytest.approx(policy["cost"])
+        assert series["theta"][-1] == pytest.approx(policy["theta"])
+        paid = [each for each in ran.json["ledger"] if each["policy"] == policy["policy"]]
+        assert sum(Decimal(each["cost"]) for each in paid) == pytest.approx(Decimal(policy["cost"]))
+        assert all(each["acquired_s"] <= each["released_s"] <= 3 * 3_600 for each in paid)
+
+
+def test_what_does_not_fit_into_memory_is_refused_beforehand() -> None:
+    began = time.perf_counter()
+    ran = headgate("simulate", ROAD, "--rate", "1e12")
+    assert ran.status == 2
+    assert re.search(r"about [\d,]+ machines and 360 intervals needs [\d,.]+ GB of memory, and [\d.]+ GB are", ran.err)
+    assert time.perf_counter() - began < 10
+    many = headgate("simulate", ROAD, *RATES, "--replications", "1000000")
+    assert many.status == 2, many.err
+
+
+def test_the_estimate_of_memory_is_near_what_is_used() -> None:
+    request = SimulationRequest(ROAD, ("constant:60000",), hours=1.0)
+    world = setting_of(request, default_registry())
+    run_policies(setting_of(replace(request, rates=("constant:10",)), default_registry()), ["static"])
+    tracemalloc.start()
+    try:
+        runs = run_policies(world, ["static"])
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(runs[0].booked) > 20_000
+    assert 0.2 < peak / needed_bytes(world)[1] < 2.0

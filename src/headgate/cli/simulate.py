@@ -61,16 +61,23 @@ def simulate(
 ) -> None:
     """Simulate a dataflow on machines that vary: throughput, backlog, cost and profit under policies.
 
-    Example: [bold]headgate simulate road.yaml --rate reports=random-walk:50 --policy threshold --plot road.svg[/bold]
+    Example: [bold]headgate simulate road.yaml --rate reports=random-walk:50 --rate weather=constant:1 --policy
+    threshold --plot road.svg[/bold]
 
-    Look an hour ahead, and say why: [bold]headgate simulate road.yaml --rate reports=sinusoid:75:2 --rate
+    Look an hour ahead, and say why: [bold]headgate simulate road.yaml --rate reports=sinusoid:75,2 --rate
     weather=constant:1 --policy caf --policy lookahead --horizon 1h --interval 5min --variability ec2 --explain[/bold]
     """
     with packages("simulating", "simulation"):
         from headgate.report.figures import check_picture
         from headgate.report.runs import draw_runs
         from headgate.service.simulate import LookAheadSettings, SimulationRequest, run_policies, setting_of
-        from headgate.service.simulation_tables import reasons_table, run_tables, simulation_page
+        from headgate.service.simulation_tables import (
+            ledger_table,
+            reasons_table,
+            run_tables,
+            series_table,
+            simulation_page,
+        )
     if plot is not None or report is not None:
         check_picture(plot.suffix if plot else ".svg")
     interval_s = seconds("--interval", interval)
@@ -97,6 +104,8 @@ def simulate(
         tables.append(hindsight_table(*regrets(runs)))
     if explain:
         tables.append(reasons_table(runs, all_replications=as_json or as_csv))
+    if as_json:
+        tables += [series_table(runs), ledger_table(runs)]
     if plot is not None:
         write_file(plot, draw_runs(runs, plot.suffix), force)
     if report is not None:

@@ -14,6 +14,7 @@ from headgate.model.cluster.vm_class import Cloud
 from headgate.model.graph import Graph
 from headgate.model.trace_statistics import TraceUnit
 from headgate.service.load import load
+from headgate.service.memory import check_memory
 from headgate.service.tables import table_columns
 from headgate.simulation.policies import make_policy
 from headgate.simulation.rate_text import read_rate
@@ -134,6 +135,7 @@ def run_policies(
     ahead: LookAheadSettings | None = None,
 ) -> tuple[Run, ...]:
     """One run for each policy, in the same world."""
+    check_memory(setting)
     made = [make_policy(name, setting, ahead) for name in policies]
     runs = []
     for name, policy in zip(policies, made, strict=True):

@@ -14,7 +14,15 @@ from headgate.service.hindsight import Regret
 from headgate.simulation.replay import Gap
 from headgate.simulation.run import Run
 
-__all__ = ["gap_table", "hindsight_table", "reasons_table", "run_tables", "simulation_page"]
+__all__ = [
+    "gap_table",
+    "hindsight_table",
+    "ledger_table",
+    "reasons_table",
+    "run_tables",
+    "series_table",
+    "simulation_page",
+]
 
 SHOWN = {
     "omega": "Ω",
@@ -40,6 +48,8 @@ _HINDSIGHT = (
     TableColumn("theta_ratio", "ratio of Θ", form=".3f"),
     TableColumn("meets", "meets throughput"),
 )
+_SERIES = ("hours", "omega", "gamma", "mu", "theta", "input_per_s", "output_per_s", "cores")
+_LEDGER = ("replication", "machine", "vm_class", "acquired_s", "released_s", "periods", "cost", "interrupted")
 _REASONS = (
     _POLICY,
     TableColumn("hours", "at", "h", ".2f"),
@@ -87,6 +97,22 @@ def reasons_table(runs: Sequence[Run], all_replications: bool) -> Table:
     silent = [run.policy for run in runs if not run.reasons]
     notes = (f"No decisions recorded: {', '.join(silent)}.",) if silent else ()
     return Table("Reasons", _REASONS, rows, notes)
+
+
+def series_table(runs: Sequence[Run]) -> Table:
+    """A row for each policy with a list for each figure: its mean over the replications at the end of each interval."""
+    rows = []
+    for run in runs:
+        values = {name: getattr(run, name) for name in _SERIES} | {"backlog": run.queues.sum(axis=2)}
+        means = {name: None if v is None else v.reshape(len(v), -1).mean(axis=1).tolist() for name, v in values.items()}
+        rows.append({"policy": run.policy, **means})
+    return Table("Series", (_POLICY, *map(TableColumn, (*_SERIES, "backlog"))), tuple(rows))
+
+
+def ledger_table(runs: Sequence[Run]) -> Table:
+    """Every machine that was paid for, and what it cost."""
+    rows = tuple({"policy": run.policy, **asdict(each)} for run in runs for each in run.machines)
+    return Table("Ledger", (_POLICY, *map(TableColumn, _LEDGER)), rows)
 
 
 def gap_table(gap: Gap) -> Table:

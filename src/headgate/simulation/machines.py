@@ -42,7 +42,7 @@ class HeldMachine:
     """A machine that was paid for: from when to when, and how many billing periods."""
 
     replication: int
-    name: str
+    machine: str
     vm_class: str
     acquired_s: float
     released_s: float
