@@ -31,13 +31,14 @@ from headgate.forecasting.naive import Naive
 from headgate.forecasting.online import Settings
 from headgate.model.arrays import Shape
 from headgate.model.cluster.vm_class import Cloud, VmClass
-from headgate.simulation.policies import EachReplication, make_policy
+from headgate.simulation.policies import make_policy
 from headgate.simulation.rates import ArrivalRate, Constant, RandomWalk
 from headgate.simulation.reshaped import Reshaped
 from headgate.simulation.setting import Setting
 from headgate.simulation.simulator import simulate
 from headgate_benchmarks.dynamic import linear_road, varying_setting
 from tests.adaptation.placing import Placing
+from tests.simulation.simulated_cluster import EachReplication
 
 Floats = npt.NDArray[np.float64]
 ROAD = linear_road(50.0)

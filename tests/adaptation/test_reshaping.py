@@ -16,13 +16,14 @@ from headgate.adaptation.policies.reactive import Core, Reactive
 from headgate.errors import BadValue
 from headgate.model.arrays import Shape
 from headgate.model.cluster.vm_class import Cloud, VmClass
-from headgate.simulation.policies import EachReplication, make_policy
+from headgate.simulation.policies import make_policy
 from headgate.simulation.rates import ArrivalRate, Constant, RandomWalk
 from headgate.simulation.reshaped import Reshaped
 from headgate.simulation.setting import Setting
 from headgate.simulation.simulator import Simulator, simulate
 from headgate_benchmarks.dynamic import linear_road, varying_setting
 from tests.adaptation.placing import Placing
+from tests.simulation.simulated_cluster import EachReplication
 
 ROAD = linear_road(50.0)
 RATES: dict[str, ArrivalRate] = {"reports": RandomWalk(50.0), "weather": Constant(0.5)}

@@ -16,12 +16,12 @@ from headgate.cli.simulate import simulate
 from headgate.documents import write
 from headgate.service.memory import needed_bytes
 from headgate.service.simulate import SimulationRequest, run_policies, setting_of
-from headgate.simulation.cluster import SimulatedCluster
 from headgate.simulation.rates import Steps
 from headgate.simulation.simulator import Simulator
 from headgate.store.observation_lines import write_observations
 from headgate.tasks.registry import default_registry
 from tests.cli.terminal import headgate
+from tests.simulation.simulated_cluster import SimulatedCluster
 from tests.simulation.worlds import dataflow, each_alone, setting
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "simulation"

@@ -16,19 +16,18 @@ from headgate.adaptation.cluster import (
     SwitchAlternate,
 )
 from headgate.adaptation.policies.baselines import UtilisationTarget
-from headgate.adaptation.policy import control
 from headgate.errors import InputError
 from headgate.model.cluster.deployment import Deployment, Machine
 from headgate.model.names import Signature
 from headgate.sharing.signature import sign
-from headgate.simulation.cluster import SimulatedCluster
-from headgate.simulation.policies import Deployed, EachReplication
+from headgate.simulation.policies import Deployed
 from headgate.simulation.rates import Bursts, RandomWalk
 from headgate.simulation.reshaped import Reshaped
 from headgate.simulation.simulator import Simulator, simulate
 from headgate.simulation.variability import EC2
 from tests.adaptation.static import Static
 from tests.simulation import invariants
+from tests.simulation.simulated_cluster import EachReplication, SimulatedCluster, control
 from tests.simulation.worlds import cloud, dataflow, each_alone, setting
 
 CHAIN = dataflow({"a": (0.1, 2.0), "b": (0.2, 1.0)}, [("a", "b")])

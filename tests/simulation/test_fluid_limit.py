@@ -7,11 +7,11 @@ import pytest
 
 from headgate.model.cluster.deployment import Deployment, Machine
 from headgate.queueing.network import Network, Operator, Route
-from headgate.simulation.cluster import SimulatedCluster
 from headgate.simulation.policies import Deployed
 from headgate.simulation.simulator import Simulator, simulate
 from headgate_benchmarks.event_simulator.distribution import Distribution
 from headgate_benchmarks.event_simulator.queueing_network import simulate as simulate_events
+from tests.simulation.simulated_cluster import SimulatedCluster
 from tests.simulation.worlds import cloud, dataflow, each_alone, setting
 
 

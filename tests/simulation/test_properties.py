@@ -22,13 +22,13 @@ from headgate.errors import InputError
 from headgate.model.cluster.deployment import Deployment, Machine
 from headgate.model.cluster.vm_class import BillingPeriod, Cloud, VmClass
 from headgate.model.dataflow import Dataflow
-from headgate.simulation.cluster import SimulatedCluster
 from headgate.simulation.policies import Deployed
 from headgate.simulation.rates import Bursts, Constant, RandomWalk, Sinusoid
 from headgate.simulation.setting import Setting
 from headgate.simulation.simulator import Simulator, simulate
 from headgate.simulation.variability import EC2, STEADY
 from tests.simulation import invariants, naive
+from tests.simulation.simulated_cluster import SimulatedCluster
 from tests.simulation.worlds import dataflow
 
 numbers = st.floats(0.05, 2.0).map(lambda value: round(value, 3))

@@ -21,13 +21,13 @@ from headgate.service.load import load
 from headgate.service.replay import replayed_setting
 from headgate.service.simulate import SimulationRequest
 from headgate.sharing.signature import sign
-from headgate.simulation.cluster import SimulatedCluster
 from headgate.simulation.rates import Steps
 from headgate.simulation.replay import FREE_S, gap, measured_costs, observed_pool, observed_rates
 from headgate.simulation.simulator import Simulator
 from headgate.simulation.variability import EC2, TracePool
 from headgate.store.observation_lines import read_observations, to_line, write_observations
 from headgate.tasks.registry import default_registry
+from tests.simulation.simulated_cluster import SimulatedCluster
 from tests.simulation.worlds import dataflow, each_alone, setting
 
 FLOW = dataflow({"a": (0.01, 1.0), "b": (0.02, 0.5), "c": (0.01, 1.0)}, [("a", "b"), ("b", "c")])

@@ -104,7 +104,7 @@ class Simulator:
         self.step = until
         self.interruptions += [Interrupted(self.now_s, row, f"vm-{n}") for row, n in fleet.settle(self.now_s)]
 
-    # Verbs. They check nothing; SimulatedCluster does.
+    # Verbs. They check nothing.
 
     def deploy(self, deployment: Deployment) -> None:
         """Acquire the machines of a deployment in every replication and place its instances."""

@@ -1,12 +1,14 @@
-"""One replication of the simulator as a :class:`~headgate.adaptation.cluster.Cluster`."""
+"""One replication of the simulator as a :class:`~headgate.adaptation.cluster.Cluster`, for policies on observations."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
-from headgate.adaptation.cluster import AcquireMachine, Action, PlaceInstances, ReleaseMachine, SwitchAlternate
+from headgate.adaptation.cluster import AcquireMachine, Action, Cluster, PlaceInstances, ReleaseMachine, SwitchAlternate
 from headgate.errors import InputError
 from headgate.model.cluster.observation import (
     FragmentObservation,
@@ -20,11 +22,28 @@ from headgate.model.cluster.observation import (
 from headgate.model.graph import Graph
 from headgate.model.names import Signature
 from headgate.sharing.signature import sign
-from headgate.simulation.action_checks import ActionCheck
 from headgate.simulation.simulator import Simulator
-from headgate.simulation.sojourn import sojourns
+from tests.simulation.action_checks import ActionCheck
+from tests.simulation.sojourn import sojourns
 
-__all__ = ["SimulatedCluster"]
+__all__ = ["EachReplication", "Policy", "SimulatedCluster", "control"]
+
+
+class Policy(Protocol):
+    """Decides from observations only."""
+
+    name: str
+
+    def decide(self, observed: Observation) -> Sequence[Action]:
+        """The actions to take now; none if nothing needs to change."""
+
+
+def control(cluster: Cluster, policy: Policy, wait: Callable[[], bool]) -> None:
+    """Observe, decide, act, as long as ``wait``, which lets time pass, returns true."""
+    while wait():
+        actions = policy.decide(cluster.observe())
+        if actions:
+            cluster.apply(actions)
 
 
 class SimulatedCluster:
@@ -182,3 +201,26 @@ class SimulatedCluster:
         slot = self.simulator.fleet.slot_of(self.row, machine, self.simulator.now_s)
         assert slot is not None
         return slot
+
+
+@dataclass(slots=True)
+class EachReplication:
+    """A policy of its own for each replication, on a cluster of its own: the same policy that runs on Spark."""
+
+    make: Callable[[], Policy]
+    every: int | None = 1
+    name: str = ""
+    _loops: list[tuple[SimulatedCluster, Policy]] = field(default_factory=list)
+
+    def begin(self, simulator: Simulator) -> None:
+        rows = range(simulator.setting.replications)
+        self._loops = [(SimulatedCluster(simulator, row), self.make()) for row in rows]
+        self.name = self.name or self._loops[0][1].name
+        self.decide(simulator)
+
+    def decide(self, simulator: Simulator) -> None:
+        del simulator
+        for cluster, policy in self._loops:
+            actions = policy.decide(cluster.observe())
+            if actions:
+                cluster.apply(actions)
