@@ -84,7 +84,8 @@ def _task(place: int, count: int, rng: np.random.Generator) -> dict[str, object]
 class Whim:
     """Acquires, places, switches and lets go as the dice fall; some machines only to get at the next one."""
 
-    name, every = "whim", 1
+    name = "whim"
+    every: int | None = 1
 
     def __init__(self, seed: int) -> None:
         self.rng = np.random.default_rng(seed)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 
 import numpy as np
 import pytest
 
 from headgate.adaptation.catalogue import POLICIES
-from headgate.adaptation.look_ahead import LookAheadSettings
+from headgate.adaptation.look_ahead import PolicySettings
 from headgate.model.cluster.vm_class import PER_SECOND, Cloud, VmClass
 from headgate.planning.objective import BreakEven
 from headgate.planning.programs.hindsight import hindsight
@@ -26,11 +27,11 @@ NAMES = [name for name in POLICIES if name != "ga"]
 
 def _deciders(setting: Setting, seed: int) -> list[VectorPolicy]:
     names = {NAMES[seed % len(NAMES)], NAMES[(7 * seed + 3) % len(NAMES)]}
-    ahead = LookAheadSettings(horizon_s=3 * setting.interval_s)
+    ahead = PolicySettings(horizon_s=3 * setting.interval_s)
     return [*(Whim(turn) for turn in range(4)), *(make_policy(name, setting, ahead) for name in names)]
 
 
-def _above(setting: Setting, deciders: list[VectorPolicy]) -> list[str]:
+def _above(setting: Setting, deciders: Sequence[VectorPolicy]) -> list[str]:
     """Who has more than the bound says anybody can have, and how many meet the throughput at all."""
     bound = hindsight(setting, time_limit_s=60.0).bound
     even, least = BreakEven.of(setting.dataflow), setting.dataflow.service_level.throughput_min
@@ -62,7 +63,8 @@ def test_no_policy_is_above_the_bound_in_random_worlds(first: int) -> None:
 class _Draws:
     """Draws machines and lets go of them at once until a fast one comes, which then does everything."""
 
-    name, every = "draws", None
+    name = "draws"
+    every: int | None = None
 
     def begin(self, simulator: Simulator) -> None:
         for _ in range(3):

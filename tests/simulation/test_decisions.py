@@ -9,6 +9,7 @@ import pytest
 
 from headgate.adaptation.cluster import AcquireMachine, PlaceInstances, ReleaseMachine, SwitchAlternate
 from headgate.model.cluster.deployment import Deployment
+from headgate.model.names import Signature
 from headgate.service.simulate import SimulationRequest, setting_of
 from headgate.sharing.signature import sign
 from headgate.simulation.policies import make_policy
@@ -33,7 +34,7 @@ def _again(run: Run) -> Simulator:
         simulator.advance()
 
 
-def _do(simulator: Simulator, decided: Decided, places: dict[str, int]) -> None:
+def _do(simulator: Simulator, decided: Decided, places: dict[Signature, int]) -> None:
     row, fleet = decided.replication or 0, simulator.fleet
 
     def slot(machine: str) -> int:
