@@ -18,12 +18,24 @@ from headgate.planning.plan import Answer
 from headgate.planning.problem import Problem
 from headgate.queueing.compiled import compiled
 
-__all__ = ["Genetic"]
+__all__ = ["Genetic", "Running"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Running:
+    """What runs now: alternates by task, and the class of each machine with its cores by task."""
+
+    active: Ints
+    kind: Ints
+    placed: Ints
 
 
 @dataclass(frozen=True, slots=True)
 class Genetic:
     r"""Evolves deployments. Fitness is :math:`\Theta - \alpha |\Omega - \hat\Omega| \cdot it` while short of it.
+
+    At runtime :math:`\alpha' v \cdot it` is taken off as well, with v the share of what runs that would change, and the
+    first machines are those that run: genes may empty them, but not change their class.
 
     The first strand has an alternate for each task, the second a gene for each possible machine: its class
     and the tasks on its cores; machines without tasks are not acquired. Parents are drawn by rank (roulette),
@@ -39,11 +51,8 @@ class Genetic:
     alpha: float = 1.0
     elite: float = 0.05
     seed: int = 1
-    near: tuple[tuple[int, ...], tuple[int, ...]] | None = None
-    """Alternates and cores by task as they are now, if a change from them is to be penalised."""
-
-    alpha_changes: float = 0.02
-    """What it costs in value to change everything."""
+    alpha_changes: float = 0.0005
+    """What it costs in value to change everything, times the generation."""
 
     name: str = "ga"
 
@@ -51,7 +60,7 @@ class Genetic:
         began = time.perf_counter()
         from headgate.planning.genetic_operators import evolve
 
-        strands = Strands(problem, self.near, self.alpha_changes)
+        strands = Strands(problem)
         best, generations = evolve(self, strands)
         active, layout = strands.read(best)
         estimated = estimate(problem, active, layout)
@@ -60,17 +69,24 @@ class Genetic:
         message = f"the best of {self.population} after {generations} generations"
         return planned(self.name, problem, active, layout, estimated, began, None, (message,))
 
+    def redeployed(self, problem: Problem, running: Running) -> Running:
+        """What should run instead: the first machines are those that run, others are new."""
+        from headgate.planning.genetic_operators import evolve
+
+        strands = Strands(problem, running)
+        best, _ = evolve(self, strands)
+        kind = strands.machine_genes(best[None])[0, :, 0]
+        placed = strands.counts(best[None])[0]
+        wanted = (np.arange(len(kind)) < len(running.kind)) | (placed.sum(axis=1) > 0)
+        return Running(best[: problem.tasks], kind[wanted], placed[wanted])
+
 
 class Strands:
     """A deployment encoded as numbers: the alternates of the tasks, then a class and cores per machine."""
 
-    def __init__(
-        self,
-        problem: Problem,
-        near: tuple[tuple[int, ...], tuple[int, ...]] | None = None,
-        alpha_changes: float = 0.0,
-    ) -> None:
-        self.problem, self.near, self.alpha_changes = problem, near, alpha_changes
+    def __init__(self, problem: Problem, running: Running | None = None) -> None:
+        self.problem, self.running = problem, running
+        self.held = 0 if running is None else len(running.kind)
         classes = problem.cloud.classes
         self.cores = np.array([each.cores for each in classes], dtype=np.int64)
         self.power = np.array([each.core_power for each in classes])
@@ -79,7 +95,7 @@ class Strands:
         largest = problem.cloud.largest
         needed = np.ceil(problem.needed_power(problem.best) / largest.core_power) + 1
         # The size is fixed by what there is to spend; half more than the best alternates need leaves room to search.
-        self.machines = int(np.ceil(1.5 * needed.sum() / largest.cores)) + 2
+        self.machines = max(int(np.ceil(1.5 * needed.sum() / largest.cores)), self.held) + 2
         self.ways = np.array([len(names) for names in problem.shape.alternates], dtype=np.int64)
         self.size = problem.tasks + self.machines * (1 + self.width)
 
@@ -98,6 +114,8 @@ class Strands:
         machines = self.machine_genes(genes)
         share = self.cores / self.cores.sum()
         machines[:, :, 0] = rng.choice(len(self.cores), p=share, size=(count, self.machines))
+        if self.running is not None:
+            machines[:, : self.held, 0] = self.running.kind
         for individual in range(count):
             active = genes[individual, : problem.tasks]
             wanted = problem.needed_power(active) * problem.throughput_min * rng.uniform(0.8, 1.4)
@@ -107,7 +125,20 @@ class Strands:
             slots = np.arange(self.width) < self.cores[machines[individual, :, 0]][:, None]
             places = np.argwhere(slots)[: len(queue)]
             machines[individual, places[:, 0], 1 + places[:, 1]] = queue[: len(places)]
+        if self.running is not None:
+            genes[0] = self._genes_of(self.running, machines[0, :, 0])
         return genes
+
+    def _genes_of(self, running: Running, kinds: Ints) -> Ints:
+        """What runs now as an individual."""
+        genes = np.full((1, self.size), -1, dtype=np.int64)
+        self.alternates(genes)[0] = running.active
+        machines = self.machine_genes(genes)[0]
+        machines[:, 0] = kinds
+        for machine, cores in zip(machines, running.placed, strict=False):
+            tasks = np.repeat(np.arange(len(cores)), cores)
+            machine[1 : 1 + len(tasks)] = tasks
+        return genes[0]
 
     def score(self, genes: Ints) -> tuple[Floats, Floats]:
         """Theta and Omega of each."""
@@ -119,20 +150,23 @@ class Strands:
         ways = (shape.cost_s, shape.selectivity, shape.value)
         rates = rates_of(shape, problem.best, problem.external)
         _score(genes_of, (self.cores, self.power, self.price), ways, rates, sigma, constant, theta, omega)
-        if self.near is not None:
-            theta -= self.alpha_changes * self._changes(genes, *self.near)
         return theta, omega
 
-    def _changes(self, genes: Ints, active: tuple[int, ...], cores: tuple[int, ...]) -> Floats:
-        """How much is different from what runs now: share of alternates switched and of cores that come or go."""
-        tasks = self.problem.tasks
+    def counts(self, genes: Ints) -> Ints:
+        """Cores by individual, machine and task."""
         machines = self.machine_genes(genes)
         real = np.arange(self.width) < self.cores[machines[:, :, 0]][:, :, None]
-        held = np.where(real, machines[:, :, 1:], -1).reshape(len(genes), -1)
-        counts = np.stack([(held == task).sum(axis=1) for task in range(tasks)], axis=1)
-        moved = np.abs(counts - np.array(cores)).sum(axis=1) / max(sum(cores), 1)
-        switched = (self.alternates(genes) != np.array(active)).mean(axis=1)
-        return np.asarray(moved + switched)
+        held = np.where(real, machines[:, :, 1:], -1)
+        return np.stack([(held == task).sum(axis=2) for task in range(self.problem.tasks)], axis=2)
+
+    def changes(self, genes: Ints) -> Floats:
+        """How much is not as it runs now: the share of alternates switched, and of cores that come or go."""
+        if self.running is None:
+            return np.zeros(len(genes))
+        counts = self.counts(genes)
+        counts[:, : self.held] -= self.running.placed
+        moved = np.abs(counts).sum(axis=(1, 2)) / max(int(self.running.placed.sum()), 1)
+        return np.asarray(moved + (self.alternates(genes) != self.running.active).mean(axis=1))
 
     @property
     def _scale(self) -> float:

@@ -34,21 +34,24 @@ def evolve(setting: Genetic, strands: Strands) -> tuple[Ints, int]:
         selection=_ByRank(),
         crossover=_BitMask(strands),
         mutation=_SwitchAddRemove(strands),
-        survival=_EliteAndYoung(setting.alpha, setting.elite),
+        survival=_EliteAndYoung(setting, strands),
         eliminate_duplicates=False,
     )
     algorithm.setup(_Fitness(strands), termination=("n_gen", setting.generations), seed=setting.seed, verbose=False)
     best: Ints | None = None
-    best_key = (-np.inf, -np.inf)
+    best_short, best_profit, best_changes = np.inf, -np.inf, 0.0
     since = 0
     while algorithm.has_next() and since < PATIENCE and time.perf_counter() < deadline:
         algorithm.next()
         profit, short = -algorithm.pop.get("F")[:, 0], np.maximum(algorithm.pop.get("G")[:, 0], 0.0)
-        place = int(np.lexsort([-profit, short])[0])
-        key = (-float(short[place]), float(profit[place]))
+        changes, weight = strands.changes(algorithm.pop.get("X")), setting.alpha_changes * int(algorithm.n_gen or 1)
+        fitness = profit - weight * changes
+        place = int(np.lexsort([-fitness, short])[0])
         since += 1
-        if key > best_key:
-            best, best_key, since = algorithm.pop[place].get("X").copy(), key, 0
+        # What it weighs to change something grows, for the best so far as well.
+        if (-short[place], fitness[place]) > (-best_short, best_profit - weight * best_changes):
+            best, since = algorithm.pop[place].get("X").copy(), 0
+            best_short, best_profit, best_changes = float(short[place]), float(profit[place]), float(changes[place])
     assert best is not None
     return best, int(algorithm.n_gen or 0)
 
@@ -123,28 +126,29 @@ class _SwitchAddRemove(Mutation):  # type: ignore[misc]
         drawn = random_state.integers(0, tasks, size=len(touched))
         machines[touched[:, 0], touched[:, 1], core] = np.where(add, drawn, -1)
         # What is not acquired may as well be of another class.
-        bare = touched[(machines[touched[:, 0], touched[:, 1], 1:] < 0).all(axis=1)]
+        bare = touched[(machines[touched[:, 0], touched[:, 1], 1:] < 0).all(axis=1) & (touched[:, 1] >= strands.held)]
         machines[bare[:, 0], bare[:, 1], 0] = random_state.integers(0, len(strands.cores), size=len(bare))
         genes[:, tasks:] = machines.reshape(len(genes), -1)
         return genes
 
 
 class _EliteAndYoung(Survival):  # type: ignore[misc]
-    """Keeps the best few of all and fills up with the best offspring; fitness is profit less a growing penalty."""
+    """Keeps the best few of all and fills up with the best offspring; fitness is profit less growing penalties."""
 
-    def __init__(self, alpha: float, elite: float) -> None:
+    def __init__(self, setting: Genetic, strands: Strands) -> None:
         super().__init__(filter_infeasible=False)
-        self.alpha, self.elite = alpha, elite
+        self.setting, self.strands = setting, strands
 
     def _do(self, _: Any, pop: Any, *__: Any, n_survive: int, algorithm: Any = None, **___: Any) -> Any:
         generation = int(algorithm.n_gen or 1)
         short = np.maximum(pop.get("G")[:, 0], 0.0)
-        fitness = -pop.get("F")[:, 0] - self.alpha * short * generation
+        penalty = self.setting.alpha * short + self.setting.alpha_changes * self.strands.changes(pop.get("X"))
+        fitness = -pop.get("F")[:, 0] - penalty * generation
         order = np.argsort(-fitness, kind="stable")
         old = len(pop) - n_survive
         if old <= 0:
             return pop[order[:n_survive]]
-        best = order[: max(1, round(self.elite * n_survive))]
+        best = order[: max(1, round(self.setting.elite * n_survive))]
         chosen = set(best.tolist())
         young = [place for place in order if place >= old and place not in chosen]
         kept = np.array([*best, *young][:n_survive])

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from headgate.adaptation.cluster_view import ClusterView
-from headgate.adaptation.core_moves import add_cores, drain_due, fit_power
+from headgate.adaptation.core_moves import add_cores, drain_due
 from headgate.adaptation.policies.exact import at_usual_speed, posed
 from headgate.adaptation.policies.reactive import Reactive
 from headgate.model.dataflow import Dataflow
-from headgate.planning.genetic import Genetic
-from headgate.planning.layout import Layout
-from headgate.planning.plan import Plan
+from headgate.planning.genetic import Genetic, Running
 
 __all__ = ["Evolved"]
 
@@ -22,8 +18,8 @@ __all__ = ["Evolved"]
 class Evolved:
     """Evolves a plan every ``evolve_every`` decisions, for the current rates and machine speeds.
 
-    Fitness has DYN's penalty for changes. Between, cores follow the throughput as CE's do, so that half an hour need
-    not be waited for more of them.
+    Fitness has DYN's penalty for changes. Both strands of the fittest are applied: alternates, and what each machine
+    runs. Between, cores follow the throughput as CE's do, so that half an hour need not be waited for more of them.
     """
 
     dataflow: Dataflow
@@ -40,18 +36,11 @@ class Evolved:
             return
         usual = replace(now.cloud, classes=tuple(at_usual_speed(each, now) for each in now.cloud.classes))
         problem = posed(self.dataflow, now, usual, asked)
-        cores = now.placed.sum(axis=0)
-        near = (tuple(int(way) for way in now.active), tuple(int(count) for count in cores))
-        plan = Genetic(self.population, self.generations, seed=turn, near=near).plan(problem)
-        if not isinstance(plan, Plan):
-            add_cores(now, asked)
-            return
-        layout = Layout.of(problem, plan.deployment)
-        for task, name in enumerate(now.shape.names):
-            if name in plan.deployment.alternates:
-                now.active[task] = now.shape.alternates[task].index(plan.deployment.alternates[name])
-        speed = np.array([each.core_power for each in usual.classes])
-        needed = (layout.count * speed[layout.kind]) @ layout.placed
-        fit_power(now, needed, needed)
+        running = Running(now.active.copy(), now.kind.copy(), now.placed.copy())
+        plan = Genetic(self.population, self.generations, seed=turn).redeployed(problem, running)
+        now.active[:] = plan.active
+        for kind in plan.kind[now.held :].tolist():
+            now.open(kind, 1, float(usual.classes[kind].core_power))
+        now.placed[:] = plan.placed
         add_cores(now, asked)
         drain_due(now)
