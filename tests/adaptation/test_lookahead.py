@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from headgate.adaptation.catalogue import sized_for
 from headgate.adaptation.cluster_view import ClusterView
 from headgate.adaptation.foresight import Foresight, Machines
-from headgate.adaptation.look_ahead import LookAheadSettings
+from headgate.adaptation.look_ahead import PolicySettings
 from headgate.adaptation.outlook import Outlook, Predictor, PresentOnly
 from headgate.adaptation.policies.averages import Averaged, RecentMean
 from headgate.adaptation.policies.increments import IncrementPrices
@@ -186,7 +186,7 @@ def _setting(hours: float = 3.0, seed: int = 1, counts_queues: bool = False) -> 
 def test_one_step_ahead_does_what_ce_does_in_a_whole_world_action_for_action(forecaster: str) -> None:
     setting = _setting()
     ce = simulate(setting, make_policy("ce", setting))
-    ahead = simulate(setting, make_policy("lookahead", setting, LookAheadSettings(forecaster, STEP_S)))
+    ahead = simulate(setting, make_policy("lookahead", setting, PolicySettings(forecaster, STEP_S)))
     assert ahead.decisions == ce.decisions
     assert len(ce.decisions) > 20
     assert np.array_equal(ahead.mu, ce.mu)
@@ -451,7 +451,7 @@ def test_looking_ahead_runs_through_the_protocol_too() -> None:
 
 def test_what_waits_is_planned_for_where_it_counts() -> None:
     setting = _setting(4.0, counts_queues=True)
-    seen = simulate(setting, make_policy("lookahead", setting, LookAheadSettings("oracle", 6 * STEP_S))).summary()
+    seen = simulate(setting, make_policy("lookahead", setting, PolicySettings("oracle", 6 * STEP_S))).summary()
     assert seen.omega > 0.79
     now = _situation(_enough(20.0, 1.2), 20.0)
     now.counts_queues = True
@@ -465,7 +465,7 @@ def test_what_waits_is_planned_for_where_it_counts() -> None:
 def test_replications_have_eyes_of_their_own() -> None:
     one = _setting(2.0)
     many = replace(one, replications=2)
-    ahead = LookAheadSettings("holt", 4 * STEP_S)
+    ahead = PolicySettings("holt", 4 * STEP_S)
     alone, together = (simulate(each, make_policy("lookahead", each, ahead)) for each in (one, many))
     assert np.array_equal(alone.omega[:, 0], together.omega[:, 0])
     assert not np.array_equal(together.omega[:, 0], together.omega[:, 1])
@@ -474,7 +474,7 @@ def test_replications_have_eyes_of_their_own() -> None:
 def test_what_is_decided_is_told() -> None:
     setting = _setting(2.0)
     for name in ("ce", "lookahead"):
-        run = simulate(setting, make_policy(name, setting, LookAheadSettings("oracle", 4 * STEP_S)))
+        run = simulate(setting, make_policy(name, setting, PolicySettings("oracle", 4 * STEP_S)))
         assert run.reasons
         assert all(each.reason.startswith(("relative throughput", "no forecast")) for each in run.reasons)
         when = {each.at_s for each in run.reasons}
@@ -493,14 +493,14 @@ def test_the_name_of_the_paper_s_rule_is_lookahead_now() -> None:
 @pytest.mark.parametrize(
     ("ahead", "message"),
     [
-        (LookAheadSettings("olt"), "unknown forecaster 'olt'"),
-        (LookAheadSettings("oracle:much"), "oracle:ERROR:BIAS"),
-        (LookAheadSettings("oracle:2"), "error and bias"),
-        (LookAheadSettings("holt-winters"), "needs a season"),
-        (LookAheadSettings("holt", 10.0), "shorter than an interval"),
+        (PolicySettings("olt"), "unknown forecaster 'olt'"),
+        (PolicySettings("oracle:much"), "oracle:ERROR:BIAS"),
+        (PolicySettings("oracle:2"), "error and bias"),
+        (PolicySettings("holt-winters"), "needs a season"),
+        (PolicySettings("holt", 10.0), "shorter than an interval"),
     ],
 )
-def test_settings_that_cannot_be_are_told_in_a_sentence(ahead: LookAheadSettings, message: str) -> None:
+def test_settings_that_cannot_be_are_told_in_a_sentence(ahead: PolicySettings, message: str) -> None:
     setting = _setting(1.0)
     with pytest.raises(InputError, match=message):
         simulate(setting, make_policy("lookahead", setting, ahead))
@@ -509,7 +509,7 @@ def test_settings_that_cannot_be_are_told_in_a_sentence(ahead: LookAheadSettings
 def test_a_perfect_oracle_earns_more_than_what_was_observed_last() -> None:
     setting = _setting(6.0)
     caf = simulate(setting, make_policy("caf", setting)).summary()
-    ahead = simulate(setting, make_policy("lookahead", setting, LookAheadSettings("oracle", 12 * STEP_S))).summary()
+    ahead = simulate(setting, make_policy("lookahead", setting, PolicySettings("oracle", 12 * STEP_S))).summary()
     assert isinstance(make_policy("caf", setting), Reshaped)
     assert caf.theta is not None
     assert ahead.theta is not None

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from headgate import parse
-from headgate.adaptation.look_ahead import LookAheadSettings
+from headgate.adaptation.look_ahead import PolicySettings
 from headgate.adaptation.policies.levelling import least_served, levelled
 from headgate.adaptation.policies.reactive import Reactive
 from headgate.adaptation.policies.receding import Receding
@@ -110,11 +110,11 @@ def test_where_what_waits_counts_it_does_not_shed() -> None:
 
 def test_by_name_with_a_forecaster_of_ours() -> None:
     setting = world([2.0, 2.2, 1.9, 2.1] * 6)
-    seen = simulate(setting, make_policy("receding", setting, LookAheadSettings("holt")))
+    seen = simulate(setting, make_policy("receding", setting, PolicySettings("holt")))
     assert seen.policy == "receding"
     assert seen.summary().omega >= 0.75
     with pytest.raises(InputError, match="did you mean 'holt'"):
-        simulate(setting, make_policy("receding", setting, LookAheadSettings("hold")))
+        simulate(setting, make_policy("receding", setting, PolicySettings("hold")))
 
 
 def test_a_period_without_steps_is_refused() -> None:

@@ -7,12 +7,15 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from headgate.adaptation.cluster_view import ClusterView
-from headgate.adaptation.core_moves import add_cores, drain_due, fit_power, remove_cores
+from headgate.adaptation.core_moves import add_cores, drain_due, fit_power, remove_cores, throughput
 from headgate.adaptation.policies.baselines import CpuThresholds, Ds2, UtilisationTarget
 from headgate.adaptation.policies.exact import Optimal
 from headgate.adaptation.policies.reactive import Core, Reactive
+from headgate.adaptation.repacking import repack_due
 from headgate.errors import BadValue
 from headgate.model.arrays import Shape
 from headgate.model.cluster.vm_class import Cloud, VmClass
@@ -212,3 +215,72 @@ def test_both_doors_lead_to_the_same(core: Core, counts_queues: bool) -> None:
     through_actions = simulate(setting, EachReplication(placing))
     assert through_actions.omega.mean() == pytest.approx(through_arrays.omega.mean(), abs=0.02)
     assert through_actions.mu[-1, 0] == pytest.approx(through_arrays.mu[-1, 0], rel=0.05)
+
+
+SIZES = Cloud(
+    "sizes",
+    (
+        VmClass("weak", 1, 1.0, 1000, Decimal("0.06")),
+        VmClass("one", 1, 2.0, 1000, Decimal("0.12"), boot_s=90.0),
+        VmClass("two", 2, 2.0, 1000, Decimal("0.23"), boot_s=90.0),
+        VmClass("four", 4, 2.0, 1000, Decimal("0.44"), boot_s=90.0),
+    ),
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, 2**20))
+def test_repacking_never_costs_more_and_keeps_every_core(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    machines = int(rng.integers(1, 12))
+    now = _situation([[0]] * machines, rng.choice([60.0, 1_800.0], machines).tolist(), rate=float(rng.uniform(1, 9)))
+    now.cloud, now.kind = SIZES, rng.integers(0, 4, machines)
+    now.speed = np.array([each.core_power for each in SIZES.classes])[now.kind]
+    for row, cores in enumerate(now.cores):
+        for _ in range(int(rng.integers(0, cores + 1))):
+            now.placed[row, rng.integers(0, now.shape.tasks)] += 1
+    before, was = now.placed.copy(), now.kind.copy()
+    kept = throughput(now) >= now.level.throughput_min
+    repack_due(now)
+    price, paid = np.array([float(each.price_per_h) for each in SIZES.classes]), now.left_s[:machines] >= 120.0
+    used = now.placed.sum(axis=1) > 0
+    used[:machines] |= paid
+    assert price[now.kind[used]].sum() <= price[was[(before.sum(axis=1) > 0) | paid]].sum() + 1e-9
+    assert now.placed.sum(axis=0).tolist() == before.sum(axis=0).tolist()
+    assert (now.placed.sum(axis=1) <= now.cores).all()
+    rated = np.array([each.core_power for each in SIZES.classes])
+    assert (rated[now.kind] @ now.placed >= rated[was] @ before).all()
+    assert now.placed[:machines][paid].tolist() == before[paid].tolist()
+    assert throughput(now) >= now.level.throughput_min or not kept
+
+
+def test_a_nearly_empty_machine_gives_way_to_a_smaller_one_when_its_hour_ends() -> None:
+    for left_s, kinds in ((60.0, [3, 3, 1]), (1_800.0, [3, 3])):
+        now = _situation([[1, 1, 1, 1], [0, 0, 0, 0, 1]], [1_800.0, left_s], rate=0.1)
+        now.cloud, now.kind = SIZES, np.array([3, 3])
+        now.placed[0, 5:] = 1
+        repack_due(now)
+        assert now.kind.tolist() == kinds
+        assert now.to_release().tolist() == ([1] if left_s == 60 else [])
+
+
+@pytest.mark.parametrize(("power", "fits"), [(3.5, False), (4.5, True)])
+def test_alternates_need_power_for_all_that_comes(power: float, fits: bool) -> None:
+    """5 messages a second of cost 0.8 need 4.0; what is asked for, 0.8 of them, would fit into 3.2."""
+    now = _situation([[2, 2], [2, 2]] + [[0, 0, 0, 1, 1, 1, 1, 1]] * 2, [3000.0] * 4, omega=0.5, rate=5.0)
+    congestion = now.shape.place("congestion")
+    now.placed[:, congestion] = [0, 0, 1, 1]
+    now.speed = np.array([2.0, 2.0, power / 2, power / 2])
+    Reactive(alternates_every=1).decide(now, 1)
+    assert bool(now.active[congestion]) is fits
+
+
+@pytest.mark.parametrize(("m", "n"), [(5, 1), (2, 1), (3, 4), (1, 1)])
+def test_alternates_at_every_mth_decision_and_resources_at_every_nth_of_the_others(m: int, n: int) -> None:
+    for turn in range(1, 25):
+        now = _situation([[1, 1]] + [[0, 0, 1]] * 3, [3000.0] * 4, omega=0.3, rate=5.0)
+        Reactive(True, m, n).decide(now, turn)
+        switched, cores = bool(now.active.any()), int(now.placed.sum()) != 5
+        assert not (switched and cores)
+        assert not switched or turn % m == 0
+        assert cores == (turn % m != 0 and turn % n == 0)

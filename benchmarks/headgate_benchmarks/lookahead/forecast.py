@@ -32,13 +32,13 @@ def forecast(seed: int, progress: Progress, sizes: Sizes) -> Measured:
 
 
 def _trials(progress: Progress, world: Workload) -> Iterator[Row]:
-    from headgate.adaptation.look_ahead import LookAheadSettings
+    from headgate.adaptation.look_ahead import PolicySettings
 
     progress(f"forecast: {world.name}")
     for policy in BLIND:
-        yield trial(world, policy, LookAheadSettings(), forecaster="none")
+        yield trial(world, policy, PolicySettings(), forecaster="none")
     for forecaster in FORECASTERS:
-        ahead = LookAheadSettings(forecaster, 60.0 * HORIZON_MIN, 300.0 * world.season, world.history)
+        ahead = PolicySettings(forecaster, 60.0 * HORIZON_MIN, 300.0 * world.season, world.history)
         yield trial(world, "lookahead", ahead, forecaster=forecaster)
 
 

@@ -50,7 +50,7 @@ def hindsight(seed: int, progress: Progress, sizes: Sizes) -> Measured:
 
 
 def _trials(world: Workload, progress: Progress, sizes: Sizes) -> Iterator[Row]:
-    from headgate.adaptation.look_ahead import LookAheadSettings
+    from headgate.adaptation.look_ahead import PolicySettings
     from headgate.planning.programs import hindsight as bounds
     from headgate.service.hindsight import regrets
     from headgate.simulation.policies import make_policy
@@ -58,11 +58,11 @@ def _trials(world: Workload, progress: Progress, sizes: Sizes) -> Iterator[Row]:
 
     setting = world.setting
     bound: Hindsight = bounds.hindsight(setting, time_limit_s=sizes.bound_s)
-    ahead = LookAheadSettings("ensemble", 3_600.0, SEASON_S, world.history)
+    ahead = PolicySettings("ensemble", 3_600.0, SEASON_S, world.history)
     runs = []
     for policy in (*POLICIES, "replayed"):
         progress(f"hindsight: {world.name}, {policy}")
-        chosen = ("receding", LookAheadSettings("oracle", 3_600.0)) if policy == "replayed" else (policy, ahead)
+        chosen = ("receding", PolicySettings("oracle", 3_600.0)) if policy == "replayed" else (policy, ahead)
         runs.append(replace(simulate(setting, make_policy(chosen[0], setting, chosen[1])), policy=policy))
     _, regret_of = regrets(runs, bound=bound)
     about = {"workload": world.name, "bound": bound.bound, "unproven": bound.bound - bound.relaxed}
@@ -104,7 +104,7 @@ def _conclude(rows: Sequence[Row]) -> Conclusion:
 
 def _decisions(seed: int, sizes: Sizes) -> list[float]:
     """CPU seconds of the receding horizon's decisions on ten stages with so many machines."""
-    from headgate.adaptation.look_ahead import LookAheadSettings, receding_core
+    from headgate.adaptation.look_ahead import PolicySettings, receding_core
     from headgate.model.cluster.deployment import Deployment, Machine
     from headgate.simulation.perfect_forecast import SimulatedReplication
     from headgate.simulation.rates import ArrivalRate, RandomWalk
@@ -121,7 +121,7 @@ def _decisions(seed: int, sizes: Sizes) -> list[float]:
     cores = []
 
     def make(simulator: Simulator, row: int) -> Any:
-        cores.append(receding_core(SimulatedReplication(simulator, row), LookAheadSettings("ensemble")))
+        cores.append(receding_core(SimulatedReplication(simulator, row), PolicySettings("ensemble")))
         return cores[-1]
 
     simulator = Simulator(setting)

@@ -30,14 +30,14 @@ def _values(rows: Sequence[Row], key: str) -> list[float]:
 
 def horizon(seed: int, progress: Progress, sizes: Sizes) -> Measured:
     """Fig. 5: throughput, profit and stability by the length of the prediction interval, with a perfect oracle."""
-    from headgate.adaptation.look_ahead import LookAheadSettings
+    from headgate.adaptation.look_ahead import PolicySettings
 
     def trials(world: Workload) -> Iterator[Row]:
         for policy in BLIND:
-            yield trial(world, policy, LookAheadSettings("oracle", 300.0), horizon_min=0)
+            yield trial(world, policy, PolicySettings("oracle", 300.0), horizon_min=0)
         for minutes in sizes.horizons_min:
             for policy in SEEING:
-                yield trial(world, policy, LookAheadSettings("oracle", 60.0 * minutes), horizon_min=minutes)
+                yield trial(world, policy, PolicySettings("oracle", 60.0 * minutes), horizon_min=minutes)
 
     return on_worlds(Study("horizon", trials, _conclude_horizon), seed, progress, sizes)
 
@@ -100,12 +100,12 @@ def _find_rise(conclusion: Conclusion, horizons: list[int], curve: list[float]) 
 
 def error(seed: int, progress: Progress, sizes: Sizes) -> Measured:
     """Fig. 6: look-ahead's profit by error and horizon."""
-    from headgate.adaptation.look_ahead import LookAheadSettings
+    from headgate.adaptation.look_ahead import PolicySettings
 
     def trials(world: Workload) -> Iterator[Row]:
         for error in sizes.errors:
             for minutes in sizes.horizons_min:
-                ahead = LookAheadSettings(f"oracle:{error}", 60.0 * minutes)
+                ahead = PolicySettings(f"oracle:{error}", 60.0 * minutes)
                 yield trial(world, "lookahead", ahead, error=error, horizon_min=minutes)
 
     return on_worlds(Study("error", trials, _conclude_error), seed, progress, sizes)
@@ -139,12 +139,12 @@ def _conclude_error(rows: Sequence[Row]) -> Conclusion:
 
 def bias(seed: int, progress: Progress, sizes: Sizes) -> Measured:
     """Fig. 7: profit of those that use forecasts, by error, for three biases."""
-    from headgate.adaptation.look_ahead import LookAheadSettings
+    from headgate.adaptation.look_ahead import PolicySettings
 
     def trials(world: Workload) -> Iterator[Row]:
         for bias in BIASES:
             for error in sizes.errors:
-                ahead = LookAheadSettings(f"oracle:{error}:{bias}", 60.0 * BIAS_HORIZON_MIN)
+                ahead = PolicySettings(f"oracle:{error}:{bias}", 60.0 * BIAS_HORIZON_MIN)
                 for policy in BIASED:
                     yield trial(world, policy, ahead, error=error, bias=bias)
 

@@ -10,7 +10,7 @@ from headgate.model.table import Table
 from headgate_benchmarks.study import Measured, Progress, Row, Study, columns
 
 if TYPE_CHECKING:
-    from headgate.adaptation.look_ahead import LookAheadSettings
+    from headgate.adaptation.look_ahead import PolicySettings
     from headgate_benchmarks.lookahead.workloads import Workload
 
 __all__ = ["BLIND", "MEASURES", "REACTIVE", "Sizes", "on_worlds", "realistic_worlds", "shortened", "sideways", "trial"]
@@ -38,7 +38,7 @@ class Sizes:
     decisions: int = 12
 
 
-def trial(workload: Workload, policy: str, ahead: LookAheadSettings, **about: Any) -> Row:
+def trial(workload: Workload, policy: str, ahead: PolicySettings, **about: Any) -> Row:
     """One run of a policy in a world, as a row."""
     from headgate.simulation.policies import make_policy
     from headgate.simulation.simulator import simulate

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from headgate.adaptation.look_ahead import LookAheadSettings, Replication, predictor_of, receding_core
-from headgate.adaptation.outlook import PresentOnly
+from headgate.adaptation.look_ahead import PolicySettings, Replication, predictor_of, receding_core
+from headgate.adaptation.outlook import Predictor, PresentOnly
 from headgate.adaptation.policies.averages import Averaged, RecentMean
 from headgate.adaptation.policies.baselines import CpuThresholds, Ds2, UtilisationTarget
 from headgate.adaptation.policies.exact import Optimal
@@ -23,7 +23,7 @@ from headgate.planning.world import World
 
 __all__ = ["POLICIES", "RENAMED_POLICIES", "PolicyEntry", "sized_for"]
 
-MakeCore = Callable[[Replication, LookAheadSettings], Core]
+MakeCore = Callable[[Replication, PolicySettings], Core]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +70,13 @@ def _fixed(core: Core) -> MakeCore:
     return lambda *_: core
 
 
-def _averaged(model: str) -> MakeCore:
-    return lambda replication, ahead: Averaged(model, predictor_of(replication, ahead))
+def _reactive(centralised: bool) -> MakeCore:
+    return lambda _, chosen: Reactive(centralised, chosen.alternates_every, chosen.resources_every)
+
+
+def _averaged(model: str, predictor: Callable[[Replication, PolicySettings], Predictor] = predictor_of) -> MakeCore:
+    reactive = _reactive(centralised=True)
+    return lambda replication, chosen: Averaged(model, predictor(replication, chosen), reactive(replication, chosen))
 
 
 _CE = _planned("ce")
@@ -82,8 +87,8 @@ POLICIES: Mapping[str, PolicyEntry] = {
     "threshold": PolicyEntry(
         "cores follow the utilisation of each task", _mean, _fixed(UtilisationTarget(0.7, 0.5, 0.85, "threshold"))
     ),
-    "ce": PolicyEntry("DYN's centralised heuristic at runtime (Alg. 2)", _CE, _fixed(Reactive(True))),
-    "sh": PolicyEntry("DYN's sharded heuristic at runtime", _planned("sh"), _fixed(Reactive(False))),
+    "ce": PolicyEntry("DYN's centralised heuristic at runtime (Alg. 2)", _CE, _reactive(centralised=True)),
+    "sh": PolicyEntry("DYN's sharded heuristic at runtime", _planned("sh"), _reactive(centralised=False)),
     "ga": PolicyEntry(
         "DYN's genetic algorithm, run again every half hour", _planned("ga"), lambda r, _: Evolved(r.world.dataflow)
     ),
@@ -100,15 +105,19 @@ POLICIES: Mapping[str, PolicyEntry] = {
     "lookahead": PolicyEntry(
         "PLAN-AHEAD's Alg. 1: plans for where throughput will leave its band",
         _CE,
-        lambda replication, ahead: LookAhead(predictor_of(replication, ahead)),
+        lambda replication, chosen: LookAhead(
+            predictor_of(replication, chosen), _reactive(centralised=True)(replication, chosen)
+        ),
     ),
     "receding": PolicyEntry(
         "a program over the forecast for the rest of the period, of which one step is applied", _CE, receding_core
     ),
     "caf": PolicyEntry(
-        "ce on the last observation (PLAN-AHEAD's averaging models)", _CE, lambda *_: Averaged("caf", PresentOnly())
+        "ce on the last observation (PLAN-AHEAD's averaging models)", _CE, _averaged("caf", lambda *_: PresentOnly())
     ),
-    "waaf": PolicyEntry("ce on the mean of the last six intervals", _CE, lambda *_: Averaged("waaf", RecentMean())),
+    "waaf": PolicyEntry(
+        "ce on the mean of the last intervals", _CE, _averaged("waaf", lambda _, chosen: RecentMean(chosen.window))
+    ),
     "wpa": PolicyEntry("ce on the mean of the forecast", _CE, _averaged("wpa")),
     "wpo": PolicyEntry("ce on the most favourable of the forecast", _CE, _averaged("wpo")),
     "wpp": PolicyEntry("ce on the least favourable of the forecast", _CE, _averaged("wpp")),

@@ -21,7 +21,7 @@ from headgate.model.arrays import Floats, Shape
 from headgate.planning.objective import BreakEven
 from headgate.planning.world import World
 
-__all__ = ["LookAheadSettings", "Replication", "predictor_of", "receding_core"]
+__all__ = ["PolicySettings", "Replication", "predictor_of", "receding_core"]
 
 WATCHED = 24
 """Steps ahead at which the errors of the forecaster of ``receding`` are recorded; it forecasts the whole period."""
@@ -44,8 +44,8 @@ class Replication(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LookAheadSettings:
-    """A forecaster and a horizon. The forecaster is a name, ``oracle``, ``oracle:ERROR`` or ``oracle:ERROR:BIAS``.
+class PolicySettings:
+    """What can be chosen of policies. The forecaster is a name, ``oracle``, ``oracle:ERROR`` or ``oracle:ERROR:BIAS``.
 
     An oracle's numbers are its mean error and its bias, as shares of the value.
     """
@@ -55,6 +55,20 @@ class LookAheadSettings:
     season_s: float = 0.0
     history: Floats | None = None
     """What came in before the first interval, sources × steps, where it is known."""
+
+    window: int = 6
+    """Intervals over which WAAF takes the mean."""
+
+    alternates_every: int = 5
+    """m of DYN's Alg. 2: alternates are chosen at every m-th decision, and nothing else then."""
+
+    resources_every: int = 1
+    """n of DYN's Alg. 2: of the other decisions every n-th is on resources."""
+
+    def __post_init__(self) -> None:
+        for name in ("window", "alternates_every", "resources_every"):
+            if getattr(self, name) < 1:
+                raise BadValue(f"{name} is {getattr(self, name)}", "at least 1")
 
     def recipe(self, interval_s: float, seed: int) -> Recipe | Oracle:
         """The forecaster; raises :class:`InputError` for an unknown one."""
@@ -76,7 +90,7 @@ class LookAheadSettings:
         return Oracle(error, bias, seed)
 
 
-def predictor_of(replication: Replication, settings: LookAheadSettings) -> Predictor:
+def predictor_of(replication: Replication, settings: PolicySettings) -> Predictor:
     """The predictor for one replication."""
     world = replication.world
     steps = round(settings.horizon_s / world.interval_s)
@@ -89,7 +103,7 @@ def predictor_of(replication: Replication, settings: LookAheadSettings) -> Predi
     return Foresight.of(steps, replication.shape.sources, recipe, None, settings.history)
 
 
-def receding_core(replication: Replication, settings: LookAheadSettings) -> Receding:
+def receding_core(replication: Replication, settings: PolicySettings) -> Receding:
     """The receding horizon for one replication; its period is that of the world."""
     world, shape = replication.world, replication.shape
     even = BreakEven.of(world.dataflow)
@@ -102,7 +116,7 @@ def receding_core(replication: Replication, settings: LookAheadSettings) -> Rece
     return Receding(forecaster, list(shape.sources), even, world.interval_s, world.intervals, world.counts_queues)
 
 
-def _forecaster(replication: Replication, ahead: LookAheadSettings) -> Forecaster:
+def _forecaster(replication: Replication, ahead: PolicySettings) -> Forecaster:
     world = replication.world
     recipe = ahead.recipe(world.interval_s, world.seed + replication.number)
     if isinstance(recipe, Oracle):

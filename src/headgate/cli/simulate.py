@@ -49,6 +49,13 @@ def simulate(
         ),
     ] = "ensemble",
     season: Annotated[str, typer.Option(help="The period after which rates repeat, such as 1d; default none.")] = "",
+    window: Annotated[int, typer.Option(min=1, help="Over how many intervals waaf takes the mean.")] = 6,
+    alternates_every: Annotated[
+        int, typer.Option(min=1, help="At every so many decisions, ce, sh and what uses them choose alternates (m).")
+    ] = 5,
+    resources_every: Annotated[
+        int, typer.Option(min=1, help="Of the other decisions, every so many are on resources (n).")
+    ] = 1,
     explain: Annotated[bool, typer.Option("--explain", help="Show why each decision was taken.")] = False,
     hindsight: Annotated[
         bool, typer.Option("--hindsight", help="Compare each policy with the best that was possible.")
@@ -70,7 +77,7 @@ def simulate(
     with packages("simulating", "simulation"):
         from headgate.report.figures import check_picture
         from headgate.report.runs import draw_runs
-        from headgate.service.simulate import LookAheadSettings, SimulationRequest, run_policies, setting_of
+        from headgate.service.simulate import PolicySettings, SimulationRequest, run_policies, setting_of
         from headgate.service.simulation_tables import (
             ledger_table,
             reasons_table,
@@ -93,7 +100,10 @@ def simulate(
 
         setting = replayed_setting(request, replay, known_types())
         live = [gap_table(replay_gap(file, replay, known_types()))]
-    ahead = LookAheadSettings(forecaster, seconds("--horizon", horizon), seconds("--season", season) if season else 0.0)
+    season_s = seconds("--season", season) if season else 0.0
+    ahead = PolicySettings(
+        forecaster, seconds("--horizon", horizon), season_s, None, window, alternates_every, resources_every
+    )
     shown = sys.stderr.isatty() and not as_json and not as_csv
     runs = run_policies(setting, policy or ["static"], _progress if shown else None, ahead)
     tables: list[Table] = [*run_tables(runs)]

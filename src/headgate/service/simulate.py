@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from headgate.adaptation.look_ahead import LookAheadSettings
+from headgate.adaptation.look_ahead import PolicySettings
 from headgate.documents.cloud_document import load_cloud
 from headgate.errors import BadValue, InputError
 from headgate.model.cluster.catalogues import CATALOGUES, catalogue
@@ -27,7 +27,7 @@ from headgate.simulation.variability import GENERATORS, STEADY, TracePool
 from headgate.tasks.registry import Registry
 
 __all__ = [
-    "LookAheadSettings",
+    "PolicySettings",
     "SimulationRequest",
     "cloud_of",
     "pool_named",
@@ -132,7 +132,7 @@ def run_policies(
     setting: Setting,
     policies: Sequence[str],
     progress: Callable[[str, int, int], None] | None = None,
-    ahead: LookAheadSettings | None = None,
+    ahead: PolicySettings | None = None,
 ) -> tuple[Run, ...]:
     """One run for each policy, in the same world."""
     check_memory(setting)

@@ -32,9 +32,10 @@ SHOWN = {
     "theta": "Θ",
     "core_hours": "core hours",
     "changes_per_day": "changes per day",
+    "left_band": "χ",
     "backlog": "backlog",
 }
-FORMS = {"within": ".1%", "backlog": ",.0f", "core_hours": ",.4g"}
+FORMS = {"within": ".1%", "backlog": ",.0f", "left_band": ",.4g", "core_hours": ",.4g"}
 _POLICY = TableColumn("policy", "policy")
 _SETTING = tuple(
     TableColumn(name, name.replace("_s", ""), "s" if name.endswith("_s") else "", "g" if "seed" not in name else "")
@@ -65,7 +66,10 @@ def run_tables(runs: Sequence[Run]) -> tuple[Table, Table]:
     names = [*SHOWN, *(name for name in totals[0] if name not in SHOWN)]
     columns = tuple(TableColumn(name, SHOWN.get(name, ""), form=FORMS.get(name, ".4g")) for name in names)
     rows = tuple({"policy": run.policy, **each} for run, each in zip(runs, totals, strict=True))
-    notes = ("Ω: relative throughput; in time: intervals within the service level; Γ: value; Θ: profit.",)
+    notes = (
+        "Ω: relative throughput; in time: intervals within the service level; Γ: value; Θ: profit.",
+        "χ: intervals in which Ω was outside of its band.",
+    )
     setting = runs[0].setting
     world = {
         "dataflow": setting.dataflow.name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headgate.adaptation.catalogue import POLICIES, RENAMED_POLICIES
-from headgate.adaptation.look_ahead import LookAheadSettings
+from headgate.adaptation.look_ahead import PolicySettings
 from headgate.errors import InputError, missing_package, unknown
 from headgate.model.cluster.deployment import Deployment
 from headgate.simulation.perfect_forecast import SimulatedReplication
@@ -31,7 +31,7 @@ class Deployed:
         del simulator
 
 
-def make_policy(name: str, setting: Setting, ahead: LookAheadSettings | None = None) -> VectorPolicy:
+def make_policy(name: str, setting: Setting, ahead: PolicySettings | None = None) -> VectorPolicy:
     """A policy by name, for a setting; ``ahead`` is for those that look ahead."""
     entry = POLICIES.get(name)
     if name in RENAMED_POLICIES:
@@ -45,5 +45,5 @@ def make_policy(name: str, setting: Setting, ahead: LookAheadSettings | None = N
     make_core = entry.core
     if make_core is None:
         return Deployed(deployment, name)
-    settings = ahead or LookAheadSettings()
+    settings = ahead or PolicySettings()
     return Reshaped(lambda sim, row: make_core(SimulatedReplication(sim, row), settings), deployment, name)

@@ -9,6 +9,7 @@ import numpy as np
 
 from headgate.adaptation.cluster_view import ClusterView
 from headgate.adaptation.core_moves import add_cores, drain_due, remove_cores
+from headgate.adaptation.repacking import repack_due
 from headgate.model.arrays import Floats
 
 __all__ = ["Core", "Reactive"]
@@ -29,13 +30,16 @@ class Core(Protocol):
 class Reactive:
     r"""Keeps relative throughput within :math:`\hat\Omega \pm \varepsilon`.
 
-    Every ``alternates_every`` decisions each task may switch: below the band to an alternate that needs no more than
-    the active one, above it to one that needs no less; the one of most value for its cost that fits the cores it has.
-    Otherwise resources: below the band cores go to bottlenecks, above it instances go from the machines of least
-    weight. Machines without instances are released at the end of their billing period.
+    Every ``alternates_every`` decisions (m) each task may switch: below the band to an alternate that needs no more
+    than the active one, above it to one that needs no less; the one of most value for its cost that fits the cores it
+    has. It needs power for everything that comes, not only for the share of it that is asked for. Of the other
+    decisions every ``resources_every``-th (n) is on resources: below the band cores go to bottlenecks, above it
+    instances go from the machines of least weight. Machines without instances are released at the end of their billing
+    period.
 
-    A centralised one counts what an alternate makes those behind it do, and empties machines whose paid time is up into
-    the free cores of others; a sharded one does neither. It aims ``margin`` above the throughput that is asked for,
+    A centralised one counts what an alternate makes those behind it do, empties machines whose paid time is up into
+    the free cores of others, and repacks what is left on such machines onto smaller ones; a sharded one does none of
+    this. It aims ``margin`` above the throughput that is asked for,
     since rates and machines move on before the decision takes effect.
 
     Reference: DYN, Alg. 2 and Eq. 10.
@@ -43,6 +47,7 @@ class Reactive:
 
     centralised: bool = True
     alternates_every: int = 5
+    resources_every: int = 1
     margin: float = 0.025
 
     @property
@@ -71,6 +76,8 @@ class Reactive:
             elif now.omega >= asked + eps:
                 self._switch(now, cheaper=False)
             return
+        if turn % self.resources_every:
+            return
         aim = now.aim(self.margin)
         if now.omega <= aim - eps:
             add_cores(now, aim)
@@ -78,15 +85,16 @@ class Reactive:
             remove_cores(now, aim)
         if self.centralised:
             drain_due(now)
+            repack_due(now)
 
     def _switch(self, now: ClusterView, cheaper: bool) -> None:
-        shape, asked = now.shape, now.level.throughput_min
+        shape = now.shape
         total = self._costs(now)
         power = now.power
         offered = now.external + now.waiting
         for task, ways in enumerate(shape.alternates):
             if len(ways) > 1:
-                needed = shape.cost_s[task, : len(ways)] * offered[task] * asked
+                needed = shape.cost_s[task, : len(ways)] * offered[task]
                 has = needed[now.active[task]]
                 fits = [
                     way
