@@ -18,7 +18,7 @@ from headgate.adaptation.foresight import Foresight, Machines
 from headgate.adaptation.look_ahead import PolicySettings
 from headgate.adaptation.outlook import Outlook, Predictor, PresentOnly
 from headgate.adaptation.policies.averages import Averaged, RecentMean
-from headgate.adaptation.policies.increments import IncrementPrices
+from headgate.adaptation.policies.increments import IncrementPrices, scale_up
 from headgate.adaptation.policies.lookahead import LookAhead, crossover, plan
 from headgate.adaptation.policies.reactive import Core, Reactive
 from headgate.adaptation.trajectory import Trajectory
@@ -275,6 +275,69 @@ def test_a_dear_machine_loses_against_a_cheaper_alternate_and_a_cheap_one_does_n
         trajectory, prices = _course(now, [3.0] * 12)  # an hour, for which a machine is paid
         plan(trajectory, prices, 0.8, 0.9)
         assert any(change.way >= 0 for change in trajectory.changes) == switched
+
+
+def test_the_plan_is_a_value_that_lists_every_step() -> None:
+    """Against what is in the trajectory: cores by task and step, alternates, and when new machines are started."""
+    now = _situation(_enough(20.0, 0.82), 20.0, boot_s=450.0)
+    trajectory, prices = _course(now, [1.0, 1.0, 1.0, 3.0, 3.0, 3.0, 0.2, 0.2])
+    plan(trajectory, prices, 0.8, 0.9)
+    actions = trajectory.actions()
+    assert [each.in_s for each in actions] == sorted(each.in_s for each in actions)
+    for step in range(8):
+        for place, name in enumerate(SHAPE.names):
+            mine = [each for each in actions if (each.in_s, each.task) == (step * STEP_S, name)]
+            cores = sum(int(each.change.split()[0]) for each in mine if each.machine)
+            changes = [each for each in trajectory.changes if (each.step, each.task) == (step, place)]
+            assert cores == sum(each.more for each in changes)
+            ways = [SHAPE.alternates[place][each.way] for each in changes if each.way >= 0]
+            assert [each.change for each in mine if not each.machine] == [f"to '{way}'" for way in ways[-1:]]
+    started = {each.machine for each in actions if each.machine.startswith("new")}
+    assert len(started) == len(trajectory.started)
+    assert any("new two 1, started in 5 min" in name for name in started), "450 s before the fourth step of 300 s"
+
+
+def test_the_policy_hands_out_its_whole_plan() -> None:
+    now = _situation(_enough(20.0, 0.82), 20.0)
+    LookAhead(Seer([1.0, 1.0, 1.0, 3.0, 3.0, 3.0, 3.0, 3.0])).decide(now, 1)
+    assert min(each.in_s for each in now.planned) == 3 * STEP_S
+    assert len(now.kind) == now.held, "nothing of it is for now"
+
+
+def test_a_new_machine_is_of_the_largest_class_and_costs_its_whole_price() -> None:
+    """With a price between a core's and a machine's, an alternate is cheaper than the machine."""
+    now = _situation(_enough(5.0, 0.85), 5.0)
+    now.placed[now.placed.sum(axis=1) == 1] *= 2
+    trajectory, prices = _course(now, [3.0] * 12)
+    assert now.cloud.classes[prices.kind].name == "two"
+    lost = prices.value(0.2, 1.0)
+    per_machine = lost / prices.sigma
+    for price, switched in ((per_machine * 1.1, True), (per_machine * 0.9, False)):
+        now.cloud = Cloud("one", tuple(replace(each, price_per_h=Decimal(str(price))) for each in now.cloud.classes))
+        trajectory, prices = _course(now, [3.0] * 12)
+        trajectory.omegas()
+        congestion = SHAPE.place("congestion")
+        trajectory.power[:, congestion] *= 0.5
+        assert int(np.argmin(trajectory.ratios(0))) == congestion
+        assert scale_up(trajectory, prices, 0)
+        assert (trajectory.changes[0].way >= 0) is switched
+
+
+@pytest.mark.parametrize("left_s", [60.0, 3_000.0])
+def test_machines_whose_hour_ends_are_repacked(left_s: float) -> None:
+    """Line 30: what is left on a machine of two cores goes to one of a core as strong, if it must be paid again."""
+    counts = list(_enough(20.0, 0.8).values())
+    counts[0] += 1 - sum(counts) % 2
+    now = _situation({"reports": sum(counts)}, 20.0, left_s=3_000.0)
+    now.placed[:] = 0
+    for place, task in enumerate(np.repeat(np.arange(SHAPE.tasks), counts).tolist()):
+        now.placed[place // 2, task] += 1  # all machines are full but the last
+    now.left_s[-1] = left_s
+    now.cloud = Cloud("three", (*now.cloud.classes, VmClass("strong", 1, 2.0, 1000, Decimal("0.12"))))
+    LookAhead(Seer([1.0, 1.0, 1.0])).decide(now, 1)
+    assert now.placed.sum(axis=0).tolist() == counts
+    assert [now.cloud.classes[kind].name for kind in now.kind[now.held :]] == (["strong"] if left_s == 60.0 else [])
+    assert (now.held - 1 in now.to_release()) == (left_s == 60.0)
 
 
 def test_cores_are_never_given_twice() -> None:

@@ -206,6 +206,18 @@ def test_programs_get_the_series_and_the_ledger_of_every_policy() -> None:
         assert all(each["acquired_s"] <= each["released_s"] <= 3 * 3_600 for each in paid)
 
 
+def test_explain_lists_the_plan_step_by_step() -> None:
+    world = (*RATES, "--hours", "2", "--interval", "5min", "--policy", "lookahead", "--forecaster", "oracle")
+    ran = headgate("simulate", ROAD, *world, "--explain", "--json")
+    decided = {round(row["hours"] * 12) for row in ran.json["plans"]}
+    assert decided <= set(range(1, 24))
+    assert any(row["in_s"] > 0 for row in ran.json["plans"])
+    later = [f"{row['task']} {row['change']}" for row in ran.json["plans"] if row["in_s"]]
+    people = headgate("simulate", ROAD, *world, "--explain").out
+    assert all(text.split()[0] in people for text in later)
+    assert "decided at (h)" in people
+
+
 def test_what_does_not_fit_into_memory_is_refused_beforehand() -> None:
     began = time.perf_counter()
     ran = headgate("simulate", ROAD, "--rate", "1e12")

@@ -7,7 +7,7 @@ import pytest
 
 from headgate.model.cluster.catalogues import catalogue
 from headgate.planning.estimate import estimate
-from headgate.planning.genetic import Genetic, Running, Strands
+from headgate.planning.genetic import Genetic, RunningDeployment, Strands
 from headgate.planning.layout import Layout
 from headgate.planning.problem import Problem
 from headgate_benchmarks.dynamic import linear_road
@@ -19,7 +19,7 @@ def _problem(rate: float) -> Problem:
     return Problem.of(linear_road(20.0), CLOUD, {"reports": rate, "weather": rate / 100})
 
 
-def _running(problem: Problem, seed: int) -> Running:
+def _running(problem: Problem, seed: int) -> RunningDeployment:
     """Some machines of any class with any tasks on them."""
     rng = np.random.default_rng(seed)
     kind = rng.integers(0, len(CLOUD.classes), 12)
@@ -27,7 +27,7 @@ def _running(problem: Problem, seed: int) -> Running:
     for row, each in enumerate(kind):
         for _ in range(int(rng.integers(0, CLOUD.classes[each].cores + 1))):
             placed[row, rng.integers(problem.tasks)] += 1
-    return Running(rng.integers(0, [len(ways) for ways in problem.shape.alternates]), kind, placed)
+    return RunningDeployment(rng.integers(0, [len(ways) for ways in problem.shape.alternates]), kind, placed)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -67,7 +67,7 @@ def test_what_meets_the_throughput_stays_where_changes_weigh_enough() -> None:
     kind, placed = np.repeat(layout.kind, layout.count), np.repeat(layout.placed, layout.count, axis=0)
     ways = [problem.shape.alternates[t].index(first.alternates.get(str(n), problem.shape.alternates[t][0]))
             for t, n in enumerate(problem.shape.names)]  # fmt: skip
-    running = Running(np.array(ways), kind, placed)
+    running = RunningDeployment(np.array(ways), kind, placed)
     assert estimate(problem, running.active, layout).meets(problem)
     stays = Genetic(population=40, generations=40, alpha_changes=10.0).redeployed(problem, running)
     assert (stays.placed.tolist(), stays.active.tolist()) == (placed.tolist(), ways)

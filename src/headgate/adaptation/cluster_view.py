@@ -10,7 +10,20 @@ from headgate.model.arrays import Floats, Ints, Shape
 from headgate.model.cluster.vm_class import Cloud
 from headgate.model.service_level import ServiceLevel
 
-__all__ = ["ClusterView"]
+__all__ = ["ClusterView", "PlannedAction"]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedAction:
+    """One step of a plan: what changes for a task, where, and how many seconds after the decision."""
+
+    in_s: float
+    task: str
+    change: str
+    """Another alternate, such as ``to 'quick'``, or cores, such as ``+2 cores``."""
+
+    machine: str = ""
+    """A machine by its name, or a new one with its class and when it is started."""
 
 
 @dataclass(slots=True)
@@ -55,6 +68,9 @@ class ClusterView:
 
     reasons: list[str] = field(default_factory=list)
     """The reasons of the decision, in sentences."""
+
+    planned: list[PlannedAction] = field(default_factory=list)
+    """What the decision plans, now and later; the next one may replace what is not yet done."""
 
     held: int = field(init=False)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from headgate.adaptation.cluster_view import ClusterView
+from headgate.adaptation.cluster_view import ClusterView, PlannedAction
 from headgate.adaptation.outlook import Outlook
 from headgate.capacity.serve import offered_to, propagate, rates_of
 from headgate.model.arrays import Floats, Ints
@@ -173,6 +173,34 @@ class Trajectory:
                 else:
                     now.placed[change.machine, change.task] += change.more
         now.without_empty_new()
+
+    def actions(self) -> list[PlannedAction]:
+        """The plan, in order of time; cores that come and go at one step on one machine are summed up."""
+        cores: dict[tuple[int, int, int], int] = {}
+        planned = []
+        for change in self.changes:
+            if change.way < 0:
+                key = (change.step, change.task, change.machine)
+                cores[key] = cores.get(key, 0) + change.more
+        ways = {(change.step, change.task): change.way for change in self.changes if change.way >= 0}
+        for (step, task), way in ways.items():
+            planned.append(self._planned(step, task, f"to '{self.shape.alternates[task][way]}'"))
+        for (step, task, machine), more in cores.items():
+            if more:
+                what = f"{more:+} core{'s' if abs(more) > 1 else ''}"
+                planned.append(self._planned(step, task, what, self._machine_name(machine)))
+        return sorted(planned, key=lambda each: each.in_s)
+
+    def _planned(self, step: int, task: int, change: str, machine: str = "") -> PlannedAction:
+        return PlannedAction(step * self.step_s, str(self.shape.names[task]), change, machine)
+
+    def _machine_name(self, machine: int) -> str:
+        number = machine - self.now.held
+        if number < 0:
+            return self.now.machine[machine]
+        begun_min = self.started[number] * self.step_s / 60
+        kind = self.now.cloud.classes[int(self.kind[machine])].name
+        return f"new {kind} {number + 1}, started {f'in {begun_min:g} min' if begun_min else 'now'}"
 
     def is_now(self, change: PlannedChange) -> bool:
         """Whether a change is due now: at step 0, or on a machine that must be started now."""

@@ -56,7 +56,9 @@ def simulate(
     resources_every: Annotated[
         int, typer.Option(min=1, help="Of the other decisions, every so many are on resources (n).")
     ] = 1,
-    explain: Annotated[bool, typer.Option("--explain", help="Show why each decision was taken.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show why each decision was taken, and what was planned.")
+    ] = False,
     hindsight: Annotated[
         bool, typer.Option("--hindsight", help="Compare each policy with the best that was possible.")
     ] = False,
@@ -80,6 +82,7 @@ def simulate(
         from headgate.service.simulate import PolicySettings, SimulationRequest, run_policies, setting_of
         from headgate.service.simulation_tables import (
             ledger_table,
+            plans_table,
             reasons_table,
             run_tables,
             series_table,
@@ -114,6 +117,8 @@ def simulate(
         tables.append(hindsight_table(*regrets(runs)))
     if explain:
         tables.append(reasons_table(runs, all_replications=as_json or as_csv))
+        if any(run.plans for run in runs):
+            tables.append(plans_table(runs, all_replications=as_json or as_csv))
     if as_json:
         tables += [series_table(runs), ledger_table(runs)]
     if plot is not None:

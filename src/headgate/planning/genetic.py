@@ -18,11 +18,11 @@ from headgate.planning.plan import Answer
 from headgate.planning.problem import Problem
 from headgate.queueing.compiled import compiled
 
-__all__ = ["Genetic", "Running"]
+__all__ = ["Genetic", "RunningDeployment"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Running:
+class RunningDeployment:
     """What runs now: alternates by task, and the class of each machine with its cores by task."""
 
     active: Ints
@@ -69,7 +69,7 @@ class Genetic:
         message = f"the best of {self.population} after {generations} generations"
         return planned(self.name, problem, active, layout, estimated, began, None, (message,))
 
-    def redeployed(self, problem: Problem, running: Running) -> Running:
+    def redeployed(self, problem: Problem, running: RunningDeployment) -> RunningDeployment:
         """What should run instead: the first machines are those that run, others are new."""
         from headgate.planning.genetic_operators import evolve
 
@@ -78,13 +78,13 @@ class Genetic:
         kind = strands.machine_genes(best[None])[0, :, 0]
         placed = strands.counts(best[None])[0]
         wanted = (np.arange(len(kind)) < len(running.kind)) | (placed.sum(axis=1) > 0)
-        return Running(best[: problem.tasks], kind[wanted], placed[wanted])
+        return RunningDeployment(best[: problem.tasks], kind[wanted], placed[wanted])
 
 
 class Strands:
     """A deployment encoded as numbers: the alternates of the tasks, then a class and cores per machine."""
 
-    def __init__(self, problem: Problem, running: Running | None = None) -> None:
+    def __init__(self, problem: Problem, running: RunningDeployment | None = None) -> None:
         self.problem, self.running = problem, running
         self.held = 0 if running is None else len(running.kind)
         classes = problem.cloud.classes
@@ -129,7 +129,7 @@ class Strands:
             genes[0] = self._genes_of(self.running, machines[0, :, 0])
         return genes
 
-    def _genes_of(self, running: Running, kinds: Ints) -> Ints:
+    def _genes_of(self, running: RunningDeployment, kinds: Ints) -> Ints:
         """What runs now as an individual."""
         genes = np.full((1, self.size), -1, dtype=np.int64)
         self.alternates(genes)[0] = running.active
@@ -138,7 +138,7 @@ class Strands:
         for machine, cores in zip(machines, running.placed, strict=False):
             tasks = np.repeat(np.arange(len(cores)), cores)
             machine[1 : 1 + len(tasks)] = tasks
-        return genes[0]
+        return np.asarray(genes[0])
 
     def score(self, genes: Ints) -> tuple[Floats, Floats]:
         """Theta and Omega of each."""
@@ -157,7 +157,7 @@ class Strands:
         machines = self.machine_genes(genes)
         real = np.arange(self.width) < self.cores[machines[:, :, 0]][:, :, None]
         held = np.where(real, machines[:, :, 1:], -1)
-        return np.stack([(held == task).sum(axis=2) for task in range(self.problem.tasks)], axis=2)
+        return np.asarray(np.stack([(held == task).sum(axis=2) for task in range(self.problem.tasks)], axis=2))
 
     def changes(self, genes: Ints) -> Floats:
         """How much is not as it runs now: the share of alternates switched, and of cores that come or go."""

@@ -18,6 +18,7 @@ __all__ = [
     "gap_table",
     "hindsight_table",
     "ledger_table",
+    "plans_table",
     "reasons_table",
     "run_tables",
     "series_table",
@@ -51,6 +52,15 @@ _HINDSIGHT = (
 )
 _SERIES = ("hours", "omega", "gamma", "mu", "theta", "input_per_s", "output_per_s", "cores")
 _LEDGER = ("replication", "machine", "vm_class", "acquired_s", "released_s", "periods", "cost", "interrupted")
+_PLANS = (
+    _POLICY,
+    TableColumn("hours", "decided at", "h", ".2f"),
+    TableColumn("in_s", "due in", "s", "g"),
+    TableColumn("replication"),
+    TableColumn("task", "task"),
+    TableColumn("change", "change"),
+    TableColumn("machine", "machine"),
+)
 _REASONS = (
     _POLICY,
     TableColumn("hours", "at", "h", ".2f"),
@@ -101,6 +111,17 @@ def reasons_table(runs: Sequence[Run], all_replications: bool) -> Table:
     silent = [run.policy for run in runs if not run.reasons]
     notes = (f"No decisions recorded: {', '.join(silent)}.",) if silent else ()
     return Table("Reasons", _REASONS, rows, notes)
+
+
+def plans_table(runs: Sequence[Run], all_replications: bool) -> Table:
+    """The plan of every decision, step by step; what is due later was planned again at the next decision."""
+    rows = tuple(
+        {"policy": run.policy, "hours": each.at_s / 3_600, "replication": each.replication, **asdict(each.action)}
+        for run in runs
+        for each in run.plans
+        if all_replications or each.replication == 0
+    )
+    return Table("Plans", _PLANS, rows)
 
 
 def series_table(runs: Sequence[Run]) -> Table:

@@ -14,6 +14,7 @@ from headgate.model.arrays import Ints
 from headgate.model.cluster.deployment import Deployment
 from headgate.model.names import Signature
 from headgate.sharing.signature import sign
+from headgate.simulation.run import PlanStep
 from headgate.simulation.simulator import Simulator
 
 __all__ = ["Reshaped"]
@@ -51,6 +52,7 @@ class Reshaped:
             self._apply(simulator, row, slots, now, before, active)
             for sentence in now.reasons:
                 simulator.record_reason(row, sentence)
+            simulator.plans += [PlanStep(simulator.now_s, row, action) for action in now.planned]
 
     def _apply(self, sim: Simulator, row: int, slots: Ints, now: ClusterView, before: Ints, active: Ints) -> None:
         for task in np.flatnonzero(now.active != active).tolist():

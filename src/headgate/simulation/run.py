@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from headgate.adaptation.cluster import Action
+from headgate.adaptation.cluster_view import PlannedAction
 from headgate.model.arrays import Floats
 from headgate.model.cluster.deployment import Deployment
 from headgate.model.names import TaskId
@@ -19,7 +20,7 @@ from headgate.planning.objective import BreakEven
 from headgate.simulation.machines import Booked, HeldMachine
 from headgate.simulation.setting import Setting
 
-__all__ = ["Decided", "Interrupted", "Reason", "Run", "Summary"]
+__all__ = ["Decided", "Interrupted", "PlanStep", "Reason", "Run", "Summary"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,15 @@ class Reason:
     at_s: float
     replication: int
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlanStep:
+    """One step of the plan that a decision made; the next decision may replace what is not yet done."""
+
+    at_s: float
+    replication: int
+    action: PlannedAction
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +117,7 @@ class Run:
     """That of one hour."""
 
     reasons: tuple[Reason, ...] = field(default=(), repr=False)
+    plans: tuple[PlanStep, ...] = field(default=(), repr=False)
 
     @property
     def title(self) -> str:

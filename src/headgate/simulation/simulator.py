@@ -15,7 +15,7 @@ from headgate.model.cluster.deployment import Deployment
 from headgate.planning.objective import BreakEven
 from headgate.simulation.kernel import run_intervals
 from headgate.simulation.machines import MachinePool
-from headgate.simulation.run import Decided, Interrupted, Reason, Run
+from headgate.simulation.run import Decided, Interrupted, PlanStep, Reason, Run
 from headgate.simulation.setting import Setting
 
 __all__ = ["Simulator", "VectorPolicy", "simulate"]
@@ -70,6 +70,7 @@ class Simulator:
         self.queues = np.zeros((count, n, tasks))
         self.decisions: list[Decided] = []
         self.reasons: list[Reason] = []
+        self.plans: list[PlanStep] = []
         self.interruptions: list[Interrupted] = []
         self._source_of = np.full(tasks, -1, dtype=np.int64)
         self._source_of[list(shape.sources)] = np.arange(len(shape.sources))
@@ -194,6 +195,7 @@ class Simulator:
             self.fleet.booked(self.now_s),
             BreakEven.of(self.setting.dataflow),
             tuple(self.reasons),
+            tuple(self.plans),
         )
 
 

@@ -9,7 +9,7 @@ from headgate.adaptation.core_moves import add_cores, drain_due
 from headgate.adaptation.policies.exact import at_usual_speed, posed
 from headgate.adaptation.policies.reactive import Reactive
 from headgate.model.dataflow import Dataflow
-from headgate.planning.genetic import Genetic, Running
+from headgate.planning.genetic import Genetic, RunningDeployment
 
 __all__ = ["Evolved"]
 
@@ -36,7 +36,7 @@ class Evolved:
             return
         usual = replace(now.cloud, classes=tuple(at_usual_speed(each, now) for each in now.cloud.classes))
         problem = posed(self.dataflow, now, usual, asked)
-        running = Running(now.active.copy(), now.kind.copy(), now.placed.copy())
+        running = RunningDeployment(now.active.copy(), now.kind.copy(), now.placed.copy())
         plan = Genetic(self.population, self.generations, seed=turn).redeployed(problem, running)
         now.active[:] = plan.active
         for kind in plan.kind[now.held :].tolist():

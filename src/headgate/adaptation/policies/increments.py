@@ -7,6 +7,7 @@ P tasks loses 1/P, and a price of C loses σC.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil
 
 import numpy as np
 
@@ -24,10 +25,7 @@ class IncrementPrices:
     """Value for money, of one hour."""
 
     kind: int
-    """The class of new machines."""
-
-    per_core: float
-    """What a core of it costs for a billing period."""
+    """The class of new machines: the largest, as in DYN's initial deployment."""
 
     period_h: float
     tasks: int
@@ -41,14 +39,8 @@ class IncrementPrices:
         if best is not None and worst is not None and best > worst:
             least = np.array([row[: len(ways)].min() for row, ways in zip(shape.value, shape.alternates, strict=True)])
             sigma = (1.0 - float(least.mean())) / float(best - worst)
-        classes = trajectory.now.cloud.classes
-        # Of those that are as good for money the one with the strongest cores, and the fewest of them.
-        kind = min(
-            range(len(classes)),
-            key=lambda each: (classes[each].price_per_power_h, -classes[each].core_power, classes[each].cores),
-        )
-        period_h = trajectory.now.cloud.billing.period_s / 3_600
-        return cls(sigma, kind, float(trajectory.price[kind]) / classes[kind].cores, period_h, shape.tasks)
+        cloud = trajectory.now.cloud
+        return cls(sigma, cloud.place(cloud.largest.name), cloud.billing.period_s / 3_600, shape.tasks)
 
     def value(self, gamma: float, hours: float) -> float:
         """Of one task's alternates, for some time."""
@@ -79,56 +71,34 @@ def _rest_h(trajectory: Trajectory, step: int) -> float:
 def scale_up(trajectory: Trajectory, prices: IncrementPrices, step: int) -> bool:
     """A cheaper alternate or one more instance for the bottleneck; returns whether there was one.
 
-    The two are compared for the same relief: as many instances as take as much work off. Those on free cores cost
-    nothing; others cost what their cores do, for a billing period at least.
+    An instance on a free core costs nothing, else what a new machine does for the billing periods that are left.
     """
     ratios = trajectory.ratios(step)
     task = int(np.argmin(ratios))
     if ratios[task] >= 1 - 1e-9:
         return False
-    free = trajectory.free()
-    way = _cheaper_way(trajectory, task)
-    hours = _rest_h(trajectory, step)
-    if way >= 0:
-        shape = trajectory.shape
-        offered = float(trajectory.offered[step:, task].mean())
-        relief = float(shape.cost_s[task, trajectory.active[task]] - shape.cost_s[task, way]) * offered
-        cores = relief / (trajectory.now.cloud.classes[prices.kind].core_power * trajectory.usual)
-        bought = max(cores - float(free.sum()), 0.0)
-        periods = max(hours / prices.period_h, 1.0)
-        lost = prices.value(float(shape.value[task, trajectory.active[task]] - shape.value[task, way]), hours)
-        if lost < prices.money(bought * prices.per_core * periods):
-            trajectory.switch(step, task, way)
-            return True
-    speed = np.where(free > 0, trajectory.speed[step:].mean(axis=0), -1.0)
+    speed = np.where(trajectory.free() > 0, trajectory.speed[step:].mean(axis=0), -1.0)
     machine = int(np.argmax(speed)) if len(speed) else -1
-    if machine < 0 or speed[machine] <= 0:
-        machine = trajectory.open(step, _fitting(trajectory, prices, step, task))
-    trajectory.give(step, task, machine)
+    spare = machine >= 0 and speed[machine] > 0
+    way, value = _cheaper_way(trajectory, task), trajectory.shape.value[task]
+    hours = _rest_h(trajectory, step)
+    periods = ceil(hours / prices.period_h - 1e-9)
+    price = 0.0 if spare else prices.money(float(trajectory.price[prices.kind]) * periods)
+    if way >= 0 and prices.value(float(value[trajectory.active[task]] - value[way]), hours) < price:
+        trajectory.switch(step, task, way)
+        return True
+    trajectory.give(step, task, machine if spare else trajectory.open(step, prices.kind))
     return True
-
-
-def _fitting(trajectory: Trajectory, prices: IncrementPrices, step: int, task: int) -> int:
-    """The class of a new machine: the cheapest that covers the missing power, else the best power per price."""
-    classes = trajectory.now.cloud.classes
-    asked = trajectory.now.level.throughput_min
-    lacks = float(
-        (trajectory.offered[step:, task] * asked).mean() * trajectory.cost[task] - trajectory.power[step:, task].mean()
-    )
-    enough = [each for each, kind in enumerate(classes) if kind.core_power * trajectory.usual >= lacks]
-    best = min(enough, key=lambda each: (classes[each].price_per_h, -classes[each].core_power), default=None)
-    return prices.kind if best is None else best
 
 
 def scale_down(trajectory: Trajectory, prices: IncrementPrices, step: int, low: float) -> bool:
     """A better alternate or one instance less for the task with most spare capacity, while throughput stays.
 
-    An instance less saves its core's price where a new billing period begins before the interval ends.
+    An instance less saves the price of its machine if it is the last one there, and a new billing period would begin
+    before the interval ends.
     """
     ratios = trajectory.ratios(step)
     hours = _rest_h(trajectory, step)
-    due = trajectory.left_s[: trajectory.now.held] <= trajectory.steps * trajectory.step_s
-    saved = prices.money(prices.per_core) if due.any() else 0.0
     for task in np.argsort(-ratios, kind="stable").tolist():
         if ratios[task] < 1:
             return False
@@ -137,32 +107,36 @@ def scale_down(trajectory: Trajectory, prices: IncrementPrices, step: int, low: 
         if way >= 0:
             value = trajectory.shape.value[task]
             gain = prices.value(float(value[way] - value[trajectory.active[task]]), hours)
-        choices = sorted([(gain, "better"), (saved, "fewer")], reverse=True)
-        for worth, what in choices:
+        machine = _least_needed(trajectory, step, task)
+        saved = prices.money(_saved(trajectory, machine)) if machine >= 0 else -1.0
+        for worth, better in sorted([(gain, True), (saved, False)], reverse=True):
             if worth < 0:
                 continue
             tried = trajectory.tried()
-            if what == "better":
+            if better:
                 tried.switch(step, task, way)
-            elif not _one_less(tried, step, task):
-                continue
+            else:
+                tried.take(step, task, machine)
             if tried.mean(step) >= low:
                 trajectory.takes(tried)
                 return True
     return False
 
 
-def _one_less(trajectory: Trajectory, step: int, task: int) -> bool:
-    """Remove an instance from the existing machine of least weight (DYN, Eq. 10)."""
+def _saved(trajectory: Trajectory, machine: int) -> float:
+    """What is not paid if an instance leaves an existing machine."""
+    last = trajectory.placed[machine].sum() == 1
+    due = trajectory.left_s[machine] <= trajectory.steps * trajectory.step_s
+    return float(trajectory.price[trajectory.kind[machine]]) if last and due else 0.0
+
+
+def _least_needed(trajectory: Trajectory, step: int, task: int) -> int:
+    """The existing machine of least weight (DYN, Eq. 10) that can do without an instance of a task; -1 if none can."""
     held = trajectory.now.held
     placed = trajectory.placed[:held]
     if placed[:, task].sum() <= (1 if trajectory.cost[task] > 0 else 0):
-        return False
+        return -1
     cores = trajectory.cores[trajectory.kind[:held]]
     worth = cores * trajectory.speed[step:, :held].mean(axis=0) / trajectory.price[trajectory.kind[:held]]
     left = np.maximum(trajectory.left_s[:held] - step * trajectory.step_s, 0.0)
-    machine = int(least_weight(placed, trajectory.free()[:held], cores, left, worth, task, held))
-    if machine < 0:
-        return False
-    trajectory.take(step, task, machine)
-    return True
+    return int(least_weight(placed, trajectory.free()[:held], cores, left, worth, task, held))

@@ -7,17 +7,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from headgate.adaptation.cluster_view import ClusterView
+from headgate.adaptation.core_moves import drain_due
 from headgate.adaptation.outlook import Predictor
 from headgate.adaptation.policies.increments import IncrementPrices, scale_down, scale_up
 from headgate.adaptation.policies.reactive import Core, Reactive
+from headgate.adaptation.repacking import repack_due
 from headgate.adaptation.trajectory import Trajectory, explained
 from headgate.model.arrays import Floats
-
-MEMORY = 144
-"""Steps after which what was missed is no longer made up for."""
-
-REPAID = 12
-"""Steps in which it is made up for."""
 
 __all__ = ["LookAhead", "crossover"]
 
@@ -48,7 +44,8 @@ class LookAhead:
     cheaper alternate or an instance more for the bottleneck, above it a better alternate or an instance less, whichever
     gives more profit over the rest of the interval. This is repeated from the cross-over on until the interval holds.
     What is planned for now is done now, and machines are started as long before they are needed as they take to start;
-    all else is planned again at the next decision.
+    all else is planned again at the next decision. At last machines whose paid time is up are emptied into free cores,
+    and what is left on them is repacked.
 
     An interval of one step is the present, on which the reactive policy decides: so it does with a horizon of one step,
     and while a forecaster fails.
@@ -58,15 +55,11 @@ class LookAhead:
 
     predictor: Predictor
     reactive: Core = field(default_factory=Reactive)
-    margin: float = 0.005
     name: str = "lookahead"
     _blind: bool = False
-    _owed: float = 0.0
-    """Missed throughput so far, in steps; below 0 if it was above the requirement."""
 
     def decide(self, now: ClusterView, turn: int) -> None:
         outlook = self.predictor.predict(now)
-        self._owed = self._owed * (1 - 1 / MEMORY) + now.level.throughput_min - now.omega
         if outlook.trouble:
             if not self._blind:
                 now.reasons.append(f"no forecast: {outlook.trouble}; decided on observations instead")
@@ -76,22 +69,16 @@ class LookAhead:
         if outlook.steps == 1:
             self.reactive.decide(now, turn)
             return
-        low, high = self._band(now)
+        low, high = now.level.throughput_band
         trajectory = Trajectory(now, outlook)
         prices = IncrementPrices.of(trajectory)
         ahead = trajectory.omegas().copy()
         plan(trajectory, prices, low, high)
         now.reasons += explained(trajectory, crossover(ahead, low, high), low, high)
+        now.planned += trajectory.actions()
         trajectory.enact()
-
-    def _band(self, now: ClusterView) -> tuple[float, float]:
-        """Throughput to plan for: more than is asked for to make up for what was missed, less if too much was given.
-
-        What is asked for is a mean over a period. At most the tolerance more is planned for, and half of it less.
-        """
-        asked, eps = now.level.throughput_min, now.level.throughput_tolerance
-        low = asked + self.margin + min(max(self._owed / REPAID, -eps / 2), eps)
-        return min(low, 1.0), min(max(asked + eps, low + eps / 2), 1.0)
+        drain_due(now)
+        repack_due(now)
 
 
 def plan(trajectory: Trajectory, prices: IncrementPrices, low: float, high: float) -> None:
