@@ -26,7 +26,10 @@ from headgate.queueing.compiled import borrowing, compiled
 
 __all__ = ["NO_NETWORK", "bottleneck", "offered_to", "propagate", "rates_of", "serve"]
 
-NO_NETWORK = (np.zeros((0, 0), dtype=np.int64), np.zeros(0), np.zeros(0), (), np.inf)
+_NOWHERE = np.zeros(0, dtype=np.int64)
+_NO_LINKS = (np.zeros(0), np.zeros((0, 0)), _NOWHERE, _NOWHERE, 1.0, 1.0, np.zeros(0), np.zeros(0))
+
+NO_NETWORK = (np.zeros((0, 0), dtype=np.int64), np.zeros(0), np.zeros(0), _NO_LINKS, np.inf)
 """Machines that carry whatever is sent."""
 
 
