@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from headgate.capacity.serve import serve
+from headgate.capacity.sharing import shared_work
 from headgate.queueing.compiled import compiled
 
 __all__ = ["run_intervals"]
@@ -40,24 +41,51 @@ def _spent(spent: float, count: int, end: float, clock: Any, machines: Any) -> t
 
 
 @compiled
+def _gammas(flow: Any, active: Any, gamma_of: Any) -> float:
+    """Write the mean value of each dataflow's tasks (Eq. 3); returns that of all tasks."""
+    value, first, member = flow[2], flow[4], flow[5]
+    for d in range(len(first) - 1):
+        total = 0.0
+        for i in range(first[d], first[d + 1]):
+            total += value[member[i], active[member[i]]]
+        gamma_of[d] = total / (first[d + 1] - first[d])
+    total = 0.0
+    for p in range(len(active)):
+        total += value[p, active[p]]
+    return total / len(active)
+
+
+@compiled
 def run_intervals(
-    first: int, last: int, clock: Any, flow: Any, world: Any, machines: Any, state: Any, seen: Any, record: Any
+    first: int,
+    last: int,
+    clock: Any,
+    flow: Any,
+    pools: Any,
+    world: Any,
+    machines: Any,
+    state: Any,
+    seen: Any,
+    record: Any,
 ) -> None:
     """Take all replications through the intervals ``first`` to ``last`` (exclusive).
 
     The equations are those of :func:`headgate.capacity.serve.serve`, with machines that work for part of an interval.
-    The tuples are as they are unpacked below: ``flow`` is the dataflow, ``world`` has messages per second from outside
+    The tuples are as they are unpacked below: ``flow`` is the dataflow, ``pools`` who shares cores (nobody, if its
+    arrays are empty: then ``placed`` is by task, otherwise by pool), ``world`` has messages per second from outside
     by source and coefficients by trace, ``state`` changes in place, ``seen`` has the last interval and sums since the
     beginning.
     """
     interval_s, counts_queues, message_bytes, period_s, least_s = clock
-    cost, selectivity, value, outputs, structure = flow
+    cost, selectivity, _, outputs, _, _, structure = flow
     external, source_of, speed_pool, bandwidth_pool = world
     slots, power, bandwidth, price_per_period, acquired, ready, stopped, paid_to, trace, offset = machines[:10]
     closed_cost, placed = machines[10:]
     active, queue, pending, returning, lost_power_s, idle_s = state
     arrived, done, made, moved, capacity, entered, finished, sent = seen
-    omega, gamma, mu, queues, cores, output = record
+    omega, gamma, mu, queues, cores, output, omega_of, gamma_of = record
+    shared, owners = len(pools[0]) > 0, omega_of.shape[2]
+    columns = placed.shape[2]
     replications, tasks = queue.shape
     most = power.shape[1]
     weight = np.zeros(most)
@@ -66,37 +94,37 @@ def run_intervals(
     one = np.ones(most)
     phi, could, rows, rest, work = np.zeros(tasks), np.zeros(tasks), np.zeros(tasks), np.zeros(tasks), np.zeros(tasks)
     ways_cost, ways_out = np.zeros(tasks), np.zeros(tasks)
-    kept = np.zeros(len(structure[5]) - 1)
+    kept, valued = np.zeros(len(structure[5]) - 1), np.zeros(len(structure[5]) - 1)
     moments = speed_pool.shape[1]
     moment = np.zeros(most, np.int64)
     worst = bandwidth_pool.min()
     # Who has cores where does not change meanwhile, and most tasks have none on most machines.
-    instance_machine = np.zeros(most * tasks, np.int64)
-    instance_task = np.zeros(most * tasks, np.int64)
-    instance_cores = np.zeros(most * tasks, np.int64)
+    instance_machine = np.zeros(most * columns, np.int64)
+    instance_task = np.zeros(most * columns, np.int64)
+    instance_cores = np.zeros(most * columns, np.int64)
+    core_count = np.zeros(columns, np.int64)
     for r in range(replications):
         count = slots[r]
         instances = 0
         for v in range(count):
-            for p in range(tasks):
+            for p in range(columns):
                 if placed[r, v, p] > 0:
                     instance_machine[instances] = v
                     instance_task[instances] = p
                     instance_cores[instances] = placed[r, v, p]
                     instances += 1
-        sum_gamma = 0.0
         for p in range(tasks):
-            way = active[r, p]
-            ways_cost[p] = cost[p, way]
-            ways_out[p] = selectivity[p, way]
-            sum_gamma += value[p, way]
+            ways_cost[p] = cost[p, active[r, p]]
+            ways_out[p] = selectivity[p, active[r, p]]
+        mean_value = _gammas(flow, active[r], valued)
+        core_speed = np.zeros((columns, instance_cores[:instances].sum() if shared else 0))
         flow_r = (ways_cost, ways_out, *structure)
         load = (arrived[r], queue[r], pending[r], returning[r], work, counts_queues)
         results = (could, done[r], made[r], moved[r], kept, rows, rest)
         narrowest = np.inf
         for v in range(count):
             moment[v] = (offset[r, v] + first - 1) % moments
-            if power[r, v] > 0.0:
+            if power[r, v] > 0.0 and not shared:
                 narrowest = min(narrowest, bandwidth[r, v] * worst * 125_000.0 * interval_s / message_bytes)
         links = (bandwidth[r], bandwidth_pool, trace[r], moment, interval_s, message_bytes, room, scratch)
         network = (placed[r], weight[:count], one, links, narrowest)
@@ -133,6 +161,20 @@ def run_intervals(
                 work[p] = max(phi[p] * interval_s - lost_power_s[r, p], 0.0)
                 work[p] *= max(1.0 - idle_s[r, p] / interval_s, 0.0)
                 capacity[r, p] = work[p]
+            if shared:
+                core_count[:] = 0
+                for i in range(instances):
+                    pool = instance_task[i]
+                    for _ in range(instance_cores[i] if weight[instance_machine[i]] > 0.0 else 0):
+                        core_speed[pool, core_count[pool]] = weight[instance_machine[i]]
+                        core_count[pool] += 1
+                by_pool = (core_speed, core_count)
+                shared_work(flow_r, pools, by_pool, arrived[r], queue[r], interval_s, lost_power_s[r], work)
+                for g in range(len(pools[0])):
+                    for p in range(structure[4][g], structure[4][g + 1]):
+                        work[g] *= max(1.0 - idle_s[r, p] / interval_s, 0.0)
+                        capacity[r, p] = work[g]
+            for p in range(tasks):
                 lost_power_s[r, p] = 0.0
                 idle_s[r, p] = 0.0
             omega[r, step] = serve(flow_r, load, phi, network, results)
@@ -143,7 +185,10 @@ def run_intervals(
                 finished[r, p] += done[r, p]
                 sent[r, p] += made[r, p]
                 queues[r, step, p] = queue[r, p]
-            gamma[r, step] = sum_gamma / tasks
+            gamma[r, step] = mean_value
+            for d in range(owners):
+                omega_of[r, step, d] = kept[d]
+                gamma_of[r, step, d] = valued[d]
             mu[r, step] = spent
             cores[r, step] = busy_cores
             output[r, step] = sum_output / interval_s

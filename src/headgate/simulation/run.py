@@ -118,6 +118,8 @@ class Run:
 
     reasons: tuple[Reason, ...] = field(default=(), repr=False)
     plans: tuple[PlanStep, ...] = field(default=(), repr=False)
+    by_dataflow: Mapping[str, tuple[Floats, Floats]] = field(default_factory=dict, repr=False)
+    """Omega and Gamma of each of several dataflows."""
 
     @property
     def title(self) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from math import isfinite
 
 import numpy as np
 
+from headgate.capacity.sharing import Sharing
 from headgate.errors import BadValue
 from headgate.model.arrays import Floats, Shape
 from headgate.model.cluster.vm_class import Cloud
@@ -55,6 +56,12 @@ class Setting:
     shares: Mapping[tuple[str, str], float] = field(default_factory=dict)
     """Share of the messages that pass a stream's predicate, by (source, target); 1 if not given."""
 
+    sharing: Sharing | None = None
+    """Fragments that share cores; without it, each task has cores of its own."""
+
+    owners: Mapping[str, Collection[str]] = field(default_factory=dict)
+    """The tasks of each of several dataflows, where ``dataflow`` is the graph that runs for all of them."""
+
     def __post_init__(self) -> None:
         for name, least in (("intervals", 1), ("replications", 1)):
             if getattr(self, name) < least:
@@ -79,7 +86,8 @@ class Setting:
         return self.intervals * self.interval_s / 3_600
 
     def shape(self) -> Shape:
-        return Shape.of(self.dataflow, self.costs, self.shares)
+        groups = () if self.sharing is None else self.sharing.groups
+        return Shape.of(self.dataflow, self.costs, self.shares, groups, list(self.owners.values()))
 
     def external(self, shape: Shape) -> Floats:
         """Messages per second from outside, by replication, interval and source."""

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from headgate.adaptation.cluster import Action
+from headgate.capacity.sharing import NOT_SHARED
 from headgate.errors import BadValue
 from headgate.model.arrays import Floats, Ints
 from headgate.model.cluster.deployment import Deployment
@@ -56,7 +57,11 @@ class Simulator:
         self.pool = setting.pool.every(setting.interval_s)
         count, tasks = setting.replications, shape.tasks
         streams = len(shape.stream_target)
-        self.fleet = MachinePool(setting.cloud, self.pool, count, tasks, setting.seed)
+        sharing = setting.sharing
+        self.columns = [str(name) for name in shape.names] if sharing is None else [each.name for each in sharing.pools]
+        """Who has cores: the tasks or, where they share them, the pools."""
+
+        self.fleet = MachinePool(setting.cloud, self.pool, count, len(self.columns), setting.seed)
         self.step = 0
         self.active: Ints = np.zeros((count, tasks), dtype=np.int64)
         self.queue, self.returning = np.zeros((count, tasks)), np.zeros((count, tasks))
@@ -68,6 +73,8 @@ class Simulator:
         n = setting.intervals
         self.omega, self.gamma, self.mu, self.cores, self.output = (np.zeros((count, n)) for _ in range(5))
         self.queues = np.zeros((count, n, tasks))
+        owners = len(setting.owners)
+        self.omega_of, self.gamma_of = (np.zeros((count, n, owners)) for _ in range(2))
         self.decisions: list[Decided] = []
         self.reasons: list[Reason] = []
         self.plans: list[PlanStep] = []
@@ -75,7 +82,10 @@ class Simulator:
         self._source_of = np.full(tasks, -1, dtype=np.int64)
         self._source_of[list(shape.sources)] = np.arange(len(shape.sources))
         outputs = np.array(shape.outputs, dtype=np.int64)
-        self._flow = (shape.cost_s, shape.selectivity, shape.value, outputs, shape.structure)
+        first = np.cumsum([0, *map(len, shape.members)], dtype=np.int64)
+        owned = first, np.concatenate(shape.members).astype(np.int64)
+        self._flow = (shape.cost_s, shape.selectivity, shape.value, outputs, *owned, shape.structure)
+        self._pools = NOT_SHARED if sharing is None else sharing.arrays(shape)
 
     @property
     def now_s(self) -> float:
@@ -90,17 +100,19 @@ class Simulator:
         setting, fleet, last = self.setting, self.fleet, self.last
         until = min(self.step + intervals, setting.intervals)
         billing = setting.cloud.billing
+        series = (self.omega, self.gamma, self.mu, self.queues)
         clock = (float(setting.interval_s), setting.counts_queues, float(setting.message_bytes))
         run_intervals(
             self.step,
             until,
             (*clock, float(billing.period_s), float(billing.least_s)),
             self._flow,
+            self._pools,
             (self.external, self._source_of, self.pool.speed, self.pool.bandwidth),
             fleet.kernel_arguments(),
             (self.active, self.queue, self.pending, self.returning, self._lost_power_s, self._idle_s),
             (last.arrived, last.done, last.made, last.moved, last.capacity, self.entered, self.finished, self.sent),
-            (self.omega, self.gamma, self.mu, self.queues, self.cores, self.output),
+            (*series, self.cores, self.output, self.omega_of, self.gamma_of),
         )
         self.step = until
         self.interruptions += [Interrupted(self.now_s, row, f"vm-{n}") for row, n in fleet.settle(self.now_s)]
@@ -123,11 +135,12 @@ class Simulator:
         kinds = np.array([self.setting.cloud.place(each.vm_class) for each in deployment.machines], dtype=np.int64)
         booted = self.setting.warm and self.step == 0
         slots = self.fleet.acquire(rows, kinds, self.now_s, booted)
-        index = {str(name): place for place, name in enumerate(self.shape.names)}
+        index = {name: place for place, name in enumerate(self.columns)}
         for machine, column in zip(deployment.machines, slots.T, strict=True):
             for task, cores in machine.cores.items():
                 if task not in index:
-                    raise BadValue(f"invalid deployment: there is no task '{task}'")
+                    what = "task" if self.setting.sharing is None else "pool"
+                    raise BadValue(f"invalid deployment: there is no {what} '{task}'")
                 self.fleet.placed[rows, column, index[task]] = cores
         self.decisions.append(Decided(self.now_s, None, deployment))
 
@@ -196,6 +209,10 @@ class Simulator:
             BreakEven.of(self.setting.dataflow),
             tuple(self.reasons),
             tuple(self.plans),
+            {
+                name: (self.omega_of[:, :n, place].T, self.gamma_of[:, :n, place].T)
+                for place, name in enumerate(self.setting.owners)
+            },
         )
 
 
