@@ -6,20 +6,30 @@ made. Kills at random moments hit any process of the engine.
 
 from __future__ import annotations
 
-import itertools
-import random
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from headgate.store.durable_steps import MOMENTS, STEPS
+from tests.judge.processes import Starts
 from tests.judge.rig import Rig, rig_in
 from tests.judge.scenario import KINDS, Scenario
 from tests.judge.verdict import Verdict
 
-__all__ = ["ELSEWHERE", "PROCESSES", "Result", "StepKill", "kill_at_random", "kill_at_steps", "step_kills"]
+__all__ = [
+    "ELSEWHERE",
+    "PROCESSES",
+    "STRATEGIES",
+    "Limits",
+    "Point",
+    "Result",
+    "kill_at_random",
+    "kill_at_steps",
+    "points",
+]
 
 ELSEWHERE = {
     "version": "an engine makes its state directory once, before it answers",
@@ -28,23 +38,22 @@ ELSEWHERE = {
 """Steps that no change of dataflows comes to."""
 
 EVERY_EPOCH = frozenset(("staged-file", "commit", "batch-files", "batch", "head", "position", "delivery", "delivered"))
-"""Steps of each micro-batch: on a busy machine it takes a while until there is one."""
+"""Steps of each micro-batch, several times."""
 
-PROCESSES = ("engine", "worker", "worker", "daemon", "worker", "engine")
-SUPERVISED = ("jvm", "worker", "engine", "daemon", "supervisor", "worker")
+PROCESSES = ("engine", "worker", "engine", "daemon", "engine", "worker")
+SUPERVISED = ("jvm", "worker", "engine", "daemon", "supervisor", "jvm")
 STRATEGIES = ("incremental", "replace", "none")
+IN_VAIN = 3
+"""After so many changes in a row at which an engine has come to none of the steps that are left, it never does."""
+
+VAIN_S = 3.0
+"""How long a change and what follows from it takes at most, once it is answered and an epoch has been delivered."""
 
 Progress = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class StepKill:
-    """End the engine at a step while a kind of change is made."""
-
-    moment: str
-    step: str
-    kind: str
-    count: int = 1
+Point = tuple[str, str]
+"""A moment and a step."""
 
 
 @dataclass(slots=True)
@@ -54,61 +63,105 @@ class Result:
     kills: Counter[str] = field(default_factory=Counter)
     """By kind of change, or by process."""
 
-    steps: set[tuple[str, str]] = field(default_factory=set)
-    """Moments and steps at which an engine has ended."""
+    steps: set[Point] = field(default_factory=set)
+    """At which an engine has ended."""
 
-    unreached: list[StepKill] = field(default_factory=list)
+    unreached: set[Point] = field(default_factory=set)
+    """To which no engine came, however often the change was made."""
+
     verdict: Verdict = field(default_factory=Verdict)
     restart_s: list[float] = field(default_factory=list)
     stuck: list[str] = field(default_factory=list)
     """Why an engine did not come back, or did not go on."""
 
+    @property
+    def made(self) -> int:
+        """Kills."""
+        return sum(self.kills.values())
+
     def add(self, other: Result) -> None:
         self.kills += other.kills
         self.steps |= other.steps
-        self.unreached += other.unreached
+        self.unreached |= other.unreached
         self.restart_s += other.restart_s
         self.stuck += other.stuck
         self.verdict.counts += other.verdict.counts
         self.verdict.rows += other.verdict.rows
         self.verdict.evidence += other.verdict.evidence
 
+    def as_dict(self) -> dict[str, Any]:
+        """For a file, from which :meth:`from_dict` reads it."""
+        judged = {"counts": self.verdict.counts, "rows": self.verdict.rows, "evidence": self.verdict.evidence}
+        reached = {"steps": sorted(self.steps), "unreached": sorted(self.unreached)}
+        return {"kills": self.kills, **reached, **judged, "restart_s": self.restart_s, "stuck": self.stuck}
 
-def step_kills(seed: int, kinds: Sequence[str] = KINDS) -> list[StepKill]:
-    """Every step, moment and kind of change, in an order drawn from the seed."""
-    drawn = random.Random(seed)
-    steps = [step for step in STEPS if step not in ELSEWHERE]
-    kills = [StepKill(m, s, k, drawn.choice([1, 1, 2])) for m, s, k in itertools.product(MOMENTS, steps, kinds)]
-    drawn.shuffle(kills)
-    return kills
+    @classmethod
+    def from_dict(cls, given: dict[str, Any]) -> Result:
+        verdict = Verdict(Counter(given["counts"]), given["evidence"], given["rows"])
+        steps, unreached = ({(moment, step) for moment, step in given[key]} for key in ("steps", "unreached"))
+        return cls(Counter(given["kills"]), steps, unreached, verdict, given["restart_s"], given["stuck"])
+
+
+def points() -> list[Point]:
+    """Each step before it, in its middle and after it."""
+    return [(moment, step) for step in STEPS if step not in ELSEWHERE for moment in MOMENTS]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When a campaign ends, after how many kills or at which time of the monotonic clock, so that it can be judged."""
+
+    kills: int
+    until: float = float("inf")
+
+    def allow(self, made: int) -> bool:
+        return made < self.kills and time.monotonic() < self.until
 
 
 def kill_at_steps(
-    folder: Path, seed: int, kills: Sequence[StepKill], progress: Progress, strategy: str = "hot"
+    folder: Path,
+    seed: int,
+    kind: str,
+    wanted: Collection[Point],
+    limits: Limits,
+    starts: Starts,
+    progress: Progress,
+    strategy: str = "hot",
 ) -> Result:
-    """Kill one engine at steps, one after the other, and judge it at the end."""
+    """Kill one engine at steps, one after the other, while changes of a kind are made, and judge it at the end.
+
+    It ends at the first of the steps that are left; so each is reached that can be, and none is waited for.
+    """
 
     def each(rig: Rig, scenario: Scenario, result: Result) -> None:
-        for kill in kills:
-            scenario.ready(kill.kind)
-            with rig.aimed(f"{kill.moment} {kill.step} {kill.count}") as has_ended:
-                scenario.change(kill.kind)
-                until = time.monotonic() + (60.0 if kill.step in EVERY_EPOCH else 1.5)
-                while not has_ended() and time.monotonic() < until:
-                    time.sleep(0.02)
-                ended = has_ended()
+        left, in_vain = set(wanted), 0
+        while left and in_vain < IN_VAIN and limits.allow(result.made):
+            scenario.ready(kind)
+            with rig.aimed(*(_aim(rig, point) for point in sorted(left))) as ended:
+                scenario.change(kind)
+                rig.wait_for_epoch(lambda: ended() is not None, VAIN_S)
+                at = ended()
             rig.recover()
             rig.settle()
-            if ended:
-                result.kills[kill.kind if strategy == "hot" else f"strategy {strategy}"] += 1
-                result.steps.add((kill.moment, kill.step))
-            else:
-                result.unreached.append(kill)
+            in_vain = in_vain + 1 if at is None else 0
+            if at is not None:
+                left.discard(at)
+                result.steps.add(at)
+                result.kills[kind if strategy == "hot" else f"strategy {strategy}"] += 1
+        if in_vain == IN_VAIN:
+            result.unreached |= left
 
-    return _campaign(folder, seed, each, progress, "--strategy", strategy)
+    return _campaign(folder, seed, each, progress, starts, "--strategy", strategy)
 
 
-def kill_at_random(folder: Path, seed: int, count: int, progress: Progress, supervised: bool = False) -> Result:
+def _aim(rig: Rig, point: Point) -> str:
+    moment, step = point
+    return f"{moment} {step} {rig.rnd.choice([1, 2, 5]) if step in EVERY_EPOCH else 1}"
+
+
+def kill_at_random(
+    folder: Path, seed: int, limits: Limits, starts: Starts, progress: Progress, supervised: bool = False
+) -> Result:
     """Kill processes of one engine at random moments, with changes in flight, and judge it at the end.
 
     A supervised engine is started by the command, with a JVM of its own, and starts itself again.
@@ -116,8 +169,8 @@ def kill_at_random(folder: Path, seed: int, count: int, progress: Progress, supe
     processes = SUPERVISED if supervised else PROCESSES
 
     def each(rig: Rig, scenario: Scenario, result: Result) -> None:
-        for number in range(count):
-            what = processes[number % len(processes)]
+        while limits.allow(result.made):
+            what = processes[result.made % len(processes)]
             kind = rig.rnd.choice(KINDS)
             scenario.ready(kind)
             killed = rig.killed_soon(what, rig.rnd.uniform(0.0, 0.4))
@@ -127,7 +180,7 @@ def kill_at_random(folder: Path, seed: int, count: int, progress: Progress, supe
             rig.recover()
             rig.settle()
 
-    return _campaign(folder, seed, each, progress, warm=not supervised)
+    return _campaign(folder, seed, each, progress, starts)
 
 
 def _campaign(
@@ -135,11 +188,11 @@ def _campaign(
     seed: int,
     each: Callable[[Rig, Scenario, Result], None],
     progress: Progress,
+    starts: Starts,
     *arguments: str,
-    warm: bool = True,
 ) -> Result:
     result = Result()
-    with rig_in(folder, seed, *arguments, warm=warm) as rig:
+    with rig_in(folder, seed, *arguments, starts=starts) as rig:
         scenario = Scenario(rig)
         try:
             scenario.begin()
@@ -149,5 +202,5 @@ def _campaign(
         except AssertionError as error:  # judged all the same would be judged too early
             result.stuck.append(str(error)[-1500:])
         result.restart_s = rig.restart_s
-    progress(f"{sum(result.kills.values())} kills, {len(result.unreached)} not reached: {result.verdict}")
+    progress(f"{result.made} kills, {len(result.unreached)} not reached: {result.verdict}")
     return result

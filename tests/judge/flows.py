@@ -9,6 +9,7 @@ so that a row says under which version of its dataflow it was made:
 - ``firsts``: the first row of each ``text`` (keyed: order decides which)
 - ``windows``: rows and sum by ``k`` in tumbling windows of ten seconds of event time
 - ``alternate``: rows, labelled by the alternate that made them
+- ``sifted``: rows for which a task does not raise; the others are dead letters
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ __all__ = ["ALTERNATES", "COLUMNS", "Flow", "expected_values", "expected_windows
 COLUMNS = "id bigint, k string, v double, at timestamp, text string"
 ALTERNATES = ("a", "b")
 WINDOW_S = 10
+SIFTED = 45.0
+"""Above this, the task of ``sifted`` raises."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,17 @@ class Flow:
             config = {name: {"columns": {"label": f"'{name}'"}} for name in ALTERNATES}
             made = [{"name": n, "type": "derive", "config": config[n], "value": 1} for n in ALTERNATES]
             return [{"id": "alternate", "inputs": ["clean"], "alternates": made}]
+        if output == "sifted":
+            columns = {"share": f"1 / (case when v > {SIFTED} then 0 else 1 end)"}
+            return [
+                {
+                    "id": "sifted",
+                    "type": "derive",
+                    "config": {"columns": columns},
+                    "inputs": ["clean"],
+                    "on_error": "dead_letter",
+                }
+            ]
         before = {
             "rows": [],
             "counts": [{"id": "counts", "type": "count", "config": {"key": ["k"], "into": "n"}}],
@@ -91,6 +105,8 @@ def expected_values(output: str, rows: Sequence[Row]) -> dict[int, int | None]:
             seen[row[key]] += 1
             values[row["id"]] = seen[row[key]]
         return values
+    if output == "sifted":
+        return {row["id"]: None for row in rows if row["v"] <= SIFTED}
     if output == "firsts":
         first: dict[str, int] = {}
         for row in rows:

@@ -23,10 +23,9 @@ import psutil
 
 from headgate.api.client import EngineClient
 from headgate.errors import HeadgateError
-from headgate.store.durable_steps import VARIABLE
 from tests.judge.flows import Flow
 from tests.judge.history import Arrival, Change, History, Kill
-from tests.judge.processes import ColdStarts, Starts, WarmStarts
+from tests.judge.processes import Starts, WarmStarts
 from tests.judge.verdict import Verdict, judge
 
 __all__ = ["Rig", "rig_in"]
@@ -49,9 +48,9 @@ Ask = Callable[[EngineClient, str], object]
 class Rig:
     """A folder with what an engine reads, keeps and writes, and the history of it."""
 
-    def __init__(self, folder: Path, seed: int, *arguments: str, warm: bool = True) -> None:
+    def __init__(self, folder: Path, seed: int, *arguments: str, starts: Starts) -> None:
         self.folder, self.state, self.arguments = folder, folder / "state", arguments
-        self._starts: Starts = (WarmStarts if warm else ColdStarts)({VARIABLE: str(folder / "aim")})
+        self._starts = starts
         self.rnd = random.Random(seed)
         self.history = History()
         self.flows: list[Flow] = []
@@ -59,7 +58,7 @@ class Rig:
         self.engine: psutil.Process | None = None
         self._feed_lock = threading.Lock()
         self._rows = self._files = self._modified_ns = 0
-        self._feeding = threading.Event()
+        self._feeding, self._is_over = threading.Event(), False
         self._open: tuple[str, Ask, str]
         """The last change that was asked for: its kind, the request and its id."""
 
@@ -94,7 +93,7 @@ class Rig:
         return {"id": number, "k": f"k{self.rnd.randrange(6)}", "v": value, "at": at.isoformat(), "text": text}
 
     def _feeder(self) -> None:
-        while self._feeding.wait():
+        while self._feeding.wait() and not self._is_over:
             self.feed()
             time.sleep(0.2)
 
@@ -109,12 +108,24 @@ class Rig:
             with self._feed_lock:
                 pass
 
+    def refuse(self, flow: Flow, output: str, refuses: bool = True) -> None:
+        """Let a sink refuse what it gets, because there is a file where its folder was; or take it again."""
+        folder = flow.sink(self.folder, output)
+        away = folder.with_name(f"{output}.away")
+        if refuses and folder.is_dir():
+            folder.rename(away)
+            folder.touch()
+        elif not refuses and folder.is_file():
+            folder.unlink()
+            if away.exists():
+                away.rename(folder)
+
     # the process
 
     def start(self) -> None:
         """Start the engine, and wait until it answers."""
         began = time.monotonic()
-        arguments = ["run", "--serve", "--trigger", "100ms", "--master", "local[2]", "--state", str(self.state)]
+        arguments = ["run", "--serve", "--trigger", "200ms", "--master", "local[2]", "--state", str(self.state)]
         self.engine = self._starts.start([*arguments, *self.arguments], self.folder)
         self.wait_for(self.answers, "an engine that answers")
         self.restart_s.append(time.monotonic() - began)
@@ -138,8 +149,10 @@ class Rig:
             return [flow["name"] for flow in client.dataflows()["dataflows"]]
 
     def end(self) -> None:
-        """Kill all that runs."""
-        self._starts.close()
+        """Kill the engine."""
+        self._feeding.set()
+        self._is_over = True
+        self._starts.after_kill()
 
     def log(self) -> str:
         return (self.folder / "log").read_text(encoding="utf-8", errors="replace")[-4000:]
@@ -149,6 +162,19 @@ class Rig:
         while not reached():
             assert time.monotonic() < until, f"waited {patience_s} s in vain for {what}\n{self.log()}"
             time.sleep(0.05)
+
+    def wait_for_epoch(self, is_enough: Callable[[], bool], least_s: float) -> None:
+        """Wait until rows have been delivered and some time has passed, or until it is enough."""
+        began, before = time.monotonic(), self._delivered()
+        while not is_enough():
+            passed_s = time.monotonic() - began
+            if passed_s > PATIENCE_S / 4 or (passed_s > least_s and self._delivered() > before):
+                return
+            time.sleep(0.02)
+
+    def _delivered(self) -> int:
+        """Files in all sinks."""
+        return sum(1 for _ in (self.folder / "out").rglob("part-*"))
 
     # killing
 
@@ -190,13 +216,14 @@ class Rig:
             with suppress(psutil.Error):
                 engines = [one.pid for one in self.engine.children() if "python" in one.name()]
                 return engines or [self.engine.pid]
-        jvm = self._starts.jvm(self.engine)
-        if jvm is None or what == "jvm":
-            return [jvm.pid] if jvm is not None else []
+        if what == "jvm":
+            jvm = self._starts.jvm(self.engine)
+            return [] if jvm is None else [jvm.pid]
+        parent = self._starts.python(self.engine)
         daemons: list[int] = []
         workers: list[int] = []
         with suppress(psutil.Error):
-            for one in jvm.children(recursive=True):
+            for one in [] if parent is None else parent.children(recursive=True):
                 with suppress(psutil.Error):
                     (workers if one.ppid() in daemons else daemons).append(one.pid)
         return workers if what == "worker" else daemons
@@ -205,18 +232,30 @@ class Rig:
         self.history.kills.append(Kill(time.monotonic(), what))
 
     @contextmanager
-    def aimed(self, aim: str) -> Iterator[Callable[[], bool]]:
-        """End the engine at a durable step, if it comes to it in the block; yields whether it has."""
-        file, ended = self.folder / "aim", self.folder / "aim.ended"
-        (self.folder / "aim.new").write_text(f"{aim} {uuid.uuid4()}", encoding="utf-8")
-        (self.folder / "aim.new").rename(file)
+    def aimed(self, *aims: str) -> Iterator[Callable[[], tuple[str, str] | None]]:
+        """End the engine at the first of some durable steps that it comes to in the block.
+
+        Yields what says at which moment and step it has ended, if it has.
+        """
+        file = self._starts.aim
+        new = file.with_suffix(".new")
+        new.write_text("".join(f"{aim} {uuid.uuid4()}\n" for aim in aims), encoding="utf-8")
+        new.rename(file)
+
+        def ended() -> tuple[str, str] | None:
+            for path in file.parent.glob(f"{file.name}.*.ended"):
+                _, moment, name, _ = path.name.split(".")
+                return moment, name
+            return None
+
         try:
-            yield ended.exists
+            yield ended
         finally:
             file.unlink(missing_ok=True)
-            if ended.exists():
-                ended.unlink()
-                self._note_kill(aim)
+            if (at := ended()) is not None:
+                self._note_kill(" ".join(at))
+                for path in file.parent.glob(f"{file.name}.*.ended"):
+                    path.unlink()
 
     def recover(self) -> bool:
         """Wait for an engine that answers; starts it where it does not start itself. Says whether it had to."""
@@ -306,8 +345,10 @@ class Rig:
 
     def finish(self) -> Verdict:
         """Let it read everything, and judge what its sinks hold."""
+        for flow in self.flows:
+            for output in flow.outputs:
+                self.refuse(flow, output, refuses=False)
         self.feed(40)
-        self._until_right_or_quiet()
         self.feed(1, seconds_later=9 * 86_400)
         verdict = self._until_right_or_quiet()
         self.end()
@@ -315,25 +356,30 @@ class Rig:
 
     def _until_right_or_quiet(self) -> Verdict:
         """Wait until the sinks are right, or nothing comes any more; for rows that are missing, a good while."""
-        until, last, before = time.monotonic() + PATIENCE_S, time.monotonic(), -1
+        until, last, before = time.monotonic() + PATIENCE_S, 0.0, -1
         while True:
-            began = time.monotonic()
+            files = self._delivered()
+            if files == before and time.monotonic() - last < QUIET_S:
+                time.sleep(0.2)
+                continue
             verdict = judge(self.history, self.flows, self.folder)
-            files = sum(1 for _ in (self.folder / "out").rglob("part-*"))
             if files != before:
                 before, last = files, time.monotonic()
             now = time.monotonic()
             quiet_s = MISSING_S if verdict.counts["lost"] else QUIET_S
             if verdict.is_right or now > until or (now - last > quiet_s and self.answers()):
                 return verdict
-            time.sleep(max(0.5, 2 * (time.monotonic() - began)))  # judging takes time that the engine needs
+            time.sleep(2.0)  # judging takes time that the engine needs
 
 
 @contextmanager
-def rig_in(folder: Path, seed: int, *arguments: str, warm: bool = True) -> Iterator[Rig]:
-    """A rig whose processes end with the block."""
-    rig = Rig(folder, seed, *arguments, warm=warm)
+def rig_in(folder: Path, seed: int, *arguments: str, starts: Starts | None = None) -> Iterator[Rig]:
+    """A rig whose engine ends with the block, as do the processes that it is started from if none are given."""
+    own = WarmStarts() if starts is None else starts
+    rig = Rig(folder, seed, *arguments, starts=own)
     try:
         yield rig
     finally:
         rig.end()
+        if starts is None:
+            own.close()

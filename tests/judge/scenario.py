@@ -15,6 +15,9 @@ KINDS = ("submit", "withdraw", "replace", "switch", "pause", "partitions")
 BASE = Flow("base", "ann", ("rows", "counts", "firsts", "windows"), "base")
 ALTER = Flow("alter", "bob", ("alternate",), ALTERNATES[0])
 RESTING = Flow("resting", "cid", ("rows", "counts"), "resting")
+STRICT = Flow("strict", "fay", ("rows", "sifted"), "strict")
+"""Its first sink refuses its rows now and then, and a task of the second raises for some."""
+
 GUESTS = ("g0", "g1", "g2", "g3")
 
 
@@ -34,10 +37,11 @@ class Scenario:
     def begin(self) -> None:
         """Start the engine, and submit what stays."""
         self.rig.start()
-        assert self.rig.submit(BASE, ALTER, RESTING)
+        assert self.rig.submit(BASE, ALTER, RESTING, STRICT)
 
     def ready(self, kind: str) -> None:
-        """Bring about what a kind of change needs."""
+        """Bring about what a kind of change needs; the sink that refuses begins or ceases to."""
+        self.rig.refuse(STRICT, "rows", self.rig.rnd.random() < 0.5)
         if kind in ("withdraw", "replace") and not self.guests:
             self.change("submit")
         elif kind == "submit" and len(self.guests) > 2:
@@ -49,7 +53,7 @@ class Scenario:
         match kind:
             case "submit":
                 free = [name for name in GUESTS if name not in self.guests]
-                made = [self._guest(name) for name in rig.rnd.sample(free, rig.rnd.choice([1, 2]))]
+                made = [self._guest(name) for name in rig.rnd.sample(free, min(len(free), rig.rnd.choice([1, 2])))]
                 self.guests |= {flow.name: flow for flow in made}
                 return rig.submit(*made)
             case "withdraw":

@@ -109,6 +109,10 @@ class _Case:
             timeline = timeline_of(name, self._changes(name), self.arrived, observed)
             self._labels(where, timeline, observed)
             self._note_begins(name, where, timeline)
+        if output == "sifted":
+            for number in expected_values(output, self.rows):
+                if number not in once:
+                    self.faults.add("lost", f"{where}: row {number} is not there {self._near(number)}")
         ordered = output not in KEYED or self._order(where, KEYED[output], held)
         if output in ("counts", "firsts"):
             self._values(where, output, self.rows, once, ordered)

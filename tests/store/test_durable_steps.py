@@ -71,7 +71,7 @@ def test_ends_at_a_file_that_is_replaced(tmp_path: Path, moment: str, content: s
     assert run(tmp_path, f"{moment} commit 2") == -signal.SIGKILL
     assert (tmp_path / "file").read_text() == content
     assert (tmp_path / "lines").read_text() == lines
-    assert (tmp_path / "aim.ended").exists()
+    assert (tmp_path / f"aim.{moment}.commit.ended").exists()
 
 
 @pytest.mark.parametrize(
@@ -94,6 +94,12 @@ def test_ends_once(tmp_path: Path) -> None:
     """What a supervisor starts again does not end again."""
     assert [run(tmp_path, "half answer 2"), run(tmp_path)] == [-signal.SIGKILL, 0]
     assert (tmp_path / "lines").read_text() == "first\nsec\nfirst\nsecond\nthird!\n"
+
+
+def test_ends_at_the_first_of_several_aims(tmp_path: Path) -> None:
+    assert run(tmp_path, "half commit 4\nafter delivery 1\nbefore commit 2\n") == -signal.SIGKILL
+    assert [file.name for file in tmp_path.glob("aim*")] == ["aim.after.delivery.ended"]
+    assert not (tmp_path / "second moved").exists()
 
 
 def test_steps_that_are_not_reached_end_nothing(tmp_path: Path) -> None:

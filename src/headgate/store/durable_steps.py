@@ -10,9 +10,10 @@ The interface::
 A name is an entry of :data:`STEPS`; the writers of :mod:`headgate.store.files` take one. A write that makes several
 things durable has several: ``step("answer", "snapshot")``.
 
-The environment variable :data:`VARIABLE` names a file. When that file is there and holds ``MOMENT NAME COUNT``, such as
-``half commit 3``, a process kills itself at its third commit from then on, and renames the file to ``NAME.ended``: one
-process ends, once. Without the variable a step costs a comparison.
+The environment variable :data:`VARIABLE` names a file. When that file is there and has a line ``MOMENT NAME COUNT``, such
+as ``half commit 3``, a process kills itself at its third commit from then on, and renames the file to
+``FILE.half.commit.ended``: one process ends, once, at the first line that it comes to. Without the variable a step costs
+a comparison.
 """
 
 from __future__ import annotations
@@ -93,14 +94,15 @@ class DurableStep:
         if _AIM is None:
             return
         with suppress(FileNotFoundError):
-            wanted = Path(_AIM).read_text(encoding="utf-8")
-            if wanted.split()[:2] not in [[moment, name] for name in self._names]:
-                return
-            _passes[wanted] += 1
-            if _passes[wanted] == int(wanted.split()[2]):
-                Path(_AIM).rename(f"{_AIM}.ended")
-                os.kill(os.getpid(), signal.SIGKILL)
-                signal.pause()  # until the signal arrives: nothing more is written
+            for wanted in Path(_AIM).read_text(encoding="utf-8").splitlines():
+                at, name, count, *_ = wanted.split()
+                if at != moment or name not in self._names:
+                    continue
+                _passes[wanted] += 1
+                if _passes[wanted] == int(count):
+                    Path(_AIM).rename(f"{_AIM}.{moment}.{name}.ended")
+                    os.kill(os.getpid(), signal.SIGKILL)
+                    signal.pause()  # until the signal arrives: nothing more is written
 
 
 def step(*names: str) -> DurableStep:
