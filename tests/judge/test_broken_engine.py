@@ -23,7 +23,8 @@ def _ran(rig: Rig) -> Verdict:
     with rig.fed():
         for kind in ("submit", "switch", "replace"):
             assert scenario.change(kind)
-            time.sleep(3.0)
+            time.sleep(4.0)
+            rig.recover()
     return rig.finish()
 
 
@@ -33,7 +34,13 @@ def _faults(verdict: Verdict) -> set[str]:
 
 @pytest.mark.parametrize(
     ("sabotage", "fault"),
-    [("drop a row", "lost"), ("double a delivery", "doubled"), ("skip a write", "lost")],
+    [
+        ("skip a write", "stale_plan"),
+        ("drop a row", "lost"),
+        ("double a delivery", "doubled"),
+        ("reorder a file", "out_of_order"),
+        ("run the old plan", "stale_plan"),
+    ],
 )
 def test_an_engine_that_is_broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sabotage: str, fault: str) -> None:
     monkeypatch.setenv("HEADGATE_JUDGE_SABOTAGE", sabotage)

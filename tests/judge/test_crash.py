@@ -6,37 +6,43 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from headgate.store.durable_steps import VARIABLE
-from tests.judge.campaign import StepKill, kill_at_random, kill_at_steps, step_kills
-from tests.judge.processes import ROOT
-from tests.judge.verdict import FAULTS
+from headgate.store.durable_steps import MOMENTS, STEPS, VARIABLE
+from tests.judge.campaign import ELSEWHERE, Limits, Result, kill_at_random, kill_at_steps, points
+from tests.judge.processes import ROOT, WarmStarts
+from tests.judge.verdict import FAULTS, Verdict
 
-CHOSEN = (
-    StepKill("after", "snapshot", "submit"),
-    StepKill("half", "commit", "withdraw"),
-)
+CHOSEN = {("after", "snapshot"), ("half", "commit")}
+
+
+@pytest.fixture
+def warm() -> Iterator[WarmStarts]:
+    starts = WarmStarts()
+    yield starts
+    starts.close()
 
 
 @pytest.mark.spark
 @pytest.mark.timeout(600)
-def test_killed_at_steps(tmp_path: Path) -> None:
-    result = kill_at_steps(tmp_path, 11, CHOSEN, print)
+def test_killed_at_steps(tmp_path: Path, warm: WarmStarts) -> None:
+    result = kill_at_steps(tmp_path, 11, "submit", CHOSEN, Limits(len(CHOSEN)), warm, print)
     assert result.stuck == []
-    assert sum(result.kills.values()) == len(CHOSEN), result.unreached
+    assert result.steps == CHOSEN
     assert _faults(result.verdict.counts) == set(), result.verdict
 
 
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.timeout(3600)
-def test_killed_at_random(tmp_path: Path) -> None:
-    result = kill_at_random(tmp_path, 12, 21, print)
+def test_killed_at_random(tmp_path: Path, warm: WarmStarts) -> None:
+    result = kill_at_random(tmp_path, 12, Limits(21), warm, print)
     assert result.stuck == []
-    assert sum(result.kills.values()) >= 18
+    assert result.made >= 18
     assert _faults(result.verdict.counts) == set(), result.verdict
 
 
@@ -48,9 +54,14 @@ def test_killed_without_spark(tmp_path: Path) -> None:
     assert (outcome["kills"], outcome["wrong"]) == (30, [])
 
 
-def test_all_steps_moments_and_kinds_are_enumerated() -> None:
-    kills = step_kills(1)
-    assert len({(kill.moment, kill.step, kill.kind) for kill in kills}) == len(kills) >= 400
+def test_all_steps_and_moments_are_enumerated() -> None:
+    assert len(points()) == len(set(points())) == len(MOMENTS) * (len(STEPS) - len(ELSEWHERE)) >= 72
+
+
+def test_results_are_read_back_from_a_log() -> None:
+    verdict = Verdict(Counter(lost=2), ["lost: row 1", "lost: row 2"], 10)
+    result = Result(Counter(submit=3), {("half", "commit")}, {("after", "journal")}, verdict, [4.5], ["why"])
+    assert Result.from_dict(json.loads(json.dumps(result.as_dict()))) == result
 
 
 def _faults(counts: dict[str, int]) -> set[str]:

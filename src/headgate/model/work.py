@@ -284,6 +284,11 @@ def _any_sink(options: Any, spark: Any, columns: Sequence[Sequence[str]]) -> Non
     del options, spark, columns
 
 
+def _no_folder(options: Any) -> str | None:
+    del options
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class SinkWork:
     """Hands rows over to the outside world. For exactly-once output, doing it again must do nothing more."""
@@ -296,6 +301,9 @@ class SinkWork:
 
     form: Callable[[Any], str] = _as_arrow
     """How workers stage its rows: arrow, parquet, json, csv or text."""
+
+    folder: Callable[[Any], str | None] = _no_folder
+    """The folder that it puts files into, so that the disk can be made to have them."""
 
 
 Work = RowExpression | BatchWork | FrameWork | KeyedWork | SourceWork | SinkWork

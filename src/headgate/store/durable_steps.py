@@ -10,10 +10,10 @@ The interface::
 A name is an entry of :data:`STEPS`; the writers of :mod:`headgate.store.files` take one. A write that makes several
 things durable has several: ``step("answer", "snapshot")``.
 
-The environment variable :data:`VARIABLE` names a file. When that file is there and has a line ``MOMENT NAME COUNT``, such
-as ``half commit 3``, a process kills itself at its third commit from then on, and renames the file to
-``FILE.half.commit.ended``: one process ends, once, at the first line that it comes to. Without the variable a step costs
-a comparison.
+The environment variable :data:`VARIABLE` names a file. When that file is there and has a line ``MOMENT NAME COUNT``,
+such as ``half commit 3``, a process kills itself at its third commit from then on, and renames the file to
+``FILE.half.commit.ended``: one process ends, once, at the first line that it comes to. Without the variable a step
+costs a comparison.
 """
 
 from __future__ import annotations

@@ -89,6 +89,10 @@ def _format(options: WriteFiles) -> str:
     return options.format
 
 
+def _folder(options: WriteFiles) -> str:
+    return options.path
+
+
 class WriteConsole(SinkConfig):
     """Print rows, the first few of each micro-batch."""
 
@@ -239,7 +243,9 @@ def _sql_type(kind: pa.DataType) -> Any:
 
 
 TYPES = (
-    TaskType("write_files", WriteFiles, SINK, work=SinkWork(_to_files, _check_files, _format)),
+    TaskType(
+        "write_files", WriteFiles, SINK, work=SinkWork(_to_files, _check_files, _format, lambda options: options.path)
+    ),
     TaskType("write_console", WriteConsole, SINK, work=SinkWork(_to_console)),
     TaskType("write_memory", WriteMemory, SINK, work=SinkWork(_to_memory)),
     TaskType("write_call", WriteCall, SINK, work=SinkWork(_to_call, _check_call)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from pyspark.sql import SparkSession
 
@@ -20,8 +21,14 @@ from headgate.runtime.observing.records import Records
 
 __all__ = ["FragmentContext", "Outbox"]
 
-Outbox = Callable[[int, Signature, StagedDelivery], None]
-"""Hands a delivery to a sink of a plan, at once or after retries; never raises because of a sink."""
+
+class Outbox(Protocol):
+    """Hands a delivery to a sink of a plan, at once or after retries; never raises because of a sink."""
+
+    def __call__(self, snapshot: int, sink: Signature, delivery: StagedDelivery) -> None: ...
+
+    def sync(self) -> None:
+        """Make durable what sinks have got."""
 
 
 @dataclass(frozen=True, slots=True)

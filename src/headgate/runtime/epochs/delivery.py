@@ -39,6 +39,8 @@ class Deliveries:
                 delivery = StagedDelivery(commit.origin, commit.epoch, target.snapshot, output.files)
                 self.outbox(target.snapshot, Signature(target.name), delivery)
                 delivered[Signature(target.name)] = time.time()
+        if delivered:
+            self.outbox.sync()
         return delivered
 
     def _keep_failed(self, commit: EpochCommitted, output: CommittedOutput) -> None:

@@ -12,11 +12,12 @@ from pyspark.sql import SparkSession
 
 from headgate.errors import os_reason
 from headgate.model.names import Signature
+from headgate.model.work import SinkWork
 from headgate.runtime.compile.plan import CompiledPlan
 from headgate.runtime.io.sinks import Memory, StagedDelivery, deliver
 from headgate.runtime.spark_internals.failures import JOB_FAILURES, reason_of
 from headgate.store.durable_steps import step
-from headgate.store.files import read_json, write_json
+from headgate.store.files import read_json, sync_files, write_json
 
 __all__ = ["SinkOutbox"]
 
@@ -38,6 +39,8 @@ class SinkOutbox:
         """Rows that sinks have got, from engines before this one too: all but those of the last second of a crash."""
 
         self._saved = Counter(self.delivered)
+        self._unsynced: set[str] = set()
+        """Folders that have got files since they were last synced."""
 
     def __call__(self, snapshot: int, sink: Signature, delivery: StagedDelivery) -> None:
         with self._lock:
@@ -58,11 +61,18 @@ class SinkOutbox:
                     delivery = StagedDelivery(kept["fragment"], kept["epoch"], kept["snapshot"], files)
                     if not self._offer(kept["snapshot"], sink, delivery):
                         break
+                    self.sync()
                     with step("outbox-emptied") as point:
                         # Without its description a delivery is no longer one, whatever is left of it.
                         (item / "delivery.json").unlink()
                         point.halfway()
                         shutil.rmtree(item)
+
+    def sync(self) -> None:
+        """Make durable which files sinks have got; all folders together, for the disk takes them together."""
+        with self._lock:
+            folders, self._unsynced = self._unsynced, set()
+        sync_files([folder for folder in folders if Path(folder).is_dir()])
 
     def save_totals(self, sinks: Collection[str]) -> None:
         """Keep how many rows sinks have got for the next engine; those of other sinks are forgotten."""
@@ -86,6 +96,8 @@ class SinkOutbox:
             self.refusals[sink] = f"{message}; its rows are queued and retried"
             return False
         self.refusals.pop(sink, None)
+        if isinstance(task.work, SinkWork) and (folder := task.work.folder(task.options)) is not None:
+            self._unsynced |= {folder, str(Path(folder).parent)}
         self.delivered[sink] += delivery.rows
         return True
 
