@@ -47,7 +47,7 @@ IN_VAIN = 3
 """After so many changes in a row at which an engine has come to none of the steps that are left, it never does."""
 
 VAIN_S = 3.0
-"""How long a change and what follows from it takes at most, once it is answered and an epoch has been delivered."""
+"""How long to wait for what follows from a change; longer each time that it was in vain."""
 
 Progress = Callable[[str], None]
 
@@ -137,9 +137,9 @@ def kill_at_steps(
         left, in_vain = set(wanted), 0
         while left and in_vain < IN_VAIN and limits.allow(result.made):
             scenario.ready(kind)
-            with rig.aimed(*(_aim(rig, point) for point in sorted(left))) as ended:
+            with rig.aimed(*(_aim(rig, point, in_vain) for point in sorted(left))) as ended:
                 scenario.change(kind)
-                rig.wait_for_epoch(lambda: ended() is not None, VAIN_S)
+                rig.wait_for_epoch(lambda: ended() is not None, VAIN_S * (1 + 2 * in_vain))
                 at = ended()
             rig.recover()
             rig.settle()
@@ -154,9 +154,10 @@ def kill_at_steps(
     return _campaign(folder, seed, each, progress, starts, "--strategy", strategy)
 
 
-def _aim(rig: Rig, point: Point) -> str:
+def _aim(rig: Rig, point: Point, in_vain: int) -> str:
+    """A step of every epoch is not always the first of its kind, so that it comes before, in or after the change."""
     moment, step = point
-    return f"{moment} {step} {rig.rnd.choice([1, 2, 5]) if step in EVERY_EPOCH else 1}"
+    return f"{moment} {step} {rig.rnd.choice([1, 1, 3]) if step in EVERY_EPOCH and not in_vain else 1}"
 
 
 def kill_at_random(

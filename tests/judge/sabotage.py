@@ -76,8 +76,9 @@ def _skip_a_write() -> None:
 
 def _reorder_a_file() -> None:
     """A batch of several files has them in another order."""
-    from headgate.runtime.file_source import driver
+    from headgate.runtime.file_source import driver as source
 
+    driver: Any = source
     plan, times = driver.next_plan, itertools.count(1)
 
     def broken(*arguments: Any) -> Any:

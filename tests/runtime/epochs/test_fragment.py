@@ -68,7 +68,7 @@ class Rig:
             lambda number: self.plans[number],
             lambda: self.plan,
             lambda _: None,
-            self.deliver,
+            self,
             0.5,
             cast(Any, FakeBackground()),
             DeadLetters(self.state.path / "dead_letters"),
@@ -96,7 +96,10 @@ class Rig:
         self.fragment.epochs.failed_rows._explain = lambda *_: None  # that takes Spark
         return self.fragment
 
-    def deliver(self, snapshot: int, sink: Signature, delivery: StagedDelivery) -> None:
+    def sync(self) -> None:
+        """What has been delivered is in memory."""
+
+    def __call__(self, snapshot: int, sink: Signature, delivery: StagedDelivery) -> None:
         del sink
         if self.crash_in_delivery:
             raise Crash
