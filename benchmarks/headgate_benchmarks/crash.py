@@ -53,7 +53,7 @@ class Sizes:
 
     random: int = 500
     pure: int = 1_000
-    in_a_row: int = 45
+    in_a_row: int = 30
     """Kills of one state directory before it is judged."""
 
     engines: int = 3

@@ -12,6 +12,7 @@ import signal
 import threading
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -34,7 +35,7 @@ BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 PATIENCE_S = float(os.environ.get("HEADGATE_TEST_PATIENCE_S", "240"))
 """How long to wait for what must come; a machine with much else to do may need more."""
 
-QUIET_S, MISSING_S = 4.0, 60.0
+PAUSE_S, QUIET_S, MISSING_S = 1.0, 4.0, 60.0
 """How long nothing must come until all has come: on a busy machine the first micro-batch takes half a minute."""
 
 AWAY = ("ENGINE_GONE", "NO_ENGINE", "ENGINE_DEAD", "NOT_READY", "ENGINE_STARTING", "ENGINE_RESTARTING")
@@ -70,7 +71,7 @@ class Rig:
     def feed(self, rows: int | None = None, seconds_later: float = 0.0) -> None:
         """Move a file of new rows into the source's folder; names and sizes say nothing about the order."""
         with self._feed_lock:
-            count = rows if rows is not None else self.rnd.choice([1, 2, 3, 8, 20, 40])
+            count = rows if rows is not None else self.rnd.choice([1, 2, 3, 8, 20])
             made = [self._row(self._rows + number, seconds_later) for number in range(count)]
             if seconds_later:  # it has to pass the filter to close the windows
                 made[0]["v"] = 1.0
@@ -95,7 +96,7 @@ class Rig:
     def _feeder(self) -> None:
         while self._feeding.wait() and not self._is_over:
             self.feed()
-            time.sleep(0.2)
+            time.sleep(0.5)
 
     @contextmanager
     def fed(self) -> Iterator[None]:
@@ -356,20 +357,18 @@ class Rig:
 
     def _until_right_or_quiet(self) -> Verdict:
         """Wait until the sinks are right, or nothing comes any more; for rows that are missing, a good while."""
-        until, last, before = time.monotonic() + PATIENCE_S, 0.0, -1
+        until, last, before, judged = time.monotonic() + PATIENCE_S, 0.0, -1, -1
+        verdict = Verdict(Counter(lost=1))
         while True:
-            files = self._delivered()
-            if files == before and time.monotonic() - last < QUIET_S:
-                time.sleep(0.2)
-                continue
-            verdict = judge(self.history, self.flows, self.folder)
+            now, files = time.monotonic(), self._delivered()
             if files != before:
-                before, last = files, time.monotonic()
-            now = time.monotonic()
+                before, last = files, now
+            if now - last > PAUSE_S and judged != files:  # judging takes time that the engine needs
+                verdict, judged = judge(self.history, self.flows, self.folder), files
             quiet_s = MISSING_S if verdict.counts["lost"] else QUIET_S
             if verdict.is_right or now > until or (now - last > quiet_s and self.answers()):
                 return verdict
-            time.sleep(2.0)  # judging takes time that the engine needs
+            time.sleep(0.3)
 
 
 @contextmanager
