@@ -11,7 +11,9 @@ src/headgate imports which. A test fails when one of them is out of date.
 import ast
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -79,23 +81,30 @@ SHORT_FORMS = {
 }
 
 
-def files() -> dict[Path, str]:
-    """Every file that is written, with its text."""
+def files() -> dict[Path, Callable[[], str]]:
+    """Every file that is written, and what makes its text."""
     reference, pictures = ROOT / "docs" / "reference", ROOT / "docs" / "pictures"
-    written = {
-        reference / "task-types.md": task_types(),
-        reference / "format.md": format_page(),
-        reference / "settings.md": settings_page(),
-        reference / "dataflow.schema.json": json.dumps(document.json_schema(REGISTRY), indent=2) + "\n",
-        reference / "openapi.json": json.dumps(application(without_engine()).openapi(), indent=2) + "\n",
-        pictures / "merged.svg": merged_picture(),
-        pictures / "house.svg": house_picture(),
+    drawn = {name: partial(_drawn, example) for name, example in PICTURES.items()}
+    return {
+        reference / "task-types.md": task_types,
+        reference / "format.md": format_page,
+        reference / "settings.md": settings_page,
+        reference / "dataflow.schema.json": lambda: _json(document.json_schema(REGISTRY)),
+        reference / "openapi.json": lambda: _json(application(without_engine()).openapi()),
+        pictures / "merged.svg": merged_picture,
+        pictures / "house.svg": house_picture,
+        pictures / "latency.svg": partial(latency_picture_of, "sizing/logos.yaml", latency_s=2.0),
+        pictures / "simulated.svg": simulated_picture,
+        **{pictures / f"{name}.svg": draw for name, draw in drawn.items()},
     }
-    written[pictures / "latency.svg"] = latency_picture_of("sizing/logos.yaml", latency_s=2.0)
-    written[pictures / "simulated.svg"] = simulated_picture()
-    for name, example in PICTURES.items():
-        written[pictures / f"{name}.svg"] = to_svg(dataflow_of(example), REGISTRY)
-    return written
+
+
+def _drawn(example: str) -> str:
+    return to_svg(dataflow_of(example), REGISTRY)
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, indent=2) + "\n"
 
 
 def without_engine() -> ServedEngine:
@@ -324,7 +333,7 @@ def room_imports() -> dict[str, set[str]]:
 
 
 if __name__ == "__main__":
-    for path, text in files().items():
+    for path, made in files().items():
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        path.write_text(made(), encoding="utf-8")
         print(path.relative_to(ROOT))
