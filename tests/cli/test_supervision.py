@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -19,8 +18,8 @@ from headgate.api.client import EngineClient
 from headgate.errors import HeadgateError, InputError
 from headgate.runtime.engine.state import StateDirectory
 from headgate.service.restarts import LONGEST_PAUSE_S, LOOP, Restarts, is_passing
+from tests import processes
 from tests.cli.supervised_program import HEALTHY_S
-from tests.runtime.rig import ROOT
 
 
 def wait_for(reached: Callable[[], bool], what: str, patience_s: float = 30.0) -> None:
@@ -48,11 +47,8 @@ class Program:
     def __init__(self, folder: Path, words: str) -> None:
         self.folder, self.state = folder, folder / "state"
         (folder / "words").write_text(words)
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
         self.log = folder / "log"
-        with self.log.open("wb") as log:
-            command = [sys.executable, "-m", "tests.cli.supervised_program", str(folder)]
-            self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
+        self.process = processes.start([sys.executable, "-m", "tests.cli.supervised_program", str(folder)], folder)
 
     def ask(self, request_id: str = "x") -> int:
         """Ask with one change; returns which process answered."""

@@ -10,22 +10,20 @@ import json
 import os
 import random
 import re
-import signal
 import subprocess
 import sys
 import sysconfig
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-GUIDE = ROOT / "docs" / "guides" / "own-task-types.md"
-PATIENCE_S = float(os.environ.get("HEADGATE_TEST_PATIENCE_S", "240"))
+from tests import processes
+
+GUIDE = processes.ROOT / "docs" / "guides" / "own-task-types.md"
 FILES, ROWS = 12, 20
 
 Rows = Counter[tuple[Any, ...]]
@@ -54,30 +52,24 @@ class Run:
     """The engine in a process group of its own."""
 
     def __init__(self, environment: Path, folder: Path) -> None:
-        variables = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
-        for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
-            variables.pop(name, None)
+        python = str(environment / "bin" / "python")
+        variables = {"PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": python}
         java = Path(sys.prefix) / "java-home"
         if java.exists():
-            variables.setdefault("JAVA_HOME", java.read_text(encoding="utf-8").strip())
-        command = [str(environment / "bin" / "python"), "-m", "tests.plugins.weather_engine", str(folder)]
+            variables["JAVA_HOME"] = os.environ.get("JAVA_HOME") or java.read_text(encoding="utf-8").strip()
+        command = [python, "-m", "tests.plugins.weather_engine", str(folder)]
         self._log = folder / "log"
-        with self._log.open("ab") as log:
-            self.process = subprocess.Popen(
-                command, cwd=ROOT, env=variables, stdout=log, stderr=log, start_new_session=True
-            )
+        self.process = processes.start(command, folder, **variables)
 
     def wait(self, reached: Callable[[], bool]) -> None:
-        until = time.monotonic() + PATIENCE_S
+        until = time.monotonic() + processes.PATIENCE_S
         while not reached():
             assert self.process.poll() is None or reached(), self.log()
             assert time.monotonic() < until, self.log()
             time.sleep(0.05)
 
     def kill(self) -> None:
-        with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(30)
+        processes.end(self.process)
 
     def log(self) -> str:
         return self._log.read_text(encoding="utf-8", errors="replace")[-5_000:]
@@ -149,6 +141,7 @@ def delivered(folder: Path) -> Rows:
 
 
 @pytest.mark.spark
+@pytest.mark.own_spark
 def test_a_package_runs_like_what_is_built_in(start: Callable[[], Run], tmp_path: Path) -> None:
     guide = re.search(r"^```yaml\n# weather\.yaml\n(.*?)^```$", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
     assert guide is not None

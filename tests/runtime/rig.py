@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,12 +17,10 @@ from typing import Any
 from headgate.store.durable_steps import VARIABLE
 from headgate.store.entries import EpochCommitted
 from headgate.store.journal import read_journal
+from tests.processes import PATIENCE_S, end, start
 
-ROOT = Path(__file__).parents[2]
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 WORDS = ("sluice", "weir", "lock", "gate", "race")
-PATIENCE_S = float(os.environ.get("HEADGATE_TEST_PATIENCE_S", "240"))
-"""How long to wait for what must come; a machine with much else to do may need more."""
 
 
 class Rig:
@@ -83,7 +80,7 @@ class Rig:
     def start(self, aim: str | None = None) -> subprocess.Popen[bytes]:
         """Start the engine; it leads a process group and a session of its own."""
         self.starts += 1
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
+        environment = {}
         if aim is not None:
             (self.folder / "aim").write_text(aim, encoding="utf-8")
             environment[VARIABLE] = str(self.folder / "aim")
@@ -91,10 +88,7 @@ class Rig:
         command = [sys.executable, "-m", "tests.runtime.killed_engine", str(self.folder), str(self.starts)]
         with (self.folder / "log").open("ab") as log:
             log.write(f"--- start {self.starts}, aim {aim}\n".encode())
-            log.flush()
-            process = subprocess.Popen(
-                command, cwd=self.folder, env=environment, stdout=log, stderr=log, start_new_session=True
-            )
+        process = start(command, self.folder, **environment)
         self._processes.append(process)
         return process
 
@@ -133,9 +127,7 @@ class Rig:
     def end(self) -> None:
         """Leave nothing behind, whatever happened."""
         for process in self._processes:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait(30)
+            end(process)
         self._processes.clear()
 
     def log(self) -> str:
