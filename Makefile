@@ -4,10 +4,11 @@ SHELL := /bin/bash
 .PHONY: help setup packages demo test test-fast test-slow test-sample check bench smoke docs lock clean
 
 BIN := .venv/bin
+SIDE_BY_SIDE := -n auto --dist loadfile --no-loadscope-reorder
 WITH_JAVA = JAVA_HOME="$$(cat .venv/java-home)"
 ARGS ?=
-# Chosen by ARGS, tests may all be of the other kind: pytest then ends with status 5.
-NONE_CHOSEN = [ $$? -eq 5 -a -n '$(ARGS)' ]
+# Tests start some hundred interpreters; each may use what the first has compiled.
+unexport PYTHONDONTWRITEBYTECODE
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,8 +23,7 @@ demo: setup  ## run the demonstration
 	@$(WITH_JAVA) $(BIN)/python examples/demo.py
 
 test: setup  ## run the fast and the Spark tests (ARGS="-k name" and the like are passed on to pytest)
-	@$(BIN)/python -m pytest -q -n auto -m "not spark and not slow" $(ARGS) || $(NONE_CHOSEN)
-	@$(WITH_JAVA) $(BIN)/python -m pytest -q -m "spark and not slow" $(ARGS) || $(NONE_CHOSEN)
+	@$(WITH_JAVA) $(BIN)/python -m pytest -q $(SIDE_BY_SIDE) $(ARGS)
 
 test-fast: packages  ## run the tests that need no Java
 	@$(BIN)/python -m pytest -q -n auto -m "not spark and not slow" $(ARGS)
@@ -31,11 +31,18 @@ test-fast: packages  ## run the tests that need no Java
 test-slow: setup  ## run the tests that take minutes
 	@$(WITH_JAVA) $(BIN)/python -m pytest -q -m slow $(ARGS)
 
-test-sample: setup  ## run a few of the tests that take minutes: kills while a submission is under way, plans against brute force
-	@$(WITH_JAVA) $(BIN)/python -m pytest -q -m slow \
-		"tests/cli/test_serving.py::test_killed_wherever_a_submission_may_be[half snapshot 2-hot]" \
-		"tests/cli/test_serving.py::test_killed_wherever_a_submission_may_be[after snapshot 2-hot]" \
-		tests/planning/test_plans.py::test_no_heuristic_is_above_the_optimum_on_many
+SAMPLE := tests/cli/test_healing.py::test_spark_and_the_engine_are_killed_and_it_goes_on \
+	tests/cli/test_serving.py::test_killed_in_the_middle_of_submissions \
+	"tests/cli/test_serving.py::test_killed_wherever_a_submission_may_be[half snapshot 2-hot]" \
+	tests/examples/test_nexmark.py::test_all_nine_together \
+	tests/examples/test_linear_road_on_spark.py::test_every_answer_is_right \
+	tests/runtime/engine/test_exactly_once.py::test_a_kill_between_commit_and_delivery \
+	"tests/plugins/riotbench/test_riotbench.py::test_the_applications[city]" \
+	tests/benchmarks/test_apps.py::test_etl_puts_out_what_pyspark_does \
+	tests/planning/test_plans.py::test_no_heuristic_is_above_the_optimum_on_many
+
+test-sample: setup  ## run a few of the tests that take minutes: engines killed, whole applications, plans against brute force
+	@$(WITH_JAVA) $(BIN)/python -m pytest -q -m slow $(SIDE_BY_SIDE) $(SAMPLE)
 
 check: packages  ## lint, formatting, which room imports which, types
 	$(BIN)/ruff check

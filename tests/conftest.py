@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 from collections.abc import Iterator
@@ -30,20 +31,35 @@ QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=512m -XX:+UseSeri
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Start Spark without its second compiler, except in the slow tier, which measures."""
+    """Start Spark without its second compiler, except in the slow tier, which measures.
+
+    What commands print goes into a pipe of any width, wherever the tests run; xdist names the width of its terminal.
+    """
+    os.environ.pop("COLUMNS", None)
     if "not slow" in config.option.markexpr:
-        os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_JVM)
+        for name in ("SPARK_SUBMIT_OPTS", "SPARK_DAEMON_JAVA_OPTS"):
+            os.environ.setdefault(name, QUICK_JVM)
 
 
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    if hasattr(session.config, "workerinput"):  # a process of xdist, which ends before the summary
-        _print_no_more()
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """With ``-n auto``: one process more than there are processors, where some tests wait for Spark."""
+    return (os.cpu_count() or 1) + ("not spark" not in config.option.markexpr)
 
 
-def pytest_unconfigure() -> None:
-    _print_no_more()
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what waits longest: processes with a Spark of their own, then the Spark of this process.
+
+    Processes of xdist get the tests file by file, in this order; what needs no Spark fills the gaps at the end.
+    """
+    ranks: dict[Path, int] = {}
+    for item in items:
+        rank = 0 if item.get_closest_marker("own_spark") else 1 if item.get_closest_marker("spark") else 2
+        ranks[item.path] = min(rank, ranks.get(item.path, rank))
+    items.sort(key=lambda item: ranks[item.path])
 
 
+@atexit.register
 def _print_no_more() -> None:
     """Let the summary be the last that is printed: DuckDB lists its own objects when the interpreter ends."""
     if "duckdb" in sys.modules:
@@ -51,11 +67,12 @@ def _print_no_more() -> None:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     from headgate.runtime.spark_internals.session import open_session
     from tests.runtime.place import MASTER, SETTINGS
 
-    session = open_session(MASTER, {"spark.driver.memory": "2g", **SETTINGS})
+    log = tmp_path_factory.getbasetemp() / "spark.log"
+    session = open_session(MASTER, {"spark.driver.memory": "2g", **SETTINGS}, log)
     yield session
     session.stop()
 

@@ -117,6 +117,7 @@ def test_figures_and_pictures(tmp_path: Path) -> None:
     assert picture.stat().st_size > 1_000
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.timeout(600)
 def test_etl_puts_out_what_pyspark_does(tmp_path: Path) -> None:

@@ -11,12 +11,6 @@ from tests.samples import ENDINGS, TEXTS
 BROKEN = "name: broken\ntasks:\n- {id: a, type: rate}\n- {id: b, type: fliter, inputs: [a]}\n"
 
 
-@pytest.fixture(autouse=True)
-def _piped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Output goes into a pipe of any width, wherever the tests run."""
-    monkeypatch.delenv("COLUMNS", raising=False)
-
-
 @pytest.fixture
 def flow(tmp_path: Path) -> Path:
     """A valid dataflow."""

@@ -11,7 +11,6 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -22,12 +21,11 @@ from headgate.documents import read
 from headgate.documents.document import to_document
 from headgate.service.restarts import HEALTHY_S
 from tests.cli.test_serving import write_flow
-from tests.runtime.rig import ROOT
+from tests.processes import PATIENCE_S, end, start
 from tests.runtime.small import json_rows, numbered, put, wait_for
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.own_spark]
 
-PATIENCE_S = 240.0
 KILLS, ROWS = 20, 300
 
 
@@ -38,11 +36,7 @@ class Supervised:
         self.folder, self.state, self.log = folder, folder / "state", folder / "log"
         command = [sys.executable, "-m", "headgate", "run", "--trigger", "100ms", "--master", "local[2]"]
         command += ["--state", str(self.state), *map(str, arguments)]
-        environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                command, cwd=folder, env=environment, stdout=log, stderr=log, start_new_session=True
-            )
+        self.process = start(command, folder)
 
     def text(self) -> str:
         return self.log.read_text(errors="replace")
@@ -71,11 +65,10 @@ def supervised(tmp_path: Path) -> Iterator[list[Supervised]]:
     started: list[Supervised] = []
     yield started
     for one in started:
-        with suppress(ProcessLookupError):
-            one.process.kill()
-        one.process.wait(30)
+        end(one.process)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_spark_and_the_engine_are_killed_and_it_goes_on(tmp_path: Path, supervised: list[Supervised]) -> None:
     put(tmp_path / "in", "0", numbered(0, 6))

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import pty
 import re
 import signal
 import subprocess
 import sys
-import termios
 import threading
 import time
 from collections.abc import Callable
@@ -56,11 +53,6 @@ def run(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(sys, "path", [*sys.path])
     runner = CliRunner()
     return lambda *arguments: runner.invoke(app, ["run", "--trigger", "100ms", *map(str, arguments)])
-
-
-def _take_terminal() -> None:
-    """Make standard input the terminal that this process and its children get Ctrl-C from."""
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def last_line(text: str) -> dict[str, Any]:
@@ -185,59 +177,3 @@ def test_a_spark_that_does_not_start_is_told(tmp_path: Path) -> None:
     assert "Spark did not start" in done.stderr
     assert "/none/bin/java" in done.stderr
     assert len(done.stderr.splitlines()) == 2, "starting Spark, and why it did not"
-
-
-def test_in_a_terminal_of_its_own_with_nothing_but_the_table_on_it(tmp_path: Path) -> None:
-    """A real process on a real terminal: Spark's noise is in the log, a second engine refuses, Ctrl-C stops it."""
-    put(tmp_path / "in", "0", numbered(0, 4))
-    tasks = [
-        {"id": "read", "type": "read_files", "config": {"path": str(tmp_path / "in"), "columns": COLUMNS}},
-        {"id": "n", "type": "count", "config": {"key": ["k"]}, "inputs": ["read"]},
-        {"id": "write", "type": "write_files", "config": {"path": str(tmp_path / "out_all")}, "inputs": ["n"]},
-    ]
-    flow = tmp_path / "all.json"
-    flow.write_text(json.dumps({"name": "all", "tasks": tasks}), encoding="utf-8")
-    ours, theirs = pty.openpty()
-    seen: list[bytes] = []
-
-    def watch() -> None:
-        try:
-            while data := os.read(ours, 65536):
-                seen.append(data)
-        except OSError:
-            pass  # the other end is closed
-
-    environment = os.environ | {"COLUMNS": "120", "LINES": "40", "TERM": "xterm"}
-    process = subprocess.Popen(
-        [*HEADGATE, flow, "--master", "local[2]"],
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        cwd=tmp_path,
-        env=environment,
-        start_new_session=True,
-        preexec_fn=_take_terminal,
-    )
-    os.close(theirs)
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        wait_for(lambda: len(json_rows(tmp_path / "out_all")) == 4, "rows out", patience_s=150)
-        second = subprocess.run([*HEADGATE, flow], cwd=tmp_path, capture_output=True, text=True)
-        assert second.returncode == 2
-        assert f"is in use by process {process.pid} on" in second.stderr
-        os.write(ours, b"\x03")  # as if typed: goes to all processes of the terminal
-        assert process.wait(60) == 0
-    finally:
-        process.kill()
-        process.wait()
-    watcher.join(10)
-    shown = b"".join(seen).decode()
-    os.close(ours)
-    assert "starting Spark" in shown
-    for word in ("dataflow", "rows out", "batch (s)", "keyed"):
-        assert word in shown
-    for noise in ("WARN", "log4j", "incubator", "Streaming TransformWithState", "Traceback", "ERROR"):
-        assert noise not in shown, noise
-    assert "log4j" in (tmp_path / ".headgate" / "spark.log").read_text()
-    assert sorted(row["count"] for row in json_rows(tmp_path / "out_all")) == [1, 1, 1, 2]

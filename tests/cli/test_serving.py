@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import sys
 import time
@@ -22,12 +20,10 @@ from headgate.documents.document import to_document
 from headgate.errors import InputError
 from headgate.service.bill import bill
 from headgate.store.durable_steps import VARIABLE
-from tests.runtime.rig import ROOT
+from tests.processes import PATIENCE_S, end, start
 from tests.runtime.small import COLUMNS, json_rows, multiset, numbered, put, wait_for
 
-pytestmark = pytest.mark.spark
-
-PATIENCE_S = 240.0
+pytestmark = [pytest.mark.spark, pytest.mark.own_spark]
 
 
 def write_flow(folder: Path, name: str, where: str = "id >= 0") -> Path:
@@ -52,16 +48,13 @@ class Server:
     def start(self, aim: str | None = None, *arguments: str) -> None:
         """Start it, and wait until it answers."""
         self.end()
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
+        environment = {}
         if aim is not None:
             (self.folder / "aim").write_text(aim, encoding="utf-8")
             environment[VARIABLE] = str(self.folder / "aim")
         command = [sys.executable, "-m", "tests.runtime.killed_server", "run", "--serve", "--trigger", "100ms"]
         command += ["--master", "local[2]", "--state", str(self.state), "--price-per-hour", "3600", *arguments]
-        with (self.folder / "log").open("ab") as log:
-            self.process = subprocess.Popen(
-                command, cwd=self.folder, env=environment, stdout=log, stderr=log, start_new_session=True
-            )
+        self.process = start(command, self.folder, **environment)
         wait_for(self._answers, "an engine that answers", PATIENCE_S)
 
     def _answers(self) -> bool:
@@ -73,9 +66,7 @@ class Server:
 
     def end(self) -> None:
         if self.process is not None:
-            with suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait(30)
+            end(self.process)
 
     def submit(self, *files: Path, request_id: str | None = None) -> dict[str, Any]:
         documents = [to_document(read(file).dataflow) for file in files]
@@ -105,6 +96,7 @@ def ids(folder: Path, name: str) -> set[int]:
     return {row["id"] for row in json_rows(folder / f"out_{name}")}
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_killed_in_the_middle_of_submissions(tmp_path: Path) -> None:
     """Before the snapshot is durable the submission has not been; after it, it has. Others lose and repeat nothing."""

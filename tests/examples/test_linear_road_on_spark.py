@@ -62,6 +62,7 @@ def answered(engine: Engine, folder: Path) -> tuple[Any, Any]:
     return validate.expect(columns, history, usual), validate.read_answers(folder / "answers")
 
 
+@pytest.mark.slow
 def test_the_real_sample(engine: Engine, tmp_path: Path) -> None:
     """Linear Road's own data, 214 seconds of one expressway, with an accident in them."""
     given = shared_data()
@@ -76,6 +77,7 @@ def test_the_real_sample(engine: Engine, tmp_path: Path) -> None:
     assert found.wanted["tolls"] > 3_000
 
 
+@pytest.mark.slow
 def test_every_answer_is_right(engine: Engine, tmp_path: Path) -> None:
     road = traffic.Road(cars=1_500, entering_per_s=6, jams=2, crowding=3, queries=0.03, come_back=0.3)
     rows = traffic.make(2, 330, 4, road)

@@ -43,6 +43,7 @@ def run_all(spark: SparkSession, engine: Engine, folder: Path, events: Events, c
         check(spark, folder / "events", query, folder / "out" / query)
 
 
+@pytest.mark.slow
 def test_all_nine_together(spark: SparkSession, engine: Engine, tmp_path: Path) -> None:
     run_all(spark, engine, tmp_path, Events(seed=3, per_s=100, padded=False), 6_000, 2)
 

@@ -28,6 +28,7 @@ def warm() -> Iterator[WarmStarts]:
 
 
 @pytest.mark.spark
+@pytest.mark.own_spark
 @pytest.mark.timeout(600)
 def test_killed_at_steps(tmp_path: Path, warm: WarmStarts) -> None:
     result = kill_at_steps(tmp_path, 11, "submit", CHOSEN, Limits(len(CHOSEN)), warm, print)

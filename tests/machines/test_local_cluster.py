@@ -23,7 +23,7 @@ from headgate.machines.local import LocalProvider
 from headgate.machines.processes import Process, marked
 from headgate.machines.provider import MachineState, machine_class
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.own_spark]
 ROOT = Path(__file__).parents[2]
 TINY = machine_class("tiny", 1, 2**29, Decimal("36"))
 

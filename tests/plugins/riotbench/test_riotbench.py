@@ -139,9 +139,8 @@ def _trained(city: City) -> tuple[list[str], str]:
     return tasks["linear"]["config"]["features"], tasks["linear"]["config"]["target"]
 
 
-@pytest.mark.parametrize(
-    "data", ["city", *(pytest.param(data, marks=pytest.mark.slow) for data in ("taxi", "fitness"))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("data", ["city", "taxi", "fitness"])
 def test_the_applications(engine: Engine, tmp_path: Path, data: str) -> None:
     city = City(data)
     put_models(city, tmp_path)

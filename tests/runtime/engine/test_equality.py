@@ -152,7 +152,7 @@ def change(engine: Engine, flows: list[Dataflow], data: st.DataObject) -> None:
 
 # An example takes seconds, so a failing one is shown as it was drawn instead of being made smaller for many minutes.
 quick = settings(
-    max_examples=3,
+    max_examples=2,
     deadline=None,
     derandomize=True,
     database=None,

@@ -88,13 +88,13 @@ class Sequence:
 
     def _alone(self, engine: Engine, flow: Dataflow) -> dict[str, list[dict[str, Any]]]:
         now = [len(self.files)] if flow.name in {known.name for known in engine.snapshot.dataflows} else []
+        ends = [*self.lives.get(flow.name, []), *now]
         found: dict[str, list[dict[str, Any]]] = {}
-        for count in [*self.lives.get(flow.name, []), *now]:
-            life = Expected(self.spark, flow)
-            for file in self.files[:count]:
-                life.epoch(file, only_way(life))
+        life = Expected(self.spark, flow)
+        for number, file in enumerate(self.files[: max(ends, default=0)], 1):
+            life.epoch(file, only_way(life))
             for name, rows in life.sinks.items():
-                found.setdefault(name, []).extend(rows)
+                found.setdefault(name, []).extend(rows * ends.count(number))
         return found
 
     def _by_log(self, engine: Engine, flow: Dataflow) -> dict[str, list[dict[str, Any]]]:
