@@ -293,3 +293,14 @@ def test_the_rate_is_what_comes_also_while_batches_grow() -> None:
         assert answer.estimates is not None
         rates.append(answer.estimates.network.external_rate_per_s)
     assert rates == pytest.approx([12.0] * 3)
+
+
+def test_the_variability_of_arrivals_is_measured_once_there_are_windows_enough() -> None:
+    """Rows that come in the same number in every window need fewer processors than those of a Poisson process."""
+    fake = FakeCluster(8.0)
+    policy = policy_of(fake, DrsSettings(processors_max=22, model=StationModel.GGK))
+    estimates = [act(fake, policy, 100.0 * number).estimates for number in range(10)]
+    scv = [each.network.operators[0].arrival_scv for each in estimates if each is not None]
+    assert scv[:7] == [1.0] * 7
+    assert scv[7:] == [0.0] * 3
+    assert [o.service_scv for o in estimates[-1].network.operators] == [SCV[name] for name in NAMES]  # type: ignore[union-attr]

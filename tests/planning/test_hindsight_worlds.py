@@ -25,10 +25,23 @@ NAMES = [name for name in POLICIES if name != "ga"]
 """The genetic algorithm takes seconds for what others do in milliseconds, and decides nothing that they could not."""
 
 
+class _Nothing:
+    """Has no machine: where Omega were 1 without any work, this would earn all value for no money."""
+
+    name = "nothing"
+    every: int | None = None
+
+    def begin(self, simulator: Simulator) -> None:
+        del simulator
+
+    def decide(self, simulator: Simulator) -> None:
+        raise NotImplementedError
+
+
 def _deciders(setting: Setting, seed: int) -> list[VectorPolicy]:
     names = {NAMES[seed % len(NAMES)], NAMES[(7 * seed + 3) % len(NAMES)]}
     ahead = PolicySettings(horizon_s=3 * setting.interval_s)
-    return [*(Whim(turn) for turn in range(4)), *(make_policy(name, setting, ahead) for name in names)]
+    return [_Nothing(), *(Whim(turn) for turn in range(4)), *(make_policy(name, setting, ahead) for name in names)]
 
 
 def _above(setting: Setting, deciders: Sequence[VectorPolicy]) -> list[str]:

@@ -16,6 +16,7 @@ from headgate.errors import BadValue, Infeasible, nearest
 from headgate.model.cluster.observation import Observation, SinkObservation, Sojourn, TaskObservation
 from headgate.model.dataflow import Dataflow
 from headgate.queueing.fitting.correction import Correction
+from headgate.queueing.fitting.estimate import dispersion_of
 from headgate.queueing.fitting.fit import NotMeasured, fit_network
 from headgate.queueing.fitting.observation import ObservationWindow, OperatorWindow
 from headgate.queueing.fitting.smoothing import AlphaWeighted, Smoothing
@@ -131,12 +132,34 @@ class DrsPolicy:
     def estimates(self, seen: Observation) -> Estimates:
         """What is known of the dataflow by now; raises :class:`NotMeasured` if that is too little."""
         fitted = fit_network(self._windows, self.smoothing)
-        network = _with_scv(fitted.network, self.managed)
+        network = self._with_scv(fitted.network)
         if network.external_rate_per_s <= 0:
             raise NotMeasured("NOT_MEASURED", "no rows came in; wait for the next window")
         sinks = [sink for sink in seen.sinks if self.managed.dataflow.name in sink.dataflows]
         measured = _measured(sinks, self.settings.percentile)
         return Estimates(network, measured, self.correction, self._flow(network))
+
+    def _with_scv(self, network: Network) -> Network:
+        """The variability of arrivals as it was measured, once there are windows enough; of services as it is given."""
+        operators = tuple(
+            replace(
+                operator,
+                service_scv=self.managed.service_scv.get(operator.name, 1.0),
+                arrival_scv=self._arrival_scv(operator),
+            )
+            for operator in network.operators
+        )
+        return Network(operators, tuple(route for route in network.routes if route.mean > 0))
+
+    def _arrival_scv(self, operator: Operator) -> float:
+        counts = [
+            (float(part.external), window.seconds)
+            for window in self._windows
+            for part in window.operators
+            if part.name == operator.name
+        ]
+        measured = dispersion_of(counts)
+        return operator.arrival_scv if measured is None else measured
 
     def _flow(self, network: Network) -> SparkFlow | None:
         if self.managed.costs is None:
@@ -239,13 +262,6 @@ def act(cluster: Cluster, policy: DrsPolicy, now_s: float) -> Answer:
     if answer.actions:
         cluster.apply(answer.actions)
     return answer
-
-
-def _with_scv(network: Network, managed: Managed) -> Network:
-    operators: Sequence[Operator] = [
-        replace(operator, service_scv=managed.service_scv.get(operator.name, 1.0)) for operator in network.operators
-    ]
-    return Network(tuple(operators), tuple(route for route in network.routes if route.mean > 0))
 
 
 def _measured(sinks: Sequence[SinkObservation], percentile: float | None) -> float | None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import exp, inf, log, sqrt
 from statistics import fmean, median
 
-__all__ = ["SampleEstimate", "count_rate", "mean_of", "ratio_of", "scv_of", "without_outliers"]
+__all__ = ["SampleEstimate", "count_rate", "dispersion_of", "mean_of", "ratio_of", "scv_of", "without_outliers"]
 
 _Z = 1.96
+
+FEWEST_WINDOWS = 8
+"""Windows from which a variance is taken from their counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +109,29 @@ def count_rate(count: float, seconds: float, scv: float = 1.0) -> SampleEstimate
             0.0, 0.0, 3 / seconds, 0
         )  # the rule of three: with 3 expected, none comes in 5 % of cases
     return _about(count / seconds, sqrt(max(scv, 0.0) * count) / seconds, int(count))
+
+
+def dispersion_of(counts: Sequence[tuple[float, float]]) -> float | None:
+    r"""The index of dispersion of counts in successive windows of some seconds; none where they are too few.
+
+    .. math:: I = \frac{1}{\bar\lambda (n-1)} \sum_i \frac{(\lambda_{i+1} - \lambda_i)^2}{1/s_i + 1/s_{i+1}}
+
+    It tends to the squared coefficient of variation of the times between arrivals of a renewal process: 1 for Poisson
+    arrivals, 0 for those that come like a clock. From differences, so that a slow change of the rate is no variance.
+
+    >>> dispersion_of([(100, 10.0)] * 10), dispersion_of([(100, 10.0)] * 3)
+    (0.0, None)
+
+    Reference: D. R. Cox and P. A. W. Lewis 1966, *The Statistical Analysis of Series of Events*, Sec. 4.5.
+    """
+    rates = [count / seconds for count, seconds in counts]
+    total = sum(rates)
+    if len(counts) < FEWEST_WINDOWS or total <= 0:
+        return None
+    lengths = [seconds for _, seconds in counts]
+    steps = zip(pairwise(rates), pairwise(lengths), strict=True)
+    squares = sum((later - before) ** 2 / (1 / long + 1 / longer) for (before, later), (long, longer) in steps)
+    return squares / (len(counts) - 1) * len(counts) / total
 
 
 def ratio_of(sent: float, served: float) -> SampleEstimate:
