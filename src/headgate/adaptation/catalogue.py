@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 
 from headgate.adaptation.look_ahead import PolicySettings, Replication, predictor_of, receding_core
 from headgate.adaptation.outlook import Predictor, PresentOnly
@@ -13,7 +14,7 @@ from headgate.adaptation.policies.exact import Optimal
 from headgate.adaptation.policies.genetic import Evolved
 from headgate.adaptation.policies.lookahead import LookAhead
 from headgate.adaptation.policies.reactive import Core, Reactive
-from headgate.errors import Infeasible
+from headgate.errors import Infeasible, InputError, unknown
 from headgate.model.cluster.deployment import Deployment
 from headgate.planning.deployment_for_rates import steady_deployment
 from headgate.planning.plan import Plan
@@ -21,7 +22,9 @@ from headgate.planning.planners import make_planner
 from headgate.planning.problem import Problem
 from headgate.planning.world import World
 
-__all__ = ["POLICIES", "RENAMED_POLICIES", "PolicyEntry", "sized_for"]
+__all__ = ["POLICIES", "PolicyEntry", "policy_named", "sized_for"]
+
+ENTRY_POINT_GROUP = "headgate.policies"
 
 MakeCore = Callable[[Replication, PolicySettings], Core]
 
@@ -124,3 +127,23 @@ POLICIES: Mapping[str, PolicyEntry] = {
 }
 
 RENAMED_POLICIES = {"lookahead-plain": "lookahead"}
+
+
+def policy_named(name: str) -> PolicyEntry:
+    """A policy of ours, or of an installed package: an entry point of the group ``headgate.policies``."""
+    if name in POLICIES:
+        return POLICIES[name]
+    if name in RENAMED_POLICIES:
+        raise InputError("RENAMED_POLICY", f"policy '{name}' is now '{RENAMED_POLICIES[name]}'")
+    offered = {each.name: each for each in entry_points(group=ENTRY_POINT_GROUP)}
+    if name not in offered:
+        raise unknown("UNKNOWN_POLICY", f"unknown policy {name[:60]!r}", name, [*POLICIES, *offered])
+    value = offered[name].value
+    try:
+        entry = offered[name].load()
+    except Exception as error:
+        raise InputError("BAD_POLICY", f"policy '{name}' cannot be loaded from '{value}': {error!r}") from error
+    if not isinstance(entry, PolicyEntry):
+        message = f"policy '{name}' at '{value}' is of type {type(entry).__name__}"
+        raise InputError("BAD_POLICY", f"{message}; expected a headgate.adaptation.catalogue.PolicyEntry")
+    return entry

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from headgate.adaptation.catalogue import POLICIES
+from headgate.adaptation.catalogue import policy_named
 from headgate.documents import read_located
 from headgate.documents.check.pydantic_faults import model_of
 from headgate.documents.experiment_document import ExperimentDocument
@@ -25,7 +25,6 @@ from headgate.report.experiments import draw_experiment
 from headgate.report.page import html_page
 from headgate.report.render import render
 from headgate.service.simulate import SimulationRequest, run_policies, setting_of
-from headgate.simulation.policies import make_policy
 from headgate.simulation.run import Run, Summary
 from headgate.tasks.registry import Registry, default_registry
 
@@ -143,8 +142,7 @@ def _check(cells: Sequence[Cell], registry: Registry) -> None:
             setting = setting_of(cell.request, registry)
             setting.external(setting.shape())
             seen.add(world)
-        if cell.policy not in POLICIES:
-            make_policy(cell.policy, setting)
+        policy_named(cell.policy)
 
 
 def run_cell(text: str) -> dict[str, Any]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headgate.adaptation.catalogue import POLICIES, RENAMED_POLICIES
+from headgate.adaptation.catalogue import policy_named
 from headgate.adaptation.look_ahead import PolicySettings
-from headgate.errors import InputError, missing_package, unknown
+from headgate.errors import missing_package
 from headgate.model.cluster.deployment import Deployment
 from headgate.simulation.perfect_forecast import SimulatedReplication
 from headgate.simulation.reshaped import Reshaped
@@ -33,11 +33,7 @@ class Deployed:
 
 def make_policy(name: str, setting: Setting, ahead: PolicySettings | None = None) -> VectorPolicy:
     """A policy by name, for a setting; ``ahead`` is for those that look ahead."""
-    entry = POLICIES.get(name)
-    if name in RENAMED_POLICIES:
-        raise InputError("RENAMED_POLICY", f"policy '{name}' is now '{RENAMED_POLICIES[name]}'")
-    if entry is None:
-        raise unknown("UNKNOWN_POLICY", f"unknown policy {name[:60]!r}", name, POLICIES)
+    entry = policy_named(name)
     try:
         deployment = entry.deployment(setting)
     except ModuleNotFoundError as error:
