@@ -171,7 +171,7 @@ def test_a_recording_with_corrupt_records_is_read_with_nulls(spark: SparkSession
     assert recorded(options.model_dump_json(), columns).to_pylist() == [
         {"id": 1, "k": "a", "v": 2.5},
         nothing,
-        {"id": None, "k": None, "v": 1.0},
+        {"id": None, "k": "7", "v": 1.0},
     ]
     options = Replay(path=str(tmp_path / "r.csv"), columns=COLUMNS, format="csv")
     assert recorded(options.model_dump_json(), columns).to_pylist() == [

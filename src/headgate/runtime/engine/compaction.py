@@ -12,7 +12,7 @@ from pathlib import Path
 
 from headgate.runtime.compile.plan import CompiledPlan
 from headgate.runtime.epochs.fragment import RunningFragment
-from headgate.runtime.exchange.files import Exchange
+from headgate.runtime.exchange.files import FileExchange
 from headgate.store.entries import (
     Acknowledged,
     DataflowStored,
@@ -30,7 +30,11 @@ __all__ = ["compact_journal", "oldest_under_way"]
 
 
 def oldest_under_way(
-    fragments: Iterable[RunningFragment], last: Iterable[CompiledPlan], exchange: Exchange, pending: Path, current: int
+    fragments: Iterable[RunningFragment],
+    last: Iterable[CompiledPlan],
+    exchange: FileExchange,
+    pending: Path,
+    current: int,
 ) -> int:
     """The oldest snapshot that work under way may name; ``last`` are the plans of fragments that are being drained."""
     numbers = [current, *(plan.number for plan in last), *_due(pending)]

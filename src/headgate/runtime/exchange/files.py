@@ -16,13 +16,16 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+import numpy as np
+import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructType
 
-from headgate.runtime.keyed.packing import GROUP, PACK, packs
+from headgate.runtime.keyed.packing import GROUP, PACK, in_packs
+from headgate.runtime.spark_internals.frames import arrow_schema
 from headgate.runtime.spark_internals.worker import settle
 from headgate.store.durable_steps import step
 from headgate.store.files import read_json, write_json
@@ -32,8 +35,8 @@ from headgate.tasks.source_folder import limit_of
 __all__ = [
     "INGEST",
     "ORDER",
+    "PACKS",
     "SNAPSHOT",
-    "Exchange",
     "ExchangeSource",
     "FileExchange",
     "topic_batches",
@@ -54,45 +57,6 @@ KEEP = 4
 BEGIN = -1
 
 
-class Exchange(Protocol):
-    """What the engine asks of an exchange."""
-
-    def head(self, topic: str) -> int:
-        """The number of the last batch of a topic; -1 when there is none."""
-
-    def publish(
-        self, topic: str, number: int, snapshot: int, files: Sequence[tuple[str, int]], ingested_us: int
-    ) -> None:
-        """Add a batch; the files are moved into the topic. Publishing a number again does nothing.
-
-        ``ingested_us`` is when the events of its rows were taken in, in the mean.
-        """
-
-    def position(self, topic: str) -> int:
-        """The number of the last batch that the topic's reader is done with."""
-
-    def done(self, topic: str, number: int) -> None:
-        """Move the reader's position on."""
-
-    def snapshot_of(self, topic: str, number: int) -> int | None:
-        """The plan snapshot to which the rows of a batch belong."""
-
-    def oldest_snapshot(self, topic: str) -> int | None:
-        """The plan snapshot of the oldest batch that is still there, if there is one."""
-
-    def is_past(self, topic: str, snapshot: int) -> bool:
-        """Whether the topic's reader is done with all rows of snapshots before that one."""
-
-    def rows_behind(self, topic: str) -> int:
-        """How many rows the topic's reader has not read yet."""
-
-    def waiting(self, topic: str, until: int) -> list[tuple[int, int]]:
-        """The batches after the reader's position, up to one of them: rows, and when their events were taken in."""
-
-    def forget(self, topic: str) -> None:
-        """Remove what a topic holds: its reader is gone. Numbers go on, should there be a reader again."""
-
-
 class FileExchange:
     """An exchange in a folder."""
 
@@ -105,38 +69,47 @@ class FileExchange:
         return path
 
     def head(self, topic: str) -> int:
+        """The number of the last batch of a topic; -1 when there is none."""
         return _head(self.folder(topic))
 
     def position(self, topic: str) -> int:
+        """The number of the last batch that the topic's reader is done with."""
         return _position(self.folder(topic))
 
     def done(self, topic: str, number: int) -> None:
+        """Move the reader's position on."""
         before = self.position(topic)
         if number > before:
             write_json(self.folder(topic) / "position.json", {"number": number, "before": before}, "position")
 
     def snapshot_of(self, topic: str, number: int) -> int | None:
+        """The plan snapshot to which the rows of a batch belong."""
         described = read_json(_described(self.folder(topic), number))
         return None if described is None else int(described["snapshot"])
 
     def oldest_snapshot(self, topic: str) -> int | None:
+        """The plan snapshot of the oldest batch that is still there, if there is one."""
         kept = read_json(self.folder(topic) / "first.json") or {"number": 0}
         return self.snapshot_of(topic, int(kept["number"]))
 
     def is_past(self, topic: str, snapshot: int) -> bool:
+        """Whether the topic's reader is done with all rows of snapshots before that one."""
         waiting = self.snapshot_of(topic, self.position(topic) + 1)
         return waiting is None or waiting >= snapshot
 
     def rows_behind(self, topic: str) -> int:
+        """How many rows the topic's reader has not read yet."""
         return sum(rows for rows, _ in self.waiting(topic, self.head(topic)))
 
     def waiting(self, topic: str, until: int) -> list[tuple[int, int]]:
+        """The batches after the reader's position, up to one of them: rows, and when their events were taken in."""
         folder = self.folder(topic)
         numbers = range(self.position(topic) + 1, until + 1)
         described = [read_json(_described(folder, number)) for number in numbers]
         return [(each["rows"], each["ingested_us"]) for each in described if each is not None]
 
     def forget(self, topic: str) -> None:
+        """Remove what a topic holds: its reader is gone. Numbers go on, should there be a reader again."""
         folder = self.folder(topic)
         head = _head(folder)
         write_json(folder / "position.json", {"number": head, "before": head}, "position")
@@ -147,6 +120,10 @@ class FileExchange:
     def publish(
         self, topic: str, number: int, snapshot: int, files: Sequence[tuple[str, int]], ingested_us: int
     ) -> None:
+        """Add a batch; the files are moved into the topic. Publishing a number again does nothing.
+
+        ``ingested_us`` is when the events of its rows were taken in, in the mean.
+        """
         folder = self.folder(topic)
         if number <= _head(folder):
             return
@@ -299,7 +276,7 @@ class ExchangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[Any]:
         assert isinstance(partition, _Batches)
         batches = topic_batches(partition.path, self.columns, partition.snapshot, partition.first)
-        return batches if self.packing is None else _in_packs(batches, **self.packing)
+        return batches if self.packing is None else in_packs(batches, **self.packing)
 
     def commit(self, end: dict[str, int]) -> None:
         """Nothing to do: the fragment notifies the exchange itself, as soon as its epoch is committed."""
@@ -315,11 +292,6 @@ def topic_batches(path: str, schema: StructType, snapshot: int, first: int) -> I
 
     When its event was taken in is the last column of the file.
     """
-    import numpy as np
-    import pyarrow as pa
-
-    from headgate.runtime.spark_internals.frames import arrow_schema
-
     target = arrow_schema(schema)
     with pa.OSFile(path) as file:
         reader = pa.ipc.open_file(file)
@@ -332,17 +304,6 @@ def topic_batches(path: str, schema: StructType, snapshot: int, first: int) -> I
             yield pa.RecordBatch.from_arrays(arrays, schema=target)
             first += count
     settle()
-
-
-def _in_packs(batches: Iterator[Any], key: Sequence[int], groups: int) -> Iterator[Any]:
-    """The rows of batches as a keyed host takes them."""
-    import pyarrow as pa
-
-    for batch in batches:
-        if len(batch):
-            numbers, made = zip(*packs(batch, key, groups), strict=True)
-            arrays = [pa.array(numbers, pa.int32()), pa.array(made, pa.binary())]
-            yield pa.RecordBatch.from_arrays(arrays, [GROUP, PACK])
 
 
 def _columns(options: Mapping[str, str]) -> StructType:

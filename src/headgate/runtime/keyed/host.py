@@ -26,8 +26,8 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from pyspark.sql.types import ArrayType, BinaryType, DoubleType, IntegerType, StringType, StructType
 
 from headgate.model.work import KeyedWork, KeyFunction, Result
-from headgate.runtime.exchange.files import ORDER, SNAPSHOT
-from headgate.runtime.keyed.packing import GROUP, PACK, key_codes, opened, packs
+from headgate.runtime.exchange.files import ORDER, PACKS, SNAPSHOT
+from headgate.runtime.keyed.packing import GROUP, PACK, in_packs, key_codes, opened
 from headgate.runtime.spark_internals.frames import arrow_schema
 from headgate.runtime.spark_internals.state_protocol import PipelinedMap
 from headgate.runtime.spark_internals.worker import settle
@@ -82,15 +82,7 @@ def host(rows: DataFrame, columns: StructType, key: tuple[str, ...], host_id: st
 def packed(rows: DataFrame, key: Sequence[str], groups: int) -> DataFrame:
     """Rows as a host takes them, where their source does not pack them itself."""
     at = places_of(rows.columns, key)
-
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            numbers, made = zip(*packs(batch, at, groups), strict=True) if len(batch) else ((), ())
-            yield pa.RecordBatch.from_arrays(
-                [pa.array(numbers, pa.int32()), pa.array(made, pa.binary())], [GROUP, PACK]
-            )
-
-    return rows.mapInArrow(run, StructType().add(GROUP, IntegerType()).add(PACK, BinaryType()))
+    return rows.mapInArrow(lambda batches: in_packs(batches, at, groups), PACKS)
 
 
 def places_of(names: Sequence[str], wanted: Sequence[str]) -> tuple[int, ...]:

@@ -13,12 +13,21 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["GROUP", "PACK", "Places", "key_codes", "key_text", "opened", "packs"]
+__all__ = ["GROUP", "PACK", "Places", "in_packs", "key_codes", "key_text", "opened", "packs"]
 
 GROUP, PACK = "__group", "__pack"
 """Columns of packed rows: the group that their keys fall into, and the rows."""
 
 Places = np.ndarray[Any, np.dtype[np.int64]]
+
+
+def in_packs(batches: Iterator[pa.RecordBatch], key: Sequence[int], groups: int) -> Iterator[pa.RecordBatch]:
+    """The rows of batches as a keyed host takes them."""
+    for batch in batches:
+        if len(batch):
+            numbers, made = zip(*packs(batch, key, groups), strict=True)
+            arrays = [pa.array(numbers, pa.int32()), pa.array(made, pa.binary())]
+            yield pa.RecordBatch.from_arrays(arrays, [GROUP, PACK])
 
 
 def packs(batch: pa.RecordBatch, key: Sequence[int], groups: int) -> Iterator[tuple[int, bytes]]:
