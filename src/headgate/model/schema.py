@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from headgate.errors import BadValue
@@ -78,3 +79,19 @@ class Schema:
         if self.find(column.name) is None:
             return Schema((*self.columns, column))
         return Schema(tuple(column if old.name.casefold() == folded else old for old in self.columns))
+
+    def without(self, names: Iterable[str]) -> Schema:
+        """This schema without some columns, named in whatever case."""
+        gone = {name.casefold() for name in names}
+        return Schema(tuple(column for column in self.columns if column.name.casefold() not in gone))
+
+    def joined(self, right: Schema, keys: Iterable[str]) -> Schema:
+        """The columns of rows joined on equal keys: where both have one, the right one's name begins with ``right_``.
+
+        >>> print(Schema.parse("k int, a int").joined(Schema.parse("K int, a string, b int"), ["k"]))
+        k int, a int, right_a string, b int
+        """
+        added = right.without(keys).columns
+        return Schema(
+            (*self.columns, *(Column(f"right_{c.name}" if self.find(c.name) else c.name, c.type) for c in added))
+        )

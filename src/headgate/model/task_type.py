@@ -17,7 +17,7 @@ from headgate.errors import nearest
 from headgate.model.config import Config
 from headgate.model.expression import check_query, columns_of
 from headgate.model.names import PortName
-from headgate.model.schema import Schema
+from headgate.model.schema import Column, Schema
 from headgate.model.task import Gather, Port, Ports
 from headgate.model.work import SourceWork, Work
 
@@ -128,6 +128,19 @@ class Inputs:
         """The schema of the rows that enter a port (of one side of it, where it joins)."""
         entering = self.schemas.get(port, ())
         return entering[side] if side < len(entering) else None
+
+    def type_of(self, name: str) -> str | None:
+        """The type of a column that enters, if it is known."""
+        rows = self.rows()
+        column = None if rows is None else rows.find(name)
+        return None if column is None else column.type
+
+    def passed_on(self, *added: Column, dropped: Iterable[str] = ()) -> Mapping[str, Schema | None]:
+        """The output of a task that passes rows on with some columns added or replaced, and without others."""
+        rows = None if (entering := self.rows()) is None else entering.without(dropped)
+        for column in added:
+            rows = rows.with_column(column) if rows else None
+        return {OUT: rows}
 
     def check_columns(self, option: str, names: Iterable[str], port: str = IN, side: int = 0) -> None:
         """Note every name that is no column of what enters ``port``; says nothing where the schema is unknown."""

@@ -19,11 +19,9 @@ class Count(KeyedConfig):
     """Count the rows of each key so far."""
 
     example: ClassVar[Mapping[str, Any]] = {"key": ["word"]}
+    makes: ClassVar[Mapping[str, str]] = {"into": "bigint"}
 
     into: ColumnName = Field("count", description="The name of the new column.")
-
-    def added(self) -> Mapping[str, str]:
-        return {self.into: "bigint"}
 
 
 def _count(options: Count, index: Index) -> Step:
@@ -41,13 +39,11 @@ class MovingAverage(KeyedColumn):
     """Average the last values of each key."""
 
     example: ClassVar[Mapping[str, Any]] = {"key": ["sensor"], "column": "temperature", "size": 5}
+    makes: ClassVar[Mapping[str, str]] = {"into": "double"}
 
     column: ColumnName = Field(description="The column to average.")
     size: PositiveInt = Field(10, le=100_000, description="How many values to average over.")
     into: ColumnName = Field("average", description="The name of the new column.")
-
-    def added(self) -> Mapping[str, str]:
-        return {self.into: "double"}
 
 
 def _moving_average(options: MovingAverage, index: Index) -> Step:
@@ -112,13 +108,11 @@ class Difference(KeyedColumn):
     """Subtract from each value the one that came some rows before it for the same key."""
 
     example: ClassVar[Mapping[str, Any]] = {"key": ["sensor"], "column": "temperature"}
+    makes: ClassVar[Mapping[str, str]] = {"into": "double"}
 
     column: ColumnName = Field(description="The column to subtract in.")
     lag: PositiveInt = Field(1, le=100_000, description="How many rows before.")
     into: ColumnName = Field("difference", description="The name of the new column; null until enough rows came.")
-
-    def added(self) -> Mapping[str, str]:
-        return {self.into: "double"}
 
 
 def _difference(options: Difference, index: Index) -> Step:
@@ -142,15 +136,13 @@ class KalmanFilter(KeyedColumn):
     """
 
     example: ClassVar[Mapping[str, Any]] = {"key": ["sensor"], "column": "temperature"}
+    makes: ClassVar[Mapping[str, str]] = {"into": "double"}
 
     column: ColumnName = Field(description="The column to smooth.")
     process_noise: PositiveFloat = Field(0.125, description="Variance of the true value's change from row to row.")
     sensor_noise: PositiveFloat = Field(0.32, description="Variance of the measurement.")
     first_error: NonNegativeFloat = Field(30.0, description="Variance of the first estimate.")
     into: ColumnName = Field("smoothed", description="The name of the new column.")
-
-    def added(self) -> Mapping[str, str]:
-        return {self.into: "double"}
 
 
 def _kalman(options: KalmanFilter, index: Index) -> Step:
@@ -199,12 +191,10 @@ class Distinct(KeyedColumn):
     """Count the distinct values of each key so far, exactly. It remembers every one of them."""
 
     example: ClassVar[Mapping[str, Any]] = {"key": ["field"], "column": "sensor"}
+    makes: ClassVar[Mapping[str, str]] = {"into": "double"}
 
     column: ColumnName = Field(description="The column whose values are counted.")
     into: ColumnName = Field("distinct", description="The name of the new column.")
-
-    def added(self) -> Mapping[str, str]:
-        return {self.into: "double"}
 
 
 def distinct(options: Distinct, index: Index) -> Step:
@@ -230,6 +220,7 @@ class TopK(KeyedColumn):
     """Pass the rows that are among the highest of their key so far, with their rank when they came."""
 
     example: ClassVar[Mapping[str, Any]] = {"key": ["district"], "column": "dust", "size": 3}
+    makes: ClassVar[Mapping[str, str]] = {"into": "bigint"}
 
     column: ColumnName = Field(description="The column to compare by; of equal values the first counts.")
     size: PositiveInt = Field(10, le=100_000, description="How many are the highest.")
@@ -238,9 +229,6 @@ class TopK(KeyedColumn):
     @property
     def sparse(self) -> bool:
         return True
-
-    def added(self) -> Mapping[str, str]:
-        return {self.into: "bigint"}
 
 
 def top_k(options: TopK, index: Index) -> Step:

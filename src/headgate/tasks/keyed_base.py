@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from headgate.model.schema import Column, Schema
-from headgate.model.task_type import OUT, STEP, ColumnName, Inputs, State, TaskConfig, TaskType
+from headgate.model.task_type import STEP, ColumnName, Inputs, State, TaskConfig, TaskType
 from headgate.model.work import Index, KeyedWork, KeyFunction, KeyRows, Result
 from headgate.tasks.heavy import orjson
 
@@ -35,6 +35,9 @@ class KeyedConfig(TaskConfig):
     keeps: ClassVar[bool] = False
     """Whether columns keep the value that they have where there is no result."""
 
+    makes: ClassVar[Mapping[str, str]] = {}
+    """The SQL types of the columns that its result becomes, by the options that name the columns."""
+
     key: tuple[ColumnName, ...] = Field(min_length=1, description="The columns whose values make the key.")
 
     @property
@@ -48,7 +51,7 @@ class KeyedConfig(TaskConfig):
 
     def added(self) -> Mapping[str, str]:
         """The columns that its result becomes, and their SQL types."""
-        return {}
+        return {getattr(self, option): kind for option, kind in self.makes.items()}
 
     def dropped(self) -> Sequence[str]:
         """Columns of the row that are not passed on."""
@@ -58,14 +61,7 @@ class KeyedConfig(TaskConfig):
         inputs.check_columns("key", self.key)
         for option, columns in self.reads().items():
             inputs.check_columns(option, columns)
-        rows = inputs.rows()
-        if rows is None:
-            return {OUT: None}
-        gone = {name.casefold() for name in self.dropped()}
-        made = Schema(tuple(column for column in rows.columns if column.name.casefold() not in gone))
-        for name, kind in self.added().items():
-            made = made.with_column(Column(name, kind))
-        return {OUT: made}
+        return inputs.passed_on(*(Column(*added) for added in self.added().items()), dropped=self.dropped())
 
 
 class KeyedColumn(KeyedConfig):

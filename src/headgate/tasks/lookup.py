@@ -16,7 +16,7 @@ from headgate.model.task_type import OUT, ColumnName, Inputs, Query, SchemaText,
 from headgate.model.work import BatchFunction, BatchResult, BatchTarget, BatchWork, FrameWork
 from headgate.tasks.batch import replaced
 from headgate.tasks.heavy import F, np, pa
-from headgate.tasks.sql_text import quoted
+from headgate.tasks.sql_text import equal_keys, joined_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -65,12 +65,7 @@ class JoinTable(TaskConfig):
     def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
         inputs.check_columns("on", self.on)
         rows = inputs.rows()
-        if rows is None:
-            return {OUT: None}
-        keys = {name.casefold() for name in self.on}
-        added = [column for column in Schema.parse(self.columns).columns if column.name.casefold() not in keys]
-        named = [Column(f"right_{c.name}" if rows.find(c.name) else c.name, c.type) for c in added]
-        return {OUT: Schema((*rows.columns, *named))}
+        return {OUT: None if rows is None else rows.joined(Schema.parse(self.columns), self.on)}
 
 
 def _join_table(options: JoinTable, frames: Mapping[str, DataFrame]) -> DataFrame:
@@ -81,15 +76,8 @@ def _join_table(options: JoinTable, frames: Mapping[str, DataFrame]) -> DataFram
     reader = frame.sparkSession.read.format(options.format).schema(parsed_schema(options.columns))
     table = reader.option("header", options.header).load(path)
     left, right = frame.alias("l"), F.broadcast(table).alias("r")
-    test = " and ".join(f"l.{quoted(name)} = r.{quoted(name)}" for name in options.on)
-    joined = left.join(right, F.expr(test), options.kind)
-    keys, taken = ({name.casefold() for name in names} for names in (options.on, frame.columns))
-    columns = [F.col(f"l.{quoted(name)}") for name in frame.columns if name != "__ingest"]
-    for name in table.columns:
-        if name.casefold() not in keys:
-            alias = f"right_{name}" if name.casefold() in taken else name
-            columns.append(F.col(f"r.{quoted(name)}").alias(alias))
-    return joined.select(*columns, *([F.col("l.__ingest")] if "__ingest" in frame.columns else []))
+    joined = left.join(right, F.expr(equal_keys(options.on)), options.kind)
+    return joined.selectExpr(*joined_columns(frame.columns, table.columns, options.on))
 
 
 class QueryTable(TaskConfig):
@@ -111,16 +99,10 @@ class QueryTable(TaskConfig):
 
     def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
         inputs.check_columns("keep", self.keep)
-        rows = inputs.rows()
-        made = Schema(tuple(Column(name, _type_in(rows, name)) for name in self.keep))
+        made = Schema(tuple(Column(name, inputs.type_of(name)) for name in self.keep))
         for column in Schema.parse(self.columns).columns:
             made = made.with_column(column)
         return {OUT: made}
-
-
-def _type_in(rows: Schema | None, name: str) -> str | None:
-    column = rows.find(name) if rows is not None else None
-    return None if column is None else column.type
 
 
 def query_table(options: QueryTable, target: BatchTarget | None = None) -> BatchFunction:

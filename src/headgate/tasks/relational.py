@@ -112,13 +112,7 @@ class Select(TaskConfig):
 
     def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
         inputs.check_columns("columns", self.columns)
-        rows = inputs.rows()
-        kept = [rows.find(name) if rows else None for name in self.columns]
-        return {
-            OUT: Schema(
-                tuple(Column(name, old.type if old else None) for name, old in zip(self.columns, kept, strict=True))
-            )
-        }
+        return {OUT: Schema(tuple(Column(name, inputs.type_of(name)) for name in self.columns))}
 
 
 def _select(options: Select, names: Sequence[str]) -> RowWise:
@@ -139,11 +133,7 @@ class Drop(TaskConfig):
 
     def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
         inputs.check_columns("columns", self.columns)
-        rows = inputs.rows()
-        if rows is None:
-            return {OUT: None}
-        dropped = {name.casefold() for name in self.columns}
-        return {OUT: Schema(tuple(column for column in rows.columns if column.name.casefold() not in dropped))}
+        return inputs.passed_on(dropped=self.columns)
 
 
 def _drop(options: Drop, names: Sequence[str]) -> RowWise:
@@ -164,12 +154,9 @@ class Derive(TaskConfig):
     columns: dict[ColumnName, Expression] = Field(min_length=1, description="The expression for each new column.")
 
     def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
-        rows = inputs.rows()
         for expression in self.columns.values():
             inputs.check_expression("columns", expression)
-        for name in self.columns:
-            rows = rows.with_column(Column(name)) if rows else None
-        return {OUT: rows}
+        return inputs.passed_on(*map(Column, self.columns))
 
 
 def _derive(options: Derive, names: Sequence[str]) -> RowWise:
@@ -212,10 +199,7 @@ class Cast(TaskConfig):
 
     def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
         inputs.check_columns("columns", self.columns)
-        rows = inputs.rows()
-        for name, kind in self.columns.items():
-            rows = rows.with_column(Column(name, kind)) if rows else None
-        return {OUT: rows}
+        return inputs.passed_on(*(Column(*cast) for cast in self.columns.items()))
 
 
 def _cast(options: Cast, names: Sequence[str]) -> RowWise:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import Field
 
 from headgate.model.schema import Column, Schema
-from headgate.model.task_type import OUT, ColumnName, Inputs, TaskConfig, TaskType
+from headgate.model.task_type import ColumnName, Inputs, TaskConfig, TaskType
 from headgate.model.work import FrameWork
 from headgate.tasks.heavy import F
 from headgate.tasks.sql_text import quoted
@@ -31,11 +31,7 @@ class Explode(TaskConfig):
 
     def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
         inputs.check_columns("column", [self.column])
-        rows = inputs.rows()
-        if rows is None:
-            return {OUT: None}
-        kept = tuple(column for column in rows.columns if column.name.casefold() != self.column.casefold())
-        return {OUT: Schema(kept).with_column(Column(self.into or self.column))}
+        return inputs.passed_on(Column(self.into or self.column), dropped=[self.column])
 
 
 def _explode(options: Explode, frames: Mapping[str, DataFrame]) -> DataFrame:
@@ -58,8 +54,7 @@ class Tokenise(TaskConfig):
 
     def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
         inputs.check_columns("column", [self.column])
-        rows = inputs.rows()
-        return {OUT: rows.with_column(Column(self.into, "string")) if rows else None}
+        return inputs.passed_on(Column(self.into, "string"))
 
 
 def _tokenise(options: Tokenise, frames: Mapping[str, DataFrame]) -> DataFrame:
@@ -81,14 +76,8 @@ class Unpivot(TaskConfig):
 
     def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
         inputs.check_columns("columns", self.columns)
-        rows = inputs.rows()
-        if rows is None:
-            return {OUT: None}
-        gone = {name.casefold() for name in self.columns}
-        kept = Schema(tuple(column for column in rows.columns if column.name.casefold() not in gone))
-        first = rows.find(self.columns[0])
-        made = Column(self.value, None if first is None else first.type)
-        return {OUT: kept.with_column(Column(self.field, "string")).with_column(made)}
+        value = Column(self.value, inputs.type_of(self.columns[0]))
+        return inputs.passed_on(Column(self.field, "string"), value, dropped=self.columns)
 
 
 def _unpivot(options: Unpivot, frames: Mapping[str, DataFrame]) -> DataFrame:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from headgate.model.work import RowWise
 
-__all__ = ["escaped", "quoted", "with_columns"]
+__all__ = ["equal_keys", "escaped", "joined_columns", "quoted", "with_columns"]
 
 
 def quoted(name: str) -> str:
@@ -37,3 +37,21 @@ def with_columns(names: Sequence[str], new: Mapping[str, str]) -> RowWise:
     columns = [by_folded.pop(name.casefold(), (name, quoted(name))) for name in names]
     columns += by_folded.values()
     return RowWise(tuple(name for name, _ in columns), columns=tuple(columns))
+
+
+def equal_keys(keys: Sequence[str]) -> str:
+    """Whether rows ``l`` and ``r`` have the same key."""
+    return " and ".join(f"l.{quoted(name)} = r.{quoted(name)}" for name in keys)
+
+
+def joined_columns(left: Sequence[str], right: Sequence[str], keys: Sequence[str]) -> list[str]:
+    """The columns of rows ``l`` and ``r`` that are joined, named as :meth:`~headgate.model.schema.Schema.joined` does.
+
+    >>> joined_columns(["k", "a"], ["k", "A"], ["K"])
+    ['l.`k`', 'l.`a`', 'r.`A` as `right_A`']
+    """
+    known, taken = ({name.casefold() for name in names} for names in (keys, left))
+    added = [
+        (name, f"right_{name}" if name.casefold() in taken else name) for name in right if name.casefold() not in known
+    ]
+    return [*(f"l.{quoted(name)}" for name in left), *(f"r.{quoted(name)} as {quoted(new)}" for name, new in added)]

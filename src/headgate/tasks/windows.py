@@ -14,7 +14,7 @@ from headgate.model.span import seconds_of
 from headgate.model.task_type import IN, OUT, STEP, ColumnName, Expression, Inputs, State, TaskConfig, TaskType, joining
 from headgate.model.work import FrameWork
 from headgate.tasks.heavy import F
-from headgate.tasks.sql_text import quoted
+from headgate.tasks.sql_text import equal_keys, joined_columns, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -98,9 +98,8 @@ class EventTimeWindow(TaskConfig):
         inputs.check_columns("key", self.key)
         for expression in self.columns.values():
             inputs.check_expression("columns", expression)
-        rows = inputs.rows()
         bounds = (Column("window_start", "timestamp"), Column("window_end", "timestamp"))
-        keys = tuple(Column(name, known.type if rows and (known := rows.find(name)) else None) for name in self.key)
+        keys = (Column(name, inputs.type_of(name)) for name in self.key)
         return {OUT: Schema((*bounds, *keys, *map(Column, self.columns)))}
 
 
@@ -141,12 +140,7 @@ class Join(TaskConfig):
             inputs.check_columns("on", self.on, IN, side)
             inputs.check_columns("time", [self.time[side]], IN, side)
         left, right = inputs.rows(IN, 0), inputs.rows(IN, 1)
-        if left is None or right is None:
-            return {OUT: None}
-        keys = {name.casefold() for name in self.on}
-        added = (c for c in right.columns if c.name.casefold() not in keys)
-        named = (Column(f"right_{c.name}" if left.find(c.name) else c.name, c.type) for c in added)
-        return {OUT: Schema((*left.columns, *named))}
+        return {OUT: None if left is None or right is None else left.joined(right, self.on)}
 
 
 def _join(options: Join, frames: Mapping[str, DataFrame]) -> DataFrame:
@@ -155,17 +149,9 @@ def _join(options: Join, frames: Mapping[str, DataFrame]) -> DataFrame:
     right = _watermarked(right, options.time[1], options.late_by).alias("r")
     within = f"interval {spark_span(options.within)}"
     times = f"l.{quoted(options.time[0])}", f"r.{quoted(options.time[1])}"
-    tests = [f"l.{quoted(name)} = r.{quoted(name)}" for name in options.on]
-    tests += [f"{times[1]} >= {times[0]} - {within}", f"{times[1]} <= {times[0]} + {within}"]
-    joined = left.join(right, F.expr(" and ".join(tests)), "left" if options.kind == "left" else "inner")
-    keys = {name.casefold() for name in options.on}
-    taken = {name.casefold() for name in left.columns}
-    columns = [F.col(f"l.{quoted(name)}") for name in left.columns]
-    for name in right.columns:
-        if name.casefold() not in keys:
-            alias = f"right_{name}" if name.casefold() in taken else name
-            columns.append(F.col(f"r.{quoted(name)}").alias(alias))
-    return joined.select(*columns)
+    tests = [equal_keys(options.on), f"{times[1]} >= {times[0]} - {within}", f"{times[1]} <= {times[0]} + {within}"]
+    joined = left.join(right, F.expr(" and ".join(tests)), options.kind)
+    return joined.selectExpr(*joined_columns(left.columns, right.columns, options.on))
 
 
 TYPES = (
