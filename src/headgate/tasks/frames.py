@@ -13,7 +13,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 from headgate.errors import InputError
 from headgate.model.schema import Column, Schema
 from headgate.model.task_type import IN, OUT, Inputs, TaskConfig
-from headgate.model.work import BatchTarget, BatchWork, FrameWork, Work
+from headgate.model.work import BatchTarget, BatchWork, FrameWork, RowExpression, RowWise, Work
 from headgate.tasks.batch import run_batches
 from headgate.tasks.metering import metered
 from headgate.tasks.row_errors import CARRIED, LETTER, Guard
@@ -25,11 +25,25 @@ Frames = Mapping[str, DataFrame]
 
 
 def run_frames(work: Work, options: TaskConfig, frames: Frames, guard: Guard | None = None) -> DataFrame:
-    """The output of a task that is no row expression, over its input frames by port."""
+    """The output of a stateless task, over its input frames by port."""
+    if isinstance(work, RowExpression):
+        frame = next(iter(frames.values()))
+        return _expressed(work.sql(options, frame.columns), frame)
     if isinstance(work, BatchWork):
         return _run_batches(work, options, frames, guard or Guard(""))
     assert isinstance(work, FrameWork)
     return work.run(options, frames if work.carries else _visible(frames))  # type: ignore[no-any-return]
+
+
+def _expressed(does: RowWise, frame: DataFrame) -> DataFrame:
+    """The rows that expressions make of those of a frame."""
+    if does.condition is not None:
+        frame = frame.where(does.condition)
+    if does.row is not None:
+        return frame.selectExpr(f"{does.row} as row").select("row.*")
+    if does.columns is None:
+        return frame
+    return frame.selectExpr(*(f"{expression} as {quoted(name)}" for name, expression in does.columns))
 
 
 def _visible(frames: Frames) -> Frames:

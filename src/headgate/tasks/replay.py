@@ -1,14 +1,19 @@
 """The replayer: a recorded file played as a stream, at a given rate or at the pace of its own time stamps.
 
+Files are read as ``read_files`` reads them, with two differences: columns of a CSV file with a header are known by
+their names, and a line that is no record becomes a row of nulls, so that rows keep their places.
+
 An offset is a number of rows, so a replayed epoch reads the same rows again. Time counts from the start of this run:
 after a restart the player goes on with the next row at once. Each row carries when it was due.
 """
 
 from __future__ import annotations
 
+import csv
 import json
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -18,14 +23,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StructType
 
-from headgate.tasks.recording import recorded
+from headgate.tasks.formats.files import opened, read_file
+from headgate.tasks.formats.lines import json_lines
 from headgate.tasks.row_errors import CARRIED
 from headgate.tasks.source_folder import Due, limit_of, read_note, write_due, write_note
 from headgate.tasks.sources import Replay
 
-__all__ = ["ReplaySource", "is_played", "recorded_rows", "replayed"]
+__all__ = ["ReplaySource", "is_played", "recorded", "recorded_rows", "replayed"]
 
 ROWS_AT_ONCE = 1_000_000
 """The most rows handed over per trigger when nothing else limits them."""
@@ -54,14 +61,14 @@ def recorded_rows(folder: Path) -> int | None:
     return None if recording is None or recording["repeat"] else int(recording["rows"])
 
 
+@dataclass
 class _Slice(InputPartition):
     """Some rows, and from when on which row was due."""
 
-    def __init__(self, first: int, last: int, began_us: int, offset: int) -> None:
-        self.first = first
-        self.last = last
-        self.began_us = began_us
-        self.offset = offset
+    first: int
+    last: int
+    began_us: int
+    offset: int
 
 
 class ReplayReader(DataSourceStreamReader):
@@ -164,6 +171,40 @@ def _due(task: str, columns: str) -> np.ndarray[Any, np.dtype[np.float64]] | Non
     )
     due_s = np.maximum.accumulate(seconds.fill_null(0.0).to_numpy())
     return np.asarray(due_s - due_s[0]) if len(due_s) else None
+
+
+@lru_cache(maxsize=4)
+def recorded(task: str, columns: str) -> pa.Table:
+    """The rows of a replay task, with its columns; both are given as JSON, the form in which workers get them."""
+    options = Replay.model_validate_json(task)
+    wanted = to_arrow_schema(StructType.fromJson(json.loads(columns)), timezone="UTC")
+    schema = _in_file(options.path, wanted) if options.header else wanted
+    parts = list(read_file(options.path, options.format, schema, header=options.header))
+    broken = [line.line for part in parts for line in part.broken]
+    batches = [_with_nulls(options.path, schema, broken)] if broken else [part.rows for part in parts]
+    table = pa.Table.from_batches(batches, schema)
+    names = set(schema.names)
+    return pa.table([table[f.name] if f.name in names else pa.nulls(len(table), f.type) for f in wanted], schema=wanted)
+
+
+def _in_file(path: str, wanted: pa.Schema) -> pa.Schema:
+    """The columns of a CSV file, in its order; those that are not wanted are texts."""
+    with opened(path) as file:
+        names = next(csv.reader([file.readline().decode(errors="replace").removeprefix("\ufeff")]), [])
+    known = {field.name: field.type for field in wanted}
+    return pa.schema(
+        [(name if name in known else f"__{at}", known.get(name, pa.string())) for at, name in enumerate(names)]
+    )
+
+
+def _with_nulls(path: str, schema: pa.Schema, broken: list[int]) -> pa.RecordBatch:
+    """The rows of JSON lines, of which some are no record."""
+    with opened(path) as file:
+        lines = file.read().split(b"\n")
+    for at in broken:
+        lines[at] = b"{}"
+    rows, _ = json_lines(b"\n".join(lines), schema)
+    return rows
 
 
 class ReplaySource(DataSource):

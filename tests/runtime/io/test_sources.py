@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from headgate.errors import InputError
 from headgate.runtime.engine.engine import Engine
 from headgate.tasks.frames import declared_schema
-from headgate.tasks.recording import recorded
+from headgate.tasks.replay import recorded
 from headgate.tasks.sources import Replay
 from tests.runtime.small import COLUMNS, files, flow, json_rows, memory, multiset, numbered, put, put_text, wait_for
 

@@ -8,32 +8,32 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from headgate.errors import InputError
+from headgate.runtime.spark_internals.frames import arrow_schema
 
 __all__ = ["finished_keys", "read_results", "run_waves"]
 
 
 def finished_keys(spark: SparkSession, folder: Path) -> set[str]:
     """Keys of the cells whose results are there already; none if there is no folder yet."""
-    if not _has_results(folder):
-        return set()
-    return {row["key"] for row in spark.read.parquet(str(folder)).select("key").collect()}
+    results = _results(spark, folder)
+    return set() if results is None else {row["key"] for row in results.select("key").collect()}
 
 
 def read_results(spark: SparkSession, folder: Path, keys: Collection[str]) -> list[dict[str, Any]]:
     """The results of some cells, without their series."""
-    if not _has_results(folder):
+    table = _results(spark, folder)
+    if table is None:
         return []
-    table = spark.read.parquet(str(folder))
     plain = [name for name, kind in table.dtypes if not kind.startswith("array")]
     wanted = set(keys)
     return [row.asDict() for row in table.select(plain).dropDuplicates(["key"]).collect() if row["key"] in wanted]
 
 
-def _has_results(folder: Path) -> bool:
-    return folder.is_dir() and any(folder.glob("*.parquet"))
+def _results(spark: SparkSession, folder: Path) -> DataFrame | None:
+    return spark.read.parquet(str(folder)) if any(folder.glob("*.parquet")) else None
 
 
 def run_waves(
@@ -60,36 +60,21 @@ def run_waves(
         listed = spark.createDataFrame(list(enumerate(wave)), "place bigint, cell string")
         rows = listed.repartitionByRange(len(wave), "place").select("cell")  # one cell for each of Spark's tasks
         try:
-            rows.mapInArrow(_runner(work), schema).write.mode("append").parquet(str(folder))
+            rows.mapInArrow(_runner(work, arrow_schema(schema)), schema).write.mode("append").parquet(str(folder))
         except PySparkException as error:
             raise InputError("CELL_FAILED", _reason(error)) from None
         progress(len(cells) - len(waiting) + first + len(wave), len(cells))
 
 
-def _runner(work: Callable[[str], dict[str, Any]]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _runner(
+    work: Callable[[str], dict[str, Any]], schema: pa.Schema
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for text in batch.column("cell").to_pylist():
-                result = work(text)
-                yield pa.RecordBatch.from_pylist([result], schema=_arrow_schema(result))
+                yield pa.RecordBatch.from_pylist([work(text)], schema=schema)
 
     return run
-
-
-def _arrow_schema(result: dict[str, Any]) -> pa.Schema:
-    """Types by value, so that a column of nothing but nulls is not one of type null."""
-    kinds = []
-    for name, value in result.items():
-        if name.endswith("_series"):
-            kind = pa.list_(pa.float64())
-        elif isinstance(value, str):
-            kind = pa.string()
-        elif isinstance(value, int):
-            kind = pa.int64()
-        else:
-            kind = pa.float64()
-        kinds.append((name, kind))
-    return pa.schema(kinds)
 
 
 def _reason(error: PySparkException) -> str:

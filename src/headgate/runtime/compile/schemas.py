@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 from headgate.errors import InputError
 from headgate.model.names import Signature
 from headgate.model.task_type import State
-from headgate.model.work import KeyedWork, RowExpression, SinkWork, SourceWork
+from headgate.model.work import KeyedWork, SinkWork, SourceWork
 from headgate.runtime.compile.native import run_native
 from headgate.runtime.compile.plan import CompiledPlan, CompiledTask
 from headgate.tasks.frames import declared_schema, parsed_schema, run_frames
@@ -68,17 +68,7 @@ class Schemas:
                 return _with_result(cast(KeyedConfig, task.options), next(iter(sides.values())).schema)
             if task.state is State.NATIVE:
                 return run_native(task, list(sides.values())).schema
-            if not isinstance(work, RowExpression):
-                return run_frames(work, task.options, sides).schema
-            frame = next(iter(sides.values()))
-            does = work.sql(task.options, frame.columns)
-            if does.condition is not None:
-                frame = frame.where(does.condition)
-            if does.row is not None:
-                frame = frame.selectExpr(f"{does.row} as row").select("row.*")
-            elif does.columns is not None:
-                frame = frame.selectExpr(*(f"{expression} as {quoted(name)}" for name, expression in does.columns))
-            return frame.schema
+            return run_frames(work, task.options, sides).schema
         except InputError as error:
             raise InputError(error.condition, f"task '{task.name}': {error.message}") from None
         except PySparkException as error:

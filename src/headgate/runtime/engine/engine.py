@@ -270,17 +270,18 @@ class Engine:
         Its sources are still read, so that it goes on with current rows when it is resumed, whether or not others use
         them.
         """
-        with self._lock:
-            dataflow = self.snapshot.find(name)
-            paused = self.snapshot.paused | {dataflow.dataflow.name}
-            self._change(dataflow.signatures.values(), acknowledge, paused=paused)
+        self._pause(name, acknowledge, is_paused=True)
 
     def resume(self, name: str, acknowledge: Acknowledge | None = None) -> None:
         """Resume a paused dataflow."""
+        self._pause(name, acknowledge, is_paused=False)
+
+    def _pause(self, name: str, acknowledge: Acknowledge | None, *, is_paused: bool) -> None:
         with self._lock:
-            dataflow = self.snapshot.find(name)
-            paused = self.snapshot.paused - {dataflow.dataflow.name}
-            self._change(dataflow.signatures.values(), acknowledge, paused=paused)
+            flow = self.snapshot.find(name)
+            others = self.snapshot.paused - {flow.dataflow.name}
+            paused = others | {flow.dataflow.name} if is_paused else others
+            self._change(flow.signatures.values(), acknowledge, paused=paused)
 
     def limit(self, dataflow: str, task: str, rows: int | None, acknowledge: Acknowledge | None = None) -> None:
         """Let a source take in at most so many rows per trigger, for all dataflows that share it; ``None`` lifts that.

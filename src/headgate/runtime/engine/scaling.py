@@ -33,7 +33,7 @@ class Scaling:
         self._lock = threading.Lock()
 
     def scale(self, count: int) -> None:
-        """Have so many executors, on the machines that there are or that the master finds."""
+        """Have so many executors: more are asked for; those that are too many end their tasks and leave."""
         with self._lock:
             self.executors.request(count)
 
@@ -50,14 +50,14 @@ class Scaling:
         _check_names(released, [machine.name for machine in provider.list()], "machine", "UNKNOWN_MACHINE")
 
     def acquire(self, vm_class: str) -> AcquiredMachine:
-        """Ask for a machine; executors come onto it when it is ready."""
+        """Ask the provider for a machine; executors come onto it when it is ready."""
         with self._lock:
             machine = self._provider().acquire(vm_class)
             self.executors.one_more()
             return machine
 
     def release(self, machine: str) -> None:
-        """Give a machine back, after what it is doing."""
+        """Give a machine back to the provider, after what it is doing."""
         with self._lock:
             self._provider().release(machine)
             self.executors.one_less()

@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -178,13 +179,13 @@ def _described(folder: Path, number: int) -> Path:
     return folder / f"{number:010d}.json"
 
 
+@dataclass
 class _Batches(InputPartition):
     """Part of a batch: one file."""
 
-    def __init__(self, path: str, snapshot: int, first: int) -> None:
-        self.path = path
-        self.snapshot = snapshot
-        self.first = first
+    path: str
+    snapshot: int
+    first: int
 
 
 class Patience:
@@ -277,9 +278,6 @@ class ExchangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         assert isinstance(partition, _Batches)
         batches = topic_batches(partition.path, self.columns, partition.snapshot, partition.first)
         return batches if self.packing is None else in_packs(batches, **self.packing)
-
-    def commit(self, end: dict[str, int]) -> None:
-        """Nothing to do: the fragment notifies the exchange itself, as soon as its epoch is committed."""
 
 
 def topic_columns(rows: StructType) -> StructType:

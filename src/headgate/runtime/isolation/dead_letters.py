@@ -13,11 +13,10 @@ are bounded; the oldest go first, and are counted still. Everything here can be 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -55,6 +54,8 @@ class LeftOut:
     """Dead letters that are no longer kept."""
 
     latest: str = ""
+    last: Mapping[str, int] = field(default_factory=dict)
+    """The last epoch of each origin that is counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,40 +82,40 @@ class DeadLetters:
     def __init__(self, folder: Path, most_rows: int = MOST_ROWS, most_bytes: int = MOST_BYTES) -> None:
         self._folder = folder
         self._most = most_rows, most_bytes
-        self._known: dict[str, dict[str, Any]] = {}
+        self._known: dict[str, LeftOut] = {}
         self._lock = threading.Lock()
 
     def take(self, letters: Letters) -> None:
         """Keep the letters of a task and an epoch, or only count them if it skips."""
         with self._lock:  # a task may run in several fragments
-            counts = self._counts(letters.task)
+            before = self.left_out(letters.task)
             # The letters of an origin come in the order of epochs.
-            if letters.epoch > counts["last"].get(letters.origin, -1):
-                self._take(letters, counts)
+            if letters.epoch > before.last.get(letters.origin, -1):
+                self._take(letters, before)
 
-    def _take(self, letters: Letters, counts: dict[str, Any]) -> None:
+    def _take(self, letters: Letters, before: LeftOut) -> None:
         folder = self._folder / letters.task
         folder.mkdir(parents=True, exist_ok=True)
         rows = sum(count for _, count in letters.files)
-        latest = _latest(letters.files) or (letters.reasons[-1] if letters.reasons else counts["latest"])
+        latest = _latest(letters.files) or (letters.reasons[-1] if letters.reasons else before.latest)
+        skipped, dead, dropped = before.skipped, before.dead_letters, before.dropped
         if letters.policy is OnError.DEAD_LETTER:
             self._keep(folder, letters, rows)
-            counts["dropped"] += self._retain(folder)
-        counts["skipped" if letters.policy is OnError.SKIP else "dead_letters"] += rows
-        counts |= {"latest": latest, "last": {**counts["last"], letters.origin: letters.epoch}}
-        write_json(folder / "counts.json", counts, "dead-letter-counts")
+            dropped += self._retain(folder)
+        if letters.policy is OnError.SKIP:
+            skipped += rows
+        else:
+            dead += rows
+        now = LeftOut(skipped, dead, dropped, latest, {**before.last, letters.origin: letters.epoch})
+        write_json(folder / "counts.json", asdict(now), "dead-letter-counts")
+        self._known[letters.task] = now
         for path, _ in letters.files:
             Path(path).unlink(missing_ok=True)
 
     def left_out(self, task: str) -> LeftOut:
         """What a task has left out so far."""
-        counts = self._counts(task)
-        return LeftOut(counts["skipped"], counts["dead_letters"], counts["dropped"], counts["latest"])
-
-    def _counts(self, task: str) -> dict[str, Any]:
         if task not in self._known:
-            none = {"skipped": 0, "dead_letters": 0, "dropped": 0, "latest": "", "last": {}}
-            self._known[task] = read_json(self._folder / task / "counts.json") or none
+            self._known[task] = LeftOut(**(read_json(self._folder / task / "counts.json") or {}))
         return self._known[task]
 
     def _keep(self, folder: Path, letters: Letters, rows: int) -> None:

@@ -17,7 +17,7 @@ from headgate.model.work import RowExpression
 from headgate.runtime.compile.plan import CompiledPlan, CompiledTask
 from headgate.runtime.compile.schemas import Schemas, ddl
 from headgate.runtime.spark_internals.failures import JOB_FAILURES, reason_of
-from headgate.tasks.sql_text import quoted
+from headgate.tasks.frames import run_frames
 
 __all__ = ["ReasonFinder", "Reasons"]
 
@@ -72,8 +72,7 @@ class ReasonFinder:
     def explain(self, plan: CompiledPlan, name: str, letters: Path) -> None:
         """Find out why a row-wise task raises for a few of the rows in a file."""
         task = plan.tasks[Signature(name)]
-        expression = task.work
-        if not isinstance(expression, RowExpression) or not self._reasons.ask_now(name):
+        if not isinstance(task.work, RowExpression) or not self._reasons.ask_now(name):
             return
         with pa.OSFile(str(letters)) as file:
             records = pa.ipc.open_file(file).read_all().column("record").slice(0, TRIED_ROWS).to_pylist()
@@ -81,7 +80,7 @@ class ReasonFinder:
 
         def work(_rows: DataFrame) -> None:
             for record in records:
-                reason = _raised(task, expression, self._row(record, schema))
+                reason = _raised(task, self._row(record, schema))
                 if reason is not None:
                     self._reasons.add(name, reason)
 
@@ -92,17 +91,13 @@ class ReasonFinder:
         return self._spark.range(1).select(parsed.alias("row")).select("row.*")
 
 
-def _raised(task: CompiledTask, work: RowExpression, row: DataFrame) -> str | None:
+def _raised(task: CompiledTask, row: DataFrame) -> str | None:
     """What a row-wise task raises for a row."""
-    does = work.sql(task.options, row.columns)
     try:
         for feed in task.feeds:
             if feed.where is not None:
                 row.where(feed.where).collect()
-        if does.condition is not None:
-            row = row.where(does.condition)
-        columns = [f"{does.row} as row"] if does.row else [f"{e} as {quoted(n)}" for n, e in does.columns or ()]
-        row.selectExpr(*(columns or ["*"])).collect()
+        run_frames(task.work, task.options, {"in": row}).collect()
     except JOB_FAILURES as error:
         return reason_of(str(error))
     return None

@@ -132,11 +132,9 @@ class _Stateless(IsolatedTask):
 
     def output(self, entering: Frames) -> DataFrame:
         work = self.task.work
-        if not isinstance(work, RowExpression):
-            return run_frames(work, self.task.options, entering)
-        made, does = self.made(entering), work.sql(self.task.options, next(iter(entering.values())).columns)
-        made = (made if does.condition is None else made.where("__passes")).drop("__passes", INGEST)
-        return made if does.row is None else made.select("row.*")
+        if isinstance(work, RowExpression):
+            entering = {port: frame.drop(INGEST) for port, frame in entering.items()}
+        return run_frames(work, self.task.options, entering)
 
     def close(self) -> None:
         super().close()

@@ -49,18 +49,6 @@ LOOKED_AT = 4
 """How many of a fragment's latest batches the observer looks up in Spark's status store."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Batches:
-    """The batches of a fragment, added up."""
-
-    batches: int = 0
-    rows_in: int = 0
-    planning_s: float = 0.0
-    scheduling_s: float = 0.0
-    execution_s: float = 0.0
-    commit_s: float = 0.0
-
-
 @dataclass(slots=True)
 class Observer:
     """Observes the time since its last observation; observers are independent of each other."""
@@ -83,15 +71,12 @@ class Observer:
         records: list[EpochRecord] = [self._records.popleft() for _ in range(len(self._records))]
         counts: RowCounts = Counter()
         arrived: dict[Signature, list[Arrivals]] = defaultdict(list)
-        batches: dict[str, _Batches] = defaultdict(_Batches)
         by_fragment: dict[str, list[EpochRecord]] = defaultdict(list)
         for record in records:
             counts.update(record.counts)
             for sink, arrivals in record.arrivals.items():
                 arrived[sink] += arrivals
             by_fragment[record.fragment].append(record)
-        for name, own in by_fragment.items():
-            batches[name] = self._added(own)
         plan = self.engine.plan()
         profiles = self.engine.profiles()
         refusing = set(self.engine.refusing())
@@ -101,12 +86,12 @@ class Observer:
             seconds,
             tuple(_task(task, counts, profiles) for task in plan.tasks.values() if task.role is not Role.SINK),
             tuple(_sink(task, [] if task.signature in refusing else arrived[task.signature]) for task in sinks),
-            tuple(self._fragment(fragment, batches[fragment.fragment.id]) for fragment in self.engine.fragments()),
+            tuple(self._fragment(fragment, by_fragment[fragment.fragment.id]) for fragment in self.engine.fragments()),
             self.engine.workers(seconds),
         )
 
-    def _added(self, records: Sequence[EpochRecord]) -> _Batches:
-        """The sum of a fragment's batches; their time is divided as that of the latest ones.
+    def _fragment(self, fragment: RunningFragment, records: Sequence[EpochRecord]) -> FragmentObservation:
+        """A fragment's epochs, added up; their time is divided as that of the latest ones.
 
         To ask Spark for every job would cost a busy engine more than the rest of an observation.
         """
@@ -117,29 +102,20 @@ class Observer:
         scale = run_s / looked_s if looked_s > 0 else 0.0
         in_jobs = min(scale * sum(job.completed - job.submitted for job in jobs), run_s)
         waited = min(scale * sum(job.scheduling_s for job in jobs), in_jobs)
-        return _Batches(
-            len(records),
-            sum(record.rows_in for record in records),
-            run_s - in_jobs,  # an epoch's time outside jobs is the planning of jobs
-            waited,
-            in_jobs - waited,
-            sum(record.ended - record.committed for record in records),
-        )
-
-    def _fragment(self, fragment: RunningFragment, batches: _Batches) -> FragmentObservation:
         planning_s, commit_s = self._by_spark(fragment)
-        planning_s, commit_s = batches.planning_s + planning_s, batches.commit_s + commit_s
+        planning_s += run_s - in_jobs  # an epoch's time outside jobs is the planning of jobs
+        commit_s += sum(record.ended - record.committed for record in records)
         return FragmentObservation(
             fragment.fragment.id,
             fragment.fragment.kind.value,
             (*fragment.fragment.roots, *fragment.fragment.tasks),
-            batches.batches,
-            batches.rows_in,
+            len(records),
+            sum(record.rows_in for record in records),
             fragment.backlog.rows(),
-            planning_s + batches.scheduling_s + batches.execution_s + commit_s,
+            planning_s + in_jobs + commit_s,
             planning_s,
-            batches.scheduling_s,
-            batches.execution_s,
+            waited,
+            in_jobs - waited,
             commit_s,
         )
 
