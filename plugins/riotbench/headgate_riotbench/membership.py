@@ -1,6 +1,6 @@
 """Whether a row's id may be in a set: few ids as they are, more by Spark's own Bloom filter, filled from a file.
 
-Spark uses it for its joins; the runtime gives it names in SQL (:mod:`headgate.tasks.sql_names`).
+Spark uses it for its joins; the runtime gives it names in SQL (:mod:`headgate.tasks.sql_text`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from pathlib import Path
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from headgate.tasks.sql_names import BLOOM_FILTER, MIGHT_CONTAIN
-from headgate.tasks.sql_text import quoted
+from headgate.tasks.sql_text import BLOOM_FILTER, MIGHT_CONTAIN, quoted
 
 __all__ = ["few_ids", "may_be_in"]
 

@@ -6,7 +6,8 @@ the guard decides whether they become letters or fail the task.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from headgate.model.work import BatchFunction, BatchResult
@@ -15,10 +16,22 @@ from headgate.tasks.heavy import pa
 if TYPE_CHECKING:
     from headgate.tasks.row_errors import Guard, TimeBudget
 
-__all__ = ["NUMBERS", "all_of", "column_of", "replaced", "run_batch", "run_batches"]
+__all__ = ["METER", "NUMBERS", "Run", "all_of", "column_of", "metered", "replaced", "run_batch", "run_batches"]
 
 NUMBERS = ("double", "float", "tinyint", "smallint", "int", "bigint")
 """SQL types of numbers that Arrow computes with as Spark does."""
+
+
+Run = Callable[[Iterator["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
+
+METER: ContextVar[Callable[[Run], Run] | None] = ContextVar("METER", default=None)
+"""Set where work is built to be measured; ordinarily functions run as they are."""
+
+
+def metered(run: Run) -> Run:
+    """A function to be run in workers, wrapped if somebody measures."""
+    meter = METER.get()
+    return run if meter is None else meter(run)
 
 
 def run_batch(

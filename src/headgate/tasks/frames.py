@@ -14,8 +14,7 @@ from headgate.errors import InputError
 from headgate.model.schema import Column, Schema
 from headgate.model.task_type import IN, OUT, Inputs, TaskConfig
 from headgate.model.work import BatchTarget, BatchWork, FrameWork, RowExpression, RowWise, Work
-from headgate.tasks.batch import run_batches
-from headgate.tasks.metering import metered
+from headgate.tasks.batch import metered, run_batches
 from headgate.tasks.row_errors import CARRIED, LETTER, Guard
 from headgate.tasks.sql_text import quoted
 

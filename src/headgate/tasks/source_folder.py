@@ -1,7 +1,9 @@
 """What a source and the engine write for each other into the folder of the source's fragment.
 
-The engine writes limits, which a reader of ours reads before every micro-batch. The reader writes how many rows have
-arrived, how many of them a limit has delayed, and where a recording ends.
+The engine writes limits: one set by a user, and one that follows from the fragment's speed
+(:mod:`headgate.runtime.isolation.admission`). A reader of ours reads them before every micro-batch, so a new one holds
+from the next on. The reader writes how many rows have arrived, how many of them a limit has delayed, and where a
+recording ends.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Due", "limit_of", "read_note", "write_due", "write_note"]
+__all__ = ["Due", "admit", "due_in", "limit_of", "read_note", "set_limit", "write_due", "write_note"]
 
 
 def read_note(folder: Path | str, name: str) -> Any:
@@ -29,6 +31,16 @@ def write_note(folder: Path | str, name: str, value: object) -> None:
     temporary = path.with_name(f".{name}.{os.getpid()}")
     temporary.write_text(json.dumps(value), encoding="utf-8")
     temporary.replace(path)
+
+
+def set_limit(folder: Path, rows: int | None) -> None:
+    """Give a fragment a limit, or none."""
+    write_note(folder, "limit.json", rows)
+
+
+def admit(folder: Path, rows: int | None) -> None:
+    """Throttle a fragment to so many rows per trigger, or no longer."""
+    write_note(folder, "admitted.json", rows)
 
 
 def limit_of(folder: Path | str, otherwise: int) -> int:
@@ -62,3 +74,9 @@ class Due:
 def write_due(folder: Path | str, due: Due) -> None:
     """Write what has arrived at a source."""
     write_note(folder, "due.json", asdict(due))
+
+
+def due_in(folder: Path) -> Due | None:
+    """What a fragment's reader has stored last; ``None`` if it stores nothing, or an older version wrote it."""
+    stored = read_note(folder, "due.json")
+    return Due(**stored) if isinstance(stored, dict) and "throttled" in stored else None

@@ -6,7 +6,30 @@ from collections.abc import Mapping, Sequence
 
 from headgate.model.work import RowWise
 
-__all__ = ["equal_keys", "escaped", "joined_columns", "quoted", "with_columns"]
+__all__ = [
+    "BLOOM_FILTER",
+    "MIGHT_CONTAIN",
+    "SQL_NAMES",
+    "TRY",
+    "equal_keys",
+    "escaped",
+    "joined_columns",
+    "quoted",
+    "with_columns",
+]
+
+TRY, BLOOM_FILTER, MIGHT_CONTAIN = "headgate_try", "headgate_bloom_filter", "headgate_might_contain"
+
+_EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions"
+
+SQL_NAMES: Mapping[str, str] = {
+    TRY: f"{_EXPRESSIONS}.TryEval",
+    BLOOM_FILTER: f"{_EXPRESSIONS}.aggregate.BloomFilterAggregate",
+    MIGHT_CONTAIN: f"{_EXPRESSIONS}.BloomFilterMightContain",
+}
+"""The class of each expression, by name: ``headgate_try(value)`` is null where ``value`` raises;
+``headgate_bloom_filter(hash, items, bits)`` aggregates hashes into a Bloom filter, and
+``headgate_might_contain(filter, hash)`` looks one up."""
 
 
 def quoted(name: str) -> str:

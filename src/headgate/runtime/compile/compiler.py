@@ -27,8 +27,8 @@ from headgate.runtime.compile.plan import (
     Kind,
     Topic,
     alternate_key,
+    digest,
 )
-from headgate.runtime.digest import digest
 from headgate.runtime.engine.snapshot import Snapshot
 from headgate.sharing.change import RunningStream
 from headgate.sharing.running import UsedTask

@@ -17,6 +17,7 @@ of the reader.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -31,11 +32,10 @@ from headgate.model.on_error import OnError
 from headgate.model.task import Alternate, Ports
 from headgate.model.task_type import Role, State, TaskConfig, TaskType
 from headgate.model.work import Work
-from headgate.runtime.digest import digest
 from headgate.sharing.change import RunningTask
 from headgate.sharing.versioned import VersionedMap
 
-__all__ = ["FED", "CompiledPlan", "CompiledTask", "Feed", "Fragment", "Kind", "Topic", "alternate_key"]
+__all__ = ["FED", "CompiledPlan", "CompiledTask", "Feed", "Fragment", "Kind", "Topic", "alternate_key", "digest"]
 
 
 class Kind(StrEnum):
@@ -204,3 +204,8 @@ def _hosted(task: CompiledTask) -> str:
 
 # All but a few tasks are the same from one plan to the next.
 _hosted_text = remembered(_hosted)
+
+
+def digest(text: str) -> str:
+    """Sixteen hexadecimal digits that stand for a text."""
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

@@ -29,7 +29,6 @@ from headgate.model.strategy import StrategyName
 from headgate.runtime.compile.plan import FED, CompiledPlan
 from headgate.runtime.compile.schemas import Schemas
 from headgate.runtime.engine.find_task import check_limit, check_partitions, chosen_alternate, find_task, task_of
-from headgate.runtime.engine.metering import PRICE_PER_H
 from headgate.runtime.engine.pending_change import PendingChange
 from headgate.runtime.engine.plans import Plans
 from headgate.runtime.engine.publisher import Publisher
@@ -39,7 +38,7 @@ from headgate.runtime.engine.snapshot import Snapshot
 from headgate.runtime.engine.state import StateDirectory
 from headgate.runtime.engine.status import dataflow_statuses, fragment_status
 from headgate.runtime.engine.suspension import Suspensions
-from headgate.runtime.engine.upkeep import Upkeep
+from headgate.runtime.engine.upkeep import PRICE_PER_H, Upkeep
 from headgate.runtime.epochs.background_jobs import BackgroundJobs
 from headgate.runtime.epochs.context import FragmentContext
 from headgate.runtime.epochs.fragment import RunningFragment

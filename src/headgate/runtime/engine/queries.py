@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
@@ -15,15 +15,15 @@ from pyspark.sql import DataFrame
 from headgate.errors import HeadgateError
 from headgate.model.names import Signature
 from headgate.runtime.compile.plan import FED, CompiledPlan, Fragment, Kind
-from headgate.runtime.engine.draining import is_drained
 from headgate.runtime.engine.plans import Plans
 from headgate.runtime.engine.snapshot import Snapshot
 from headgate.runtime.epochs.context import FragmentContext
 from headgate.runtime.epochs.fragment import RunningFragment, begun_in
-from headgate.runtime.epochs.limits import set_limit
+from headgate.runtime.exchange.files import FileExchange
 from headgate.runtime.isolation.quarantine import Quarantine
 from headgate.runtime.spark_internals.failures import JOB_FAILURES, reason_of, storage_refused, workers_were_late
 from headgate.store.entries import FragmentBegun, FragmentRemoved
+from headgate.tasks.source_folder import set_limit
 
 __all__ = ["Queries"]
 
@@ -96,7 +96,7 @@ class Queries:
             fragment = self.running[name]
             source = fragment.fragment.kind is Kind.SOURCE
             last = self._last_plan_with(name)
-            drained = source or is_drained(fragment, last, self.running, self._context.exchange)
+            drained = source or _is_drained(fragment, last, self.running, self._context.exchange)
             if drained or (fragment.failure is not None and fragment not in self.without_workers()):
                 fragment.stop()
                 fragment.finish()
@@ -309,3 +309,29 @@ class Queries:
 def _remove(folder: Path) -> None:
     """Remove a fragment's folder; what is left of it if that fails is removed when the fragment begins again."""
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_drained(
+    fragment: RunningFragment, last: CompiledPlan, running: Mapping[str, RunningFragment], exchange: FileExchange
+) -> bool:
+    """Whether a fragment has read all that was on its way to it when it left the plan; ``last`` is its last plan."""
+    quiet = _is_quiet(fragment.fragment.id, last, running, exchange, set())
+    return quiet and all(exchange.position(t) >= exchange.head(t) for t in fragment.fragment.reads)
+
+
+def _is_quiet(
+    reader: str, last: CompiledPlan, running: Mapping[str, RunningFragment], exchange: FileExchange, seen: set[str]
+) -> bool:
+    """Whether no fragment before a reader still has work of its last plan, or of one before that, to do."""
+    seen.add(reader)
+    for writer in last.fragments.values():
+        before = running.get(writer.id)
+        if before is None or writer.id in seen or all(topic.reader != reader for topic in writer.writes):
+            continue
+        if writer.kind in (Kind.SOURCE, Kind.NATIVE):
+            done = before.is_past(last.number + 1)
+        else:
+            done = all(exchange.is_past(topic, last.number + 1) for topic in writer.reads)
+        if not done or not _is_quiet(writer.id, last, running, exchange, seen):
+            return False
+    return True

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from decimal import Decimal
 
-from headgate.billing.journal import UsageJournal
+from headgate.billing.journal import BilledMachine, Usage, UsageJournal
+from headgate.billing.usage import Customer
 from headgate.model.cluster.observation import Observation
+from headgate.model.dataflow import Dataflow
+from headgate.runtime.compile.plan import CompiledPlan
 from headgate.runtime.engine.compaction import compact_journal, oldest_under_way
-from headgate.runtime.engine.metering import usage_of
 from headgate.runtime.engine.plans import Plans
 from headgate.runtime.engine.queries import Queries
 from headgate.runtime.engine.state import StateDirectory
@@ -18,7 +21,10 @@ from headgate.runtime.exchange.files import FileExchange
 from headgate.runtime.io.outbox import SinkOutbox
 from headgate.store.observations import ObservationHistory
 
-__all__ = ["Upkeep"]
+__all__ = ["PRICE_PER_H", "Upkeep", "usage_of"]
+
+PRICE_PER_H = Decimal("0.10")
+"""What this machine costs an hour if nobody says otherwise."""
 
 OBSERVE_EVERY_S = 5.0
 """How long the intervals are of which the state directory keeps a history."""
@@ -71,3 +77,10 @@ class Upkeep:
         oldest = oldest_under_way(running, self._queries.left(), self._exchange, pending, current)
         compact_journal(journal, self._state.path / "hosts", oldest, [fragment.begun for fragment in running])
         self._most_bytes = max(LEAST_BYTES, 2 * journal.size)
+
+
+def usage_of(plan: CompiledPlan, dataflows: Iterable[Dataflow], price_per_h: Decimal) -> Usage:
+    """This machine, with every task of a plan at work on it; a dataflow counts as many tasks as its author wrote."""
+    tasks = Counter(task.users for task in plan.tasks.values())
+    customers = tuple(Customer(flow.name, flow.owner, len(flow.tasks)) for flow in dataflows)
+    return Usage((BilledMachine("local", price_per_h, dict(tasks)),), customers)

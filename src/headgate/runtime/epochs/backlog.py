@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from headgate.runtime.epochs.limits import due_in
 from headgate.runtime.exchange.files import FileExchange
 from headgate.runtime.spark_internals.checkpoint import Checkpoint
 from headgate.tasks.replay import is_played, recorded_rows
+from headgate.tasks.source_folder import due_in
 
 __all__ = ["Backlog"]
 

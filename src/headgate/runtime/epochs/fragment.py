@@ -32,7 +32,6 @@ from headgate.runtime.epochs.context import FragmentContext
 from headgate.runtime.epochs.delivery import Deliveries
 from headgate.runtime.epochs.epoch import Epochs
 from headgate.runtime.epochs.fused_jobs import FusedJobs
-from headgate.runtime.epochs.limits import admit
 from headgate.runtime.epochs.splits import Splits
 from headgate.runtime.epochs.stream import TopicStream
 from headgate.runtime.file_source.source import FileReader, broken_lines
@@ -51,6 +50,7 @@ from headgate.runtime.spark_internals.internals import internals
 from headgate.store.entries import Delivered, EpochCommitted, FragmentBegun, FragmentRemoved, OutputKind, StagedRows
 from headgate.store.files import damaged
 from headgate.store.journal import Journal
+from headgate.tasks.source_folder import admit
 
 __all__ = ["RunningFragment", "begun_in"]
 

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from headgate.runtime.epochs.staging import EPOCH
-from headgate.tasks.metering import metered
+from headgate.tasks.batch import metered
 
 __all__ = ["SplitReader", "Splits", "split_frame"]
 

@@ -23,7 +23,7 @@ from headgate.runtime.spark_internals.frames import set_schema
 from headgate.runtime.spark_internals.worker import settle
 from headgate.store.durable_steps import step
 from headgate.store.files import sync_files
-from headgate.tasks.metering import metered
+from headgate.tasks.batch import metered
 
 __all__ = ["EPOCH", "OUTPUTS", "SEEN", "StagedFile", "pack", "run_staging", "stage", "staging_frame"]
 

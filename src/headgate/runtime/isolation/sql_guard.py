@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from headgate.tasks.sql_names import TRY
+from headgate.tasks.sql_text import TRY
 
 __all__ = ["DEFAULT_BUDGET_S", "ActiveGuards", "GuardSettings", "guard_column"]
 

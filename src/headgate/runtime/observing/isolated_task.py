@@ -22,9 +22,9 @@ from headgate.runtime.exchange.files import INGEST, SNAPSHOT
 from headgate.runtime.isolation.sql_guard import GuardSettings
 from headgate.runtime.keyed.host import ERRORS, RESULTS, TEXTS, Results, Values, hosting, places_of, stepped
 from headgate.runtime.keyed.packing import key_codes
+from headgate.tasks.batch import metered
 from headgate.tasks.frames import run_frames
 from headgate.tasks.keyed_base import KeyedConfig
-from headgate.tasks.metering import metered
 from headgate.tasks.sql_text import quoted
 
 __all__ = ["IsolatedTask", "isolated", "repeated"]

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headgate.runtime.observing.job_tags import tagged
 from headgate.runtime.spark_internals.internals import internals
-from headgate.tasks.metering import METER, Run
+from headgate.tasks.batch import METER, Run
 
 __all__ = ["Trial", "Trials", "drain"]
 

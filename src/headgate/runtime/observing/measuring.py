@@ -1,10 +1,12 @@
-"""What is measured while dataflows run."""
+"""What is measured while dataflows run, and how much time that may take."""
 
 from __future__ import annotations
 
+import math
+import threading
 from dataclasses import dataclass
 
-__all__ = ["MEASURING", "Measuring"]
+__all__ = ["MEASURING", "Measuring", "ProfilingBudget"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,3 +27,41 @@ class Measuring:
 
 
 MEASURING = Measuring()
+
+
+class ProfilingBudget:
+    """Counts seconds in epochs and seconds of profiling; overlapping epochs count once, since they share cores.
+
+    ``at_first_s`` may be spent beyond the share, once: so that new tasks are measured soon.
+
+    >>> budget = ProfilingBudget(share=0.5, at_first_s=4.0)
+    >>> for began, ended in ((0.0, 6.0), (1.0, 5.0), (4.0, 8.0), (10.0, 12.0)):
+    ...     budget.work(began, ended)
+    >>> budget.spend(3.0)
+    >>> budget.worked_s, budget.spent_s, budget.left_s
+    (10.0, 3.0, 6.0)
+    """
+
+    def __init__(self, share: float, at_first_s: float) -> None:
+        self._share, self._at_first_s = share, at_first_s
+        self._lock = threading.Lock()
+        self._until = -math.inf
+        self.worked_s = 0.0
+        self.spent_s = 0.0
+
+    def work(self, began: float, ended: float) -> None:
+        """Note that an epoch ran from one time to another."""
+        with self._lock:
+            self.worked_s += max(0.0, ended - max(began, self._until))
+            self._until = max(ended, self._until)
+
+    def spend(self, seconds: float) -> None:
+        """Note how long profiling took."""
+        with self._lock:
+            self.spent_s += seconds
+
+    @property
+    def left_s(self) -> float:
+        """Seconds that may be spent now; negative if the budget is overdrawn."""
+        with self._lock:
+            return self._at_first_s + self._share * self.worked_s - self.spent_s

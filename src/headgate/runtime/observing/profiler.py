@@ -29,10 +29,9 @@ from headgate.model.task_type import Role, State
 from headgate.runtime.compile.plan import CompiledPlan, CompiledTask, Fragment, Kind
 from headgate.runtime.epochs.staging import pack, stage
 from headgate.runtime.exchange.files import INGEST
-from headgate.runtime.observing.budget import ProfilingBudget
 from headgate.runtime.observing.isolated_task import IsolatedTask, isolated
 from headgate.runtime.observing.measured_run import Trials, drain
-from headgate.runtime.observing.measuring import Measuring
+from headgate.runtime.observing.measuring import Measuring, ProfilingBudget
 
 __all__ = ["Profiler"]
 

@@ -61,7 +61,7 @@ class SparkInternals(Protocol):
     """The private parts of one Spark session."""
 
     def register_functions(self) -> None:
-        """Give SQL names to expressions that Spark has and does not name (:mod:`headgate.tasks.sql_names`)."""
+        """Give SQL names to expressions that Spark has and does not name (:mod:`headgate.tasks.sql_text`)."""
 
     def scheduler_pool(self, name: str, minimum: int = 1, weight: int = 1) -> None:
         """Create a pool of the fair scheduler, unless it exists or Spark schedules otherwise."""

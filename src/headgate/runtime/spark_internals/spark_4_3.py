@@ -14,7 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.runtime.engine.masters import is_local
 from headgate.runtime.spark_internals.protocol import BatchProgress, ExecutorInfo, JobInfo
-from headgate.tasks.sql_names import SQL_NAMES
+from headgate.tasks.sql_text import SQL_NAMES
 
 __all__ = ["Spark43"]
 
