@@ -57,19 +57,20 @@ def run_batches(
     function: BatchFunction, batches: Iterator[pa.RecordBatch], schema: pa.Schema, guard: Guard
 ) -> Iterator[pa.RecordBatch]:
     """Run a function over batches; with letters, its output has the column of letters too."""
-    from headgate.tasks.row_errors import CARRIED, TimeBudget, letters_of, split_carried, with_letters, without_times
+    from headgate.tasks.row_errors import CARRIED, LETTER_TYPE, TimeBudget, letter_array, with_letters
 
     budget = TimeBudget(guard.budget_s)
     for whole in batches:
-        batch, carried = split_carried(whole)
+        carried = whole.column(CARRIED) if CARRIED in whole.schema.names else None
+        batch = whole if carried is None else whole.drop_columns([CARRIED])
         result, rows = run_batch(function, batch, schema, guard, budget)
         if carried is not None:
             origin = result.origin
             rows = rows.append_column(CARRIED, carried if origin is None else carried.take(pa.array(origin)))
-        yield with_letters(rows) if guard.letters else rows
+        yield with_letters(rows.columns, rows.schema, pa.nulls(len(rows), LETTER_TYPE)) if guard.letters else rows
         if result.failed:
-            letters = letters_of(batch, result.failed, schema)
-            yield letters if carried is None else without_times(letters)
+            letters = letter_array(batch, result.failed)
+            yield with_letters([pa.nulls(len(letters), field.type) for field in rows.schema], rows.schema, letters)
 
 
 def column_of(batch: pa.RecordBatch, name: str) -> pa.Array:

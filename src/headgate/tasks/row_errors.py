@@ -27,11 +27,8 @@ __all__ = [
     "UnreadableSourceError",
     "error_text",
     "letter_array",
-    "letters_of",
     "over_budget",
-    "split_carried",
     "with_letters",
-    "without_times",
 ]
 
 LETTER = "__letter"
@@ -119,19 +116,6 @@ class TimeBudget:
             raise TimeIsUp
 
 
-def split_carried(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array | None]:
-    """A batch without the column that goes along with its rows, and that column, if there is one."""
-    if CARRIED not in batch.schema.names:
-        return batch, None
-    return batch.drop_columns([CARRIED]), batch.column(CARRIED)
-
-
-def without_times(letters: pa.RecordBatch) -> pa.RecordBatch:
-    """Letters among rows that have a column which goes along."""
-    place = letters.schema.get_field_index(LETTER)
-    return letters.add_column(place, pa.field(CARRIED, pa.int64()), pa.nulls(len(letters), pa.int64()))
-
-
 def error_text(error: BaseException) -> str:
     """An error in one line.
 
@@ -141,25 +125,16 @@ def error_text(error: BaseException) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())}"[:LONGEST]
 
 
-def with_letters(batch: pa.RecordBatch) -> pa.RecordBatch:
-    none = pa.nulls(batch.num_rows, LETTER_TYPE)
-    fields = [field.with_nullable(True) for field in batch.schema]
-    return pa.RecordBatch.from_arrays([*batch.columns, none], schema=pa.schema([*fields, (LETTER, LETTER_TYPE)]))
+def with_letters(columns: Sequence[pa.Array], schema: pa.Schema, letters: pa.Array) -> pa.RecordBatch:
+    """Rows with the column of letters; of a row either all of the columns are null or its letter is."""
+    fields = [field.with_nullable(True) for field in schema]
+    return pa.RecordBatch.from_arrays([*columns, letters], schema=pa.schema([*fields, (LETTER, LETTER_TYPE)]))
 
 
 def letter_array(batch: pa.RecordBatch, failed: Sequence[tuple[int, str]]) -> pa.Array:
     """Letters for the rows at some places of a batch, in order."""
     ordered = sorted(failed, key=lambda row: row[0])
     return pa.array([{"record": _record(batch.slice(at, 1)), "error": reason} for at, reason in ordered], LETTER_TYPE)
-
-
-def letters_of(batch: pa.RecordBatch, failed: Sequence[tuple[int, str]], schema: pa.Schema) -> pa.RecordBatch:
-    """Letters for the rows at some places of a batch, with the reason of each."""
-    letters = letter_array(batch, failed)
-    none = [pa.nulls(len(letters), field.type) for field in schema]
-    fields = [field.with_nullable(True) for field in schema]
-    arrays = [*none, letters]
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([*fields, (LETTER, LETTER_TYPE)]))
 
 
 def _record(row: pa.RecordBatch) -> str:

@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -211,19 +211,15 @@ def _check_table(options: WriteTable, spark: SparkSession, columns: InputColumns
         raise InputError("SINK_UNUSABLE", f"not a database that can be used: {error}") from None
 
 
-_DATABASES: dict[str, Any] = {}
-
-
+@lru_cache(maxsize=64)
 def _database(url: str) -> Any:
     import sqlalchemy as sa
 
-    if url not in _DATABASES:
-        place = sa.engine.make_url(url)
-        if place.get_backend_name() == "sqlite" and place.database not in (None, "", ":memory:"):
-            Path(str(place.database)).parent.mkdir(parents=True, exist_ok=True)  # as files get their folder
-        # Arrays and structs are stored as JSON; a time or a decimal within one becomes a text.
-        _DATABASES[url] = sa.create_engine(url, json_serializer=partial(json.dumps, default=str))
-    return _DATABASES[url]
+    place = sa.engine.make_url(url)
+    if place.get_backend_name() == "sqlite" and place.database not in (None, "", ":memory:"):
+        Path(str(place.database)).parent.mkdir(parents=True, exist_ok=True)  # as files get their folder
+    # Arrays and structs are stored as JSON; a time or a decimal within one becomes a text.
+    return sa.create_engine(url, json_serializer=partial(json.dumps, default=str))
 
 
 def _sql_type(kind: pa.DataType) -> Any:

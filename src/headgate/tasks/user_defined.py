@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
@@ -75,7 +76,7 @@ def python_work(over: str, function: Function, keywords: Mapping[str, Any], targ
     Failed rows of a function over rows are collected one by one, those of other functions by halving the batch.
     """
     schema = target.schema
-    apply = {"row": _over_rows, "pandas": _over_pandas, "arrow": _over_arrow}[over]
+    apply = _over_rows if over == "row" else partial(_over_batch, over)
 
     from headgate.tasks.row_errors import error_text
 
@@ -133,28 +134,15 @@ def _rows_of(result: Any) -> list[Any]:
     return [] if result is None else [result] if isinstance(result, Mapping) else list(result)
 
 
-def _over_pandas(
-    function: Function, keywords: Mapping[str, Any], batch: pa.RecordBatch, schema: pa.Schema, failed: Failed
+def _over_batch(
+    over: str, function: Function, keywords: Mapping[str, Any], batch: pa.RecordBatch, schema: pa.Schema, failed: Failed
 ) -> list[pa.RecordBatch]:
     def apply(rows: pa.RecordBatch) -> pa.RecordBatch:
+        if over == "arrow":
+            return function(rows, **keywords).select(schema.names).cast(schema)
         return pa.RecordBatch.from_pandas(function(rows.to_pandas(), **keywords), schema=schema, preserve_index=False)
 
-    return _over_batch(apply, batch, failed)
-
-
-def _over_arrow(
-    function: Function, keywords: Mapping[str, Any], batch: pa.RecordBatch, schema: pa.Schema, failed: Failed
-) -> list[pa.RecordBatch]:
-    def apply(rows: pa.RecordBatch) -> pa.RecordBatch:
-        return function(rows, **keywords).select(schema.names).cast(schema)
-
-    return _over_batch(apply, batch, failed)
-
-
-def _over_batch(apply: Callable[[pa.RecordBatch], pa.RecordBatch], batch: pa.RecordBatch, failed: Failed) -> list[Any]:
-    if failed is None:
-        return [apply(batch)]
-    return _halved(batch, apply, lambda first, error: failed.append((first, error)))
+    return [apply(batch)] if failed is None else _halved(batch, apply, lambda at, error: failed.append((at, error)))
 
 
 def _halved(items: Any, apply: Callable[[Any], pa.RecordBatch], note: Callable[[int, Exception], None]) -> list[Any]:
