@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from headgate.store.durable_steps import MOMENTS, VARIABLE
+from tests.compiled import plan_of
 
 Operation = Callable[[], object]
 TIMES = (1, 2, 3)
@@ -57,17 +58,14 @@ def outbox(folder: Path) -> tuple[list[Operation], Callable[[], list[str]]]:
     """A sink refuses, is offered its rows again, and takes them."""
     from headgate.documents import parse
     from headgate.model.names import Signature
-    from headgate.runtime.compile.compiler import compile_plan
-    from headgate.runtime.engine.snapshot import Snapshot
     from headgate.runtime.io.outbox import SinkOutbox
     from headgate.runtime.io.sinks import Memory, StagedDelivery
-    from headgate.tasks.registry import default_registry
 
     sink_folder = folder / "sink"
     read = {"id": "r", "type": "read_files", "config": {"path": str(folder), "columns": "id bigint"}}
     write = {"id": "w", "type": "write_files", "config": {"path": str(sink_folder)}, "inputs": ["r"]}
     flow = parse(json.dumps({"name": "f", "tasks": [read, write]}), "json").dataflow
-    plan = compile_plan(Snapshot.of(default_registry(), flow))
+    plan = plan_of(flow)
     sink = next(signature for signature, task in plan.tasks.items() if task.alternate.type == "write_files")
     (folder / "pending").mkdir(exist_ok=True)
     spark: Any = None

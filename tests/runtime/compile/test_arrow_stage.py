@@ -9,10 +9,8 @@ import pytest
 from pyspark.sql.types import DoubleType, LongType, StringType, StructType
 
 from headgate.runtime.compile.arrow_stage import staged_tasks
-from headgate.runtime.compile.compiler import compile_plan
 from headgate.runtime.compile.plan import CompiledTask
-from headgate.runtime.engine.snapshot import Snapshot
-from headgate.tasks.registry import default_registry
+from tests.compiled import plan_of
 from tests.runtime.small import files, flow
 
 FUNCTION = {"id": "f", "type": "python", "config": {"function": "tests.runtime.functions.waiting"}}
@@ -30,7 +28,7 @@ def schema_of(_: CompiledTask) -> StructType:
 )
 def test_a_function_is_where_all_behind_it_can_be(tmp_path: Path, behind: list[dict[str, Any]], expected: bool) -> None:
     some = flow("some", {"id": "src", **files(tmp_path)}, FUNCTION, *behind)
-    plan = compile_plan(Snapshot.of(default_registry(), some))
+    plan = plan_of(some)
     (fragment,) = plan.fragments.values()
     outcome = staged_tasks(plan, fragment, lambda _: True, frozenset(), schema_of)
     functions = {task.signature for task in plan.tasks.values() if task.alternate.type == "python"}

@@ -10,16 +10,14 @@ from pyspark.sql import SparkSession
 
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import Signature
-from headgate.runtime.compile.compiler import compile_plan
 from headgate.runtime.compile.plan import Kind
 from headgate.runtime.engine.engine import Engine
-from headgate.runtime.engine.snapshot import Snapshot
 from headgate.runtime.io.outbox import SinkOutbox
 from headgate.runtime.io.sinks import Memory, StagedDelivery
 from headgate.store.entries import Delivered, EpochCommitted, FragmentRemoved, OutputKind, SnapshotPublished
 from headgate.store.files import write_json
 from headgate.store.journal import Journal
-from headgate.tasks.registry import default_registry
+from tests.compiled import plan_of
 from tests.runtime.compared import table_rows
 from tests.runtime.small import files, flow, json_rows, numbered, put
 
@@ -160,7 +158,7 @@ def test_offered_again_after_it_was_taken_from_the_pending(tmp_path: Path) -> No
         files(tmp_path),
         {"type": "write_table", "config": {"url": f"sqlite:///{tmp_path}/no/out.db", "table": "t"}},
     )
-    plan = compile_plan(Snapshot.of(default_registry(), table_flow))
+    plan = plan_of(table_flow)
     sink = next(signature for signature, task in plan.tasks.items() if task.alternate.type == "write_table")
     box = SinkOutbox(tmp_path / "pending", cast(Any, None), Memory(), lambda _: plan)
     (tmp_path / "pending").mkdir()

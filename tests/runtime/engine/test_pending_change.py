@@ -25,6 +25,7 @@ from headgate.sharing.deduplicate import deduplicate
 from headgate.sharing.shared_set import SharedSet
 from headgate.tasks.registry import default_registry
 from headgate_benchmarks.nexmark.flows import QUERIES, flow
+from tests.compiled import plan_of
 from tests.runtime.sequences import random_flow
 from tests.runtime.small import files
 from tests.runtime.small import flow as small_flow
@@ -198,7 +199,7 @@ def test_what_cannot_be_done_leaves_all_as_it_was() -> None:
 
 def test_a_topic_has_rows_for_one_side() -> None:
     """Rows of two sides have other columns, wherever they come from."""
-    plan = compile_plan(Snapshot.of(REGISTRY, *map(flow, QUERIES)))
+    plan = plan_of(*map(flow, QUERIES))
     topics = [topic for fragment in plan.fragments.values() for topic in fragment.writes]
     assert len({topic.id for topic in topics}) == len(topics)
     assert all(len({feed.side for feed in topic.feeds}) == 1 for topic in topics)

@@ -11,9 +11,7 @@ from pyspark.errors import PySparkException
 
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import Signature
-from headgate.runtime.compile.compiler import compile_plan
 from headgate.runtime.compile.plan import CompiledPlan, Kind
-from headgate.runtime.engine.snapshot import Snapshot
 from headgate.runtime.epochs.commit import EpochResult
 from headgate.runtime.epochs.epoch import Epochs
 from headgate.runtime.exchange.files import SNAPSHOT
@@ -22,7 +20,7 @@ from headgate.runtime.isolation.failed_rows import FailedRows
 from headgate.runtime.isolation.quarantine import FIRST_REST_S, Quarantine
 from headgate.runtime.isolation.reasons import Reasons
 from headgate.runtime.observing.profiler import Profiler
-from headgate.tasks.registry import default_registry
+from tests.compiled import plan_of
 from tests.runtime.fakes import FakeBackground, FakeJobs, FakeProfiler, FakeRows, Function, Row, read, task_id
 from tests.runtime.small import files, flow, memory
 
@@ -38,7 +36,7 @@ class Rig:
     """The epochs of the source fragment of some dataflows."""
 
     def __init__(self, tmp_path: Path, functions: Mapping[str, Function], *flows: Dataflow, **more: Any) -> None:
-        self.plan = plan_of(1, *flows)
+        self.plan = plan_of(*flows, number=1)
         self.fragment = next(each for each in self.plan.fragments.values() if each.kind is Kind.SOURCE)
         self.jobs = FakeJobs(self.fragment.id, functions, **more)
         self.now = 0.0
@@ -80,10 +78,6 @@ class Rig:
 
     def resting(self) -> set[str]:
         return {task_id(self.plan.tasks[cast(Any, item)]) for item in self.epochs.quarantine.resting()}
-
-
-def plan_of(number: int, *flows: Dataflow) -> CompiledPlan:
-    return compile_plan(Snapshot.of(default_registry(), *flows, number=number))
 
 
 def raising(row: Row) -> Row:
@@ -152,7 +146,7 @@ def test_a_task_that_is_gone_is_not_tried(tmp_path: Path) -> None:
     rig = Rig(tmp_path, {"broken": raising}, GOOD, BAD)
     rig.run(1)
     rig.now = FIRST_REST_S
-    rig.run(2, plans=[plan_of(2, GOOD)])
+    rig.run(2, plans=[plan_of(GOOD, number=2)])
     rig.background.run()
     assert not rig.epochs.quarantine.reasons
 
@@ -197,7 +191,7 @@ def test_all_that_raise_are_left_out_at_once(tmp_path: Path) -> None:
 def test_a_task_of_two_plans_is_guarded_once(tmp_path: Path, names_culprits: bool) -> None:
     kept = flow("kept", SOURCE, doing("broken", on_error="dead_letter"), memory("kept", id="kept_sink"))
     rig = Rig(tmp_path, {"broken": raising_for_odd}, kept, names_culprits=names_culprits)
-    plans = [rig.plan, plan_of(2, kept)]
+    plans = [rig.plan, plan_of(kept, number=2)]
     rows = FakeRows([{"id": 1, SNAPSHOT: 1}, {"id": 2, SNAPSHOT: 1}, {"id": 3, SNAPSHOT: 2}, {"id": 4, SNAPSHOT: 2}])
     result = rig.run(rows=rows, plans=plans)
     assert rig.resting() == set()

@@ -13,9 +13,7 @@ from pyspark.errors import PySparkException
 from headgate.errors import InputError
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import Signature
-from headgate.runtime.compile.compiler import compile_plan
 from headgate.runtime.compile.plan import CompiledPlan, Kind
-from headgate.runtime.engine.snapshot import Snapshot
 from headgate.runtime.engine.state import StateDirectory
 from headgate.runtime.epochs.context import FragmentContext
 from headgate.runtime.epochs.fragment import RunningFragment, begun_in
@@ -24,7 +22,7 @@ from headgate.runtime.io.sinks import StagedDelivery
 from headgate.runtime.isolation.dead_letters import DeadLetters
 from headgate.runtime.observing.records import Records
 from headgate.store.entries import EpochCommitted, FragmentRemoved
-from headgate.tasks.registry import default_registry
+from tests.compiled import plan_of
 from tests.runtime.fakes import (
     FakeBackground,
     FakeJobs,
@@ -80,7 +78,7 @@ class Rig:
         self.fragment = self.start()
 
     def publish(self, number: int, *flows: Dataflow) -> CompiledPlan:
-        self.plan = compile_plan(Snapshot.of(default_registry(), *flows, number=number))
+        self.plan = plan_of(*flows, number=number)
         if number > 1:
             self.plans[number] = self.plan
         return self.plan

@@ -12,12 +12,10 @@ import pytest
 
 from headgate.model.names import Signature
 from headgate.model.task_type import Role
-from headgate.runtime.compile.compiler import compile_plan
-from headgate.runtime.engine.snapshot import Snapshot
 from headgate.runtime.observing.observer import ObservedEngine, Observer
 from headgate.runtime.observing.records import Arrivals, EpochRecord, Records
 from headgate.runtime.spark_internals.protocol import BatchProgress, JobInfo
-from headgate.tasks.registry import default_registry
+from tests.compiled import plan_of
 from tests.runtime.fakes import FakeInternals
 from tests.runtime.small import files, flow, memory
 
@@ -29,7 +27,7 @@ class Rig:
 
     def __init__(self) -> None:
         self.now = 100.0
-        self.plan = compile_plan(Snapshot.of(default_registry(), SOME))
+        self.plan = plan_of(SOME)
         (self.fragment,) = self.plan.fragments.values()
         (self.sink,) = [task.signature for task in self.plan.tasks.values() if task.role is Role.SINK]
         self.source: Signature = self.fragment.roots[0]

@@ -13,7 +13,7 @@ from headgate.errors import unknown
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import DataflowName, Signature
 from headgate.model.strategy import StrategyName
-from headgate.runtime.engine.stored import StoredDataflow, stored_dataflow
+from headgate.runtime.engine.stored import StoredDataflow
 from headgate.sharing.running import Submitted
 from headgate.sharing.shared_set import SharedSet
 from headgate.sharing.strategies import QueryGroup, Units
@@ -50,15 +50,6 @@ class Snapshot:
 
     since: Mapping[Signature, int] = field(default_factory=dict)
     """Since which snapshot a stateful task has run without a break: one that comes back starts with empty state."""
-
-    @classmethod
-    def of(cls, registry: Registry, *dataflows: Dataflow, number: int = 1) -> Snapshot:
-        """A snapshot of some dataflows, merged just as they are."""
-        shared, stored = SharedSet(registry), dict[DataflowName, str]()
-        for dataflow in dataflows:
-            shared, _ = shared.merge(dataflow)
-            stored[dataflow.name] = stored_dataflow(shared.running.find(dataflow.name)).id
-        return cls(shared, number, stored)
 
     @property
     def dataflows(self) -> tuple[Dataflow, ...]:
