@@ -13,7 +13,7 @@ from headgate.errors import unknown
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import DataflowName, Signature
 from headgate.model.strategy import StrategyName
-from headgate.runtime.engine.stored import StoredDataflow
+from headgate.sharing.deduplicate import SignedDataflow
 from headgate.sharing.running import Submitted
 from headgate.sharing.shared_set import SharedSet
 from headgate.sharing.strategies import QueryGroup, Units
@@ -105,14 +105,14 @@ class Snapshot:
 
     @classmethod
     def from_dict(
-        cls, kept: Mapping[str, Any], read: Callable[[str], StoredDataflow], registry: Registry, semantic: bool = True
+        cls, kept: Mapping[str, Any], read: Callable[[str], Submitted], registry: Registry, semantic: bool = True
     ) -> Snapshot:
         """The snapshot that was kept; ``read`` gives a dataflow by the name under which it is stored."""
         strategy = StrategyName(kept["strategy"])
         shared = SharedSet(registry, semantic and strategy is not StrategyName.NONE)
         for name in kept["dataflows"].values():
-            dataflow = read(name)
-            shared, _ = shared.merge(dataflow.signed, dataflow.written)
+            one = read(name)
+            shared, _ = shared.merge(SignedDataflow(one.dataflow, one.signatures), one.written)
         return cls(
             shared,
             number=kept["number"],

@@ -9,28 +9,17 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from headgate.documents.decode import from_document
 from headgate.documents.document import to_document
 from headgate.errors import HeadgateError
-from headgate.model.dataflow import Dataflow
-from headgate.sharing.deduplicate import SignedDataflow
 from headgate.sharing.running import Submitted
 from headgate.store.entries import DataflowStored
 from headgate.store.journal import Journal
 from headgate.tasks.registry import Registry
 
-__all__ = ["StoredDataflow", "decoded", "read_dataflow", "stored_dataflow"]
-
-
-@dataclass(frozen=True, slots=True)
-class StoredDataflow:
-    """A dataflow as it is run, and as its author wrote it."""
-
-    signed: SignedDataflow
-    written: Dataflow
+__all__ = ["decoded", "read_dataflow", "stored_dataflow"]
 
 
 def stored_dataflow(submitted: Submitted) -> DataflowStored:
@@ -41,14 +30,14 @@ def stored_dataflow(submitted: Submitted) -> DataflowStored:
     return DataflowStored(hashlib.blake2b(json.dumps(kept).encode(), digest_size=16).hexdigest(), kept)
 
 
-def decoded(kept: Mapping[str, Any], registry: Registry) -> StoredDataflow:
+def decoded(kept: Mapping[str, Any], registry: Registry) -> Submitted:
     """The dataflow that was stored."""
     written = from_document(kept["written"], registry)
     as_run = from_document(kept["as_run"], registry) if "as_run" in kept else written
-    return StoredDataflow(SignedDataflow(as_run, kept["signatures"]), written)
+    return Submitted(as_run, kept["signatures"], written)
 
 
-def read_dataflow(journal: Journal, name: str, registry: Registry) -> StoredDataflow:
+def read_dataflow(journal: Journal, name: str, registry: Registry) -> Submitted:
     """The dataflow that is stored under a name."""
     stored = journal.latest(DataflowStored, name)
     if stored is None:
