@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -211,7 +211,7 @@ def _check_table(options: WriteTable, spark: SparkSession, columns: InputColumns
         raise InputError("SINK_UNUSABLE", f"not a database that can be used: {error}") from None
 
 
-@lru_cache(maxsize=64)
+@cache
 def _database(url: str) -> Any:
     import sqlalchemy as sa
 

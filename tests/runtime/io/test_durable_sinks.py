@@ -10,13 +10,11 @@ from typing import Any
 import pytest
 
 from headgate.documents import parse
-from headgate.runtime.compile.compiler import compile_plan
-from headgate.runtime.engine.snapshot import Snapshot
 from headgate.runtime.epochs.delivery import Deliveries
 from headgate.runtime.io.outbox import SinkOutbox
 from headgate.runtime.io.sinks import Memory
 from headgate.store.entries import CommittedOutput, EpochCommitted, OutputKind, StagedRows, Target
-from headgate.tasks.registry import default_registry
+from tests.compiled import plan_of
 
 
 @pytest.fixture
@@ -39,9 +37,7 @@ def test_folders_of_sinks_are_synced(tmp_path: Path, synced: list[Path]) -> None
     writes = [
         {"id": place.name, "type": "write_files", "config": {"path": str(place)}, "inputs": ["r"]} for place in places
     ]
-    plan = compile_plan(
-        Snapshot.of(default_registry(), parse(json.dumps({"name": "f", "tasks": [read, *writes]}), "json").dataflow)
-    )
+    plan = plan_of(parse(json.dumps({"name": "f", "tasks": [read, *writes]}), "json").dataflow)
     nothing: Any = None
     (tmp_path / "pending").mkdir()
     outbox = SinkOutbox(tmp_path / "pending", nothing, Memory(), lambda _: plan)
