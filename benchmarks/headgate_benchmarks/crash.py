@@ -5,7 +5,9 @@
   withdraw under each other strategy. Points that no engine comes to are listed;
 - ``pure``: what makes outputs durable is killed at its steps in forked processes without Spark, hundreds of times a
   minute; counted by themselves, ``pure_kills``, and not among ``kills``;
-- ``random``: engine, JVM, Python daemon and Python workers are killed at random moments with changes in flight.
+- ``random``: engine, JVM, Python daemon and Python workers are killed at random moments with changes in flight;
+- ``jvm``: the JVM of an engine that runs by the command is killed under load, and ``jvm_back_p95_s`` says after how
+  long rows come out again that arrived after a kill.
 
 The judge (``tests/judge``) knows the input files, the answers and their clocks, and nothing of the engine. ``lost``,
 ``doubled``, ``out_of_order``, ``stale_plan`` and ``half_applied`` count rows, or changes, that are wrong; all must be
@@ -20,6 +22,7 @@ a long run can be made in several. Figures are of all that is in the file.
 from __future__ import annotations
 
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -52,6 +55,7 @@ class Sizes:
     """Kills of the enumeration; all that can be made without a number."""
 
     random: int = 500
+    jvm: int = 20
     pure: int = 1_000
     in_a_row: int = 30
     """Kills of one state directory before it is judged."""
@@ -205,6 +209,18 @@ def _pure(seed: int, progress: Progress, sizes: Sizes) -> Measured:
     return Measured({"pure_kills": outcome["kills"], **figures}, {"pure_evidence": outcome["wrong"]})
 
 
+def _jvm(seed: int, progress: Progress, sizes: Sizes) -> Measured:
+    make_importable()
+    from tests.judge.campaign import Limits, kill_jvm
+
+    with tempfile.TemporaryDirectory(prefix="headgate-crash-", ignore_cleanup_errors=True) as place:
+        result = kill_jvm(Path(place), seed, Limits(_limited(sizes.jvm)), progress)
+    ordered = sorted(result.back_s)
+    times = {"p50": statistics.median(ordered), "p95": ordered[math.ceil(0.95 * len(ordered)) - 1], "max": ordered[-1]}
+    measured = _measured("jvm", result)
+    return measured | Measured({f"jvm_back_{name}_s": value for name, value in times.items()}, {"jvm_back_s": ordered})
+
+
 def _groups(cases: Sequence[Any], size: int) -> list[Sequence[Any]]:
     return [cases[at : at + size] for at in range(0, len(cases), size)]
 
@@ -229,18 +245,19 @@ def _measured(part: str, result: Any) -> Measured:
 
 def _whole(seed: int, progress: Progress, sizes: Sizes) -> Measured:
     measured = _pure(seed, progress, sizes) | _kills(["steps", "random"], seed, progress, sizes)
+    measured = measured | _jvm(seed, progress, sizes)
     names = ("kills", *FAULTS, "stuck", "rows")
-    totals = {name: sum(measured.figures[f"{part}_{name}"] for part in ("steps", "random")) for name in names}
+    totals = {name: sum(measured.figures[f"{part}_{name}"] for part in ("steps", "random", "jvm")) for name in names}
     return Measured(totals) | measured
 
 
 CRASH = Benchmark(
     "crash",
     "Kills at every durable step and at random, judged from outside.",
-    {"pure": _pure, "steps": _steps, "random": _random},
+    {"pure": _pure, "steps": _steps, "random": _random, "jvm": _jvm},
     Sizes(),
-    Sizes(steps=1, random=2, pure=10, in_a_row=2, engines=1),
-    " ".join(("kills", *FAULTS, "stuck", "pure_kills", "steps_kills", "random_kills")),
+    Sizes(steps=1, random=2, jvm=1, pure=10, in_a_row=2, engines=1),
+    " ".join(("kills", *FAULTS, "stuck", "pure_kills", "steps_kills", "random_kills", "jvm_kills", "jvm_back_p95_s")),
     whole=_whole,
     own_cluster=True,
 )

@@ -10,13 +10,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from headgate.store.durable_steps import MOMENTS, STEPS
-from tests.judge.processes import Starts
+from tests.judge.processes import ColdStarts, Starts
 from tests.judge.rig import Rig, rig_in
-from tests.judge.scenario import KINDS, Scenario
+from tests.judge.scenario import BASE, KINDS, Scenario
 from tests.judge.verdict import Verdict
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "Result",
     "kill_at_random",
     "kill_at_steps",
+    "kill_jvm",
     "points",
 ]
 
@@ -71,6 +73,9 @@ class Result:
 
     verdict: Verdict = field(default_factory=Verdict)
     restart_s: list[float] = field(default_factory=list)
+    back_s: list[float] = field(default_factory=list)
+    """After how long rows came out again that had arrived after a kill."""
+
     stuck: list[str] = field(default_factory=list)
     """Why an engine did not come back, or did not go on."""
 
@@ -84,6 +89,7 @@ class Result:
         self.steps |= other.steps
         self.unreached |= other.unreached
         self.restart_s += other.restart_s
+        self.back_s += other.back_s
         self.stuck += other.stuck
         self.verdict.counts += other.verdict.counts
         self.verdict.rows += other.verdict.rows
@@ -93,13 +99,22 @@ class Result:
         """For a file, from which :meth:`from_dict` reads it."""
         judged = {"counts": self.verdict.counts, "rows": self.verdict.rows, "evidence": self.verdict.evidence}
         reached = {"steps": sorted(self.steps), "unreached": sorted(self.unreached)}
-        return {"kills": self.kills, **reached, **judged, "restart_s": self.restart_s, "stuck": self.stuck}
+        return {
+            "kills": self.kills,
+            **reached,
+            **judged,
+            "restart_s": self.restart_s,
+            "back_s": self.back_s,
+            "stuck": self.stuck,
+        }
 
     @classmethod
     def from_dict(cls, given: dict[str, Any]) -> Result:
         verdict = Verdict(Counter(given["counts"]), given["evidence"], given["rows"])
         steps, unreached = ({(moment, step) for moment, step in given[key]} for key in ("steps", "unreached"))
-        return cls(Counter(given["kills"]), steps, unreached, verdict, given["restart_s"], given["stuck"])
+        return cls(
+            Counter(given["kills"]), steps, unreached, verdict, given["restart_s"], given["back_s"], given["stuck"]
+        )
 
 
 def points() -> list[Point]:
@@ -182,6 +197,27 @@ def kill_at_random(
             rig.settle()
 
     return _campaign(folder, seed, each, progress, starts)
+
+
+def kill_jvm(folder: Path, seed: int, limits: Limits, progress: Progress) -> Result:
+    """Kill the JVM of a supervised engine under load, each time once it is back: how long is nothing delivered?"""
+
+    def each(rig: Rig, scenario: Scenario, result: Result) -> None:
+        del scenario
+        while limits.allow(result.made):
+            rig.wait_for(lambda: rig.kill("jvm"), "a JVM")
+            began = time.monotonic()
+            rig.wait_for(partial(rig.has, BASE, "rows", rig.fed_rows), "rows that arrived after a kill")
+            result.back_s.append(time.monotonic() - began)
+            result.kills["jvm, supervised"] += 1
+            progress(f"back after {result.back_s[-1]:.1f} s")
+            time.sleep(rig.rnd.uniform(5.0, 8.0))  # so that it counts as healthy, and its next pause is short
+
+    starts = ColdStarts()
+    try:
+        return _campaign(folder, seed, each, progress, starts)
+    finally:
+        starts.close()
 
 
 def _campaign(

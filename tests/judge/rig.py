@@ -87,6 +87,17 @@ class Rig:
             waiting.rename(self.folder / "in" / name)
             self.history.arrivals.append(Arrival(name, self._modified_ns, made, began, time.monotonic()))
 
+    @property
+    def fed_rows(self) -> int:
+        """How many rows have been fed; rows are numbered."""
+        return self._rows
+
+    def has(self, flow: Flow, output: str, number: int) -> bool:
+        """Whether a sink has a row of that number or a later one."""
+        files = sorted(flow.sink(self.folder, output).glob("part-*"), key=lambda file: file.stat().st_mtime_ns)
+        last = files[-1].read_text(encoding="utf-8").splitlines() if files else []
+        return any(json.loads(line)["id"] >= number for line in last)
+
     def _row(self, number: int, seconds_later: float) -> dict[str, Any]:
         at = BEGINNING + timedelta(seconds=number * 0.1 + seconds_later)
         value = round(self.rnd.uniform(-5, 50), 3)

@@ -61,7 +61,7 @@ def test_all_steps_and_moments_are_enumerated() -> None:
 
 def test_results_are_read_back_from_a_log() -> None:
     verdict = Verdict(Counter(lost=2), ["lost: row 1", "lost: row 2"], 10)
-    result = Result(Counter(submit=3), {("half", "commit")}, {("after", "journal")}, verdict, [4.5], ["why"])
+    result = Result(Counter(submit=3), {("half", "commit")}, {("after", "journal")}, verdict, [4.5], [9.0], ["why"])
     assert Result.from_dict(json.loads(json.dumps(result.as_dict()))) == result
 
 

@@ -10,6 +10,7 @@ import ctypes
 import json
 import os
 import selectors
+import shutil
 import signal
 import socket
 import sys
@@ -29,7 +30,7 @@ from headgate.cli.engine_link import AGAIN, EngineLink
 from headgate.cli.output import sentence_to_stderr
 from headgate.errors import InputError
 from headgate.service.restarts import BLAMELESS, Restarts
-from headgate.service.run import StateLock
+from headgate.service.run import StateLock, scratch_of
 
 __all__ = ["supervised"]
 
@@ -55,6 +56,7 @@ def supervised(state: Path) -> Iterator[EngineLink]:
         supervisor = Supervisor(listener)
         link = supervisor.engine()
         if link is None:
+            shutil.rmtree(scratch_of(lock.path), ignore_errors=True)  # also of engines that were killed
             raise typer.Exit(supervisor.status)
         link.lock, link.listener = lock, listener
         link.watch()

@@ -19,6 +19,7 @@ from headgate.model.strategy import StrategyName
 from headgate.service.load import Loaded
 from headgate.service.submission import split_submission
 from headgate.service.task_types import Registry
+from headgate.store.files import scratch_of
 from headgate.store.lock import StateLock
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ __all__ = [
     "StateLock",
     "follow",
     "make_importable",
+    "scratch_of",
     "spark_end",
     "start",
     "stop",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import tempfile
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -17,6 +19,7 @@ __all__ = [
     "append_line",
     "damaged",
     "read_json",
+    "scratch_of",
     "sync_files",
     "sync_folder",
     "write_bytes",
@@ -56,6 +59,15 @@ def write_bytes(path: Path, content: bytes, step_name: str | None = None) -> Non
 def write_json(path: Path, value: object, step_name: str | None = None) -> None:
     """Replace a file by a value as JSON, in one step."""
     write_text(path, json.dumps(value), step_name)
+
+
+def scratch_of(folder: Path) -> Path:
+    """Where Spark's process keeps what it needs only while it runs, for the state in a folder: one place, always.
+
+    So what a process leaves behind that was killed is removed by the next one.
+    """
+    name = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:16]
+    return Path(tempfile.gettempdir()) / f"headgate-{os.getuid()}-{name}"
 
 
 def sync_folder(folder: Path) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,6 +22,7 @@ from headgate.runtime.engine.masters import check_master, is_local, settings_for
 from headgate.runtime.exchange.files import ExchangeSource
 from headgate.runtime.file_source.source import FileSource
 from headgate.runtime.spark_internals.internals import internals
+from headgate.store.files import scratch_of
 
 __all__ = ["DEFAULTS", "open_session"]
 
@@ -105,6 +108,9 @@ def _start_process(conf: SparkConf, log: Path) -> None:
     """
     if SparkContext._gateway is not None:
         return
+    scratch = _emptied(scratch_of(log.parent))
+    options = os.environ.get("SPARK_SUBMIT_OPTS", "")
+    os.environ["SPARK_SUBMIT_OPTS"] = f"{options} -Djava.io.tmpdir={scratch}".strip()
     with log.open("a", encoding="utf-8") as file:
         before = file.tell()
         try:
@@ -112,7 +118,19 @@ def _start_process(conf: SparkConf, log: Path) -> None:
         except (PySparkRuntimeError, OSError) as error:
             message = f"Spark did not start: {_last_words(log, before) or error}; see {log}"
             raise HeadgateError("SPARK_DID_NOT_START", message) from None
+        finally:
+            os.environ["SPARK_SUBMIT_OPTS"] = options
     SparkContext._ensure_initialized(gateway=gateway, conf=conf)
+
+
+def _emptied(folder: Path) -> Path:
+    """The folder, new; or another one if somebody else has it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        return Path(tempfile.mkdtemp(prefix="headgate-"))
+    return folder
 
 
 def _last_words(log: Path, before: int) -> str:
