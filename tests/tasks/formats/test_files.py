@@ -107,6 +107,21 @@ def test_values_of_csv_that_fit_and_that_do_not(tmp_path: Path) -> None:
     assert repr([list(_utc(row).values()) for row in rows]) == repr([wanted for _, wanted in cases])
 
 
+def test_bytes_that_are_not_utf_8(tmp_path: Path) -> None:
+    """JSON is UTF-8 (RFC 8259, section 8.1); of CSV and text, the rest of the line is as good as before."""
+    schema = pa.schema([("a", pa.int64()), ("b", pa.string())])
+    path = tmp_path / "a"
+    path.write_bytes(b'{"a": 1, "b": "\xc3\xbc"}\n{"a": 2, "b": "\xfc"}\n{"a": 3}\n')
+    (some,) = read_file(str(path), "json", schema)
+    assert some.rows.to_pylist() == [{"a": 1, "b": "ü"}, {"a": 3, "b": None}]
+    assert [(one.line, one.text) for one in some.broken] == [(1, '{"a": 2, "b": "\ufffd"}')]
+    path.write_bytes(b"1,\xfc\n")
+    (some,) = read_file(str(path), "csv", schema)
+    assert some.rows.to_pylist() == [{"a": 1, "b": "\ufffd"}]
+    (some,) = read_file(str(path), "text", pa.schema([("value", pa.string())]))
+    assert some.rows.column(0).cast(pa.binary()).to_pylist() == [b"1,\xfc"]
+
+
 def _utc(row: dict[str, Any]) -> dict[str, Any]:
     return {n: v.astimezone(UTC) if isinstance(v, datetime) else v for n, v in row.items()}
 

@@ -24,8 +24,13 @@ __all__ = ["BrokenLine", "Parse", "csv_lines", "json_lines", "text_lines"]
 
 REFUSED = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowKeyError)
 
+MISFIT = "changed from"
+"""What Arrow says of JSON whose values are of another type than the column's."""
+
 SMALL = 16_384
 """Bytes that are read line by line if Arrow refuses them; more of them are cut up first."""
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 TRUE, FALSE = ["true", "TRUE", "True"], ["false", "FALSE", "False"]
 
@@ -53,7 +58,7 @@ def text_lines(lines: bytes, schema: pa.Schema) -> Parsed:
     >>> text_lines(b"a\\n\\nb\\r\\n", pa.schema([("value", pa.string())]))[0].column(0).to_pylist()
     ['a', '', 'b']
     """
-    plain = lines.removeprefix(b"\xef\xbb\xbf")
+    plain = lines.removeprefix(BYTE_ORDER_MARK)
     if b"\r" in plain:
         plain = plain.replace(b"\r\n", b"\n")
     values = pc.split_pattern(pa.array([plain], pa.binary()), b"\n").values
@@ -69,12 +74,25 @@ def json_lines(lines: bytes, schema: pa.Schema) -> Parsed:
     >>> rows.column(0).to_pylist(), broken[0].line, broken[0].reason
     ([1, None], 1, 'unexpected end of data: line 1 column 4 (char 3)')
     """
-    return _piecewise(_utf8(lines), schema, _json_at_once, _json_one_by_one)
+    plain = lines.removeprefix(BYTE_ORDER_MARK)
+    try:
+        return _json_at_once(plain, schema), ()
+    except REFUSED as error:
+        if MISFIT in str(error):
+            return _piecewise(plain, schema, _json_at_once, _json_one_by_one)
+    # Mostly a few lines are broken; without them Arrow takes the others.
+    some, broken = plain.split(b"\n"), list(_broken_lines(plain))
+    for one in broken:
+        some[one.line] = b""
+    rows, others = _piecewise(b"\n".join(some), schema, _json_at_once, _json_one_by_one)
+    return rows, sorted([*broken, *others], key=lambda one: one.line)
 
 
 def _json_at_once(lines: bytes, schema: pa.Schema) -> pa.RecordBatch:
     if not lines.strip():
         return _empty(schema)
+    if not _is_utf8(lines):  # Arrow would not notice
+        raise pa.ArrowInvalid("not UTF-8")
     asked = pa.schema([(field.name, _asked(field.type)) for field in schema])
     table = pyarrow.json.read_json(
         pa.BufferReader(lines),
@@ -107,29 +125,38 @@ def _asked_inside(kind: pa.DataType) -> pa.DataType:
 
 
 def _json_one_by_one(lines: bytes, schema: pa.Schema) -> Parsed:
+    broken = list(_broken_lines(lines))
+    left_out = {one.line for one in broken}
     objects: list[dict[str, Any]] = []
-    broken: list[BrokenLine] = []
     for at, line in enumerate(lines.split(b"\n")):
-        if not line.strip():
-            continue
-        try:
-            value = _object(line)
-        except (ValueError, RecursionError) as error:
-            broken.append(BrokenLine(at, line.decode(), str(error)))
-            continue
-        some = value if isinstance(value, list) else [value]
-        if all(isinstance(each, dict) for each in some):
-            objects += some
-        else:
-            broken.append(BrokenLine(at, line.decode(), "not a JSON object"))
+        if line.strip() and at not in left_out:
+            value = _value(line)
+            objects += value if isinstance(value, list) else [value]
     return _batch([[each.get(name) for each in objects] for name in schema.names], schema, from_json), broken
 
 
-def _object(line: bytes) -> Any:
+def _broken_lines(lines: bytes) -> Iterator[BrokenLine]:
+    for at, line in enumerate(lines.split(b"\n")):
+        reason = _fault_of(line)
+        if reason is not None:
+            yield BrokenLine(at, line.decode(errors="replace"), reason)
+
+
+def _fault_of(line: bytes) -> str | None:
+    """Why a line is no object, and no list of objects."""
+    try:
+        value = _value(line) if line.strip() else []
+    except (ValueError, RecursionError) as error:
+        return str(error)
+    is_read = isinstance(value, dict) or (isinstance(value, list) and all(isinstance(each, dict) for each in value))
+    return None if is_read else "not a JSON object"
+
+
+def _value(line: bytes) -> Any:
     try:
         return orjson.loads(line)
-    except orjson.JSONDecodeError:
-        if b"NaN" in line or b"Infinity" in line:  # Spark reads them, though they are not JSON
+    except orjson.JSONDecodeError as error:
+        if b"NaN" in line or b"Infinity" in line or "infinity" in str(error):  # Spark reads them
             return json.loads(line)
         raise
 
@@ -227,10 +254,12 @@ def _empty(schema: pa.Schema) -> pa.RecordBatch:
 
 def _utf8(lines: bytes) -> bytes:
     """The same bytes, with what is not UTF-8 replaced."""
-    if lines.isascii():
-        return lines
+    plain = lines.removeprefix(BYTE_ORDER_MARK)
+    return plain if _is_utf8(plain) else plain.decode(errors="replace").encode()
+
+
+def _is_utf8(lines: bytes) -> bool:
     try:
-        lines.decode()
-        return lines.removeprefix(b"\xef\xbb\xbf")
+        return lines.isascii() or bool(lines.decode())
     except UnicodeDecodeError:
-        return lines.decode(errors="replace").encode()
+        return False

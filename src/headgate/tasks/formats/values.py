@@ -9,7 +9,7 @@ import json
 import math
 import re
 from base64 import b64decode
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
@@ -38,15 +38,25 @@ def from_json(kind: pa.DataType) -> Convert:
     """The function that makes a column's value of a parsed JSON value."""
     if pa.types.is_list(kind):
         item = from_json(kind.value_type)
-        return lambda value: [item(one) for one in value] if isinstance(value, list) else None
+        return lambda value: _all_fit(value, [item(one) for one in value]) if isinstance(value, list) else None
     if pa.types.is_struct(kind):
         fields = [(field.name, from_json(field.type)) for field in kind]
         return lambda value: {n: make(value.get(n)) for n, make in fields} if isinstance(value, dict) else None
     if pa.types.is_map(kind):
         item = from_json(kind.item_type)
-        return lambda value: [(n, item(one)) for n, one in value.items()] if isinstance(value, dict) else None
+        return lambda value: _pairs(value, item) if isinstance(value, dict) else None
     scalar = _json_scalar(kind)
     return lambda value: None if value is None else _tried(scalar, value)
+
+
+def _all_fit(given: Iterable[Any], made: list[Any]) -> list[Any] | None:
+    """The items of a list or map, unless one does not fit: then all of it is null."""
+    return None if any(new is None and old is not None for old, new in zip(given, made, strict=True)) else made
+
+
+def _pairs(given: Mapping[str, Any], item: Convert) -> list[tuple[str, Any]] | None:
+    made = _all_fit(given.values(), [item(one) for one in given.values()])
+    return None if made is None else list(zip(given, made, strict=True))
 
 
 def from_text(kind: pa.DataType) -> Convert:
@@ -64,7 +74,7 @@ def _tried(scalar: Convert, value: Any) -> Any:
 
 def _json_scalar(kind: pa.DataType) -> Convert:
     if pa.types.is_string(kind):
-        return lambda value: value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+        return _text
     if pa.types.is_boolean(kind):
         return lambda value: value if isinstance(value, bool) else None
     if pa.types.is_integer(kind):
@@ -76,7 +86,7 @@ def _json_scalar(kind: pa.DataType) -> Convert:
     if pa.types.is_timestamp(kind):
         return lambda value: _time(value) if isinstance(value, str) else EPOCH + timedelta(seconds=_int(value))
     if pa.types.is_date(kind):
-        return lambda value: _day(value) if isinstance(value, str) else date.fromordinal(719_163 + _int(value))
+        return lambda value: _day_or_count(value) if isinstance(value, str) else None
     return lambda value: b64decode(value, validate=True)
 
 
@@ -147,6 +157,18 @@ def _zone(text: str | None) -> timezone:
     hours, minutes = [*text[1:].split(":"), "0"][:2] if ":" in text or len(text) < 5 else (text[1:3], text[3:])
     sign = -1 if text.startswith("-") else 1
     return timezone(sign * timedelta(hours=int(hours), minutes=int(minutes)))
+
+
+def _text(value: Any) -> str:
+    """A text without halves of characters, which are no Unicode; of any other value its JSON."""
+    if isinstance(value, str):
+        return value.encode(errors="replace").decode()
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _day_or_count(text: str) -> date:
+    """A day, or how many days after the first of 1970."""
+    return _day(text) or date.fromordinal(719_163 + int(text))
 
 
 def _day(text: str) -> date | None:
