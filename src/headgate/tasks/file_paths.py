@@ -30,4 +30,4 @@ def is_there(path: str, *, may_be_empty: bool = False) -> bool:
 
         system, root = url_to_fs(path)
         return may_be_empty or bool(system.glob(root) if glob.has_magic(root) else system.exists(root))
-    return bool(glob.glob(path)) or (may_be_empty and Path(path).parent.is_dir())  # noqa: PTH207
+    return bool(glob.glob(path)) or Path(path).exists() or (may_be_empty and Path(path).parent.is_dir())  # noqa: PTH207

@@ -58,9 +58,17 @@ def test_by_default_the_source_stops_there_and_goes_on_when_the_file_is_mended(e
     assert "give the task on_error: dead_letter or skip" in reason
     put(tmp_path / "in", "1", numbered(3, 5))
 
-    def goes_on() -> bool:
+    def there_are(rows: int) -> bool:
         engine.housekeep()
-        return len(engine.memory.rows("f")) == 8
+        return len(engine.memory.rows("f")) == rows
 
-    wait_for(goes_on, "the mended file")
+    wait_for(lambda: there_are(8), "the mended file")
     assert engine.memory.rows("f") == numbered(0, 8)
+    put_text(tmp_path / "in", "2.json", "nonsense\n")
+    wait_for(lambda: engine.status()[0][0].state == "degraded", "the source to stop")
+    (tmp_path / "in" / "2.json").unlink()
+    put(tmp_path / "in", "3", numbered(8, 1))
+    wait_for(lambda: there_are(9), "what comes after the removed file")
+    (letter,) = read_letters(engine.state.path, lambda _task, dataflows: "f" in dataflows)
+    assert letter.record == str(tmp_path / "in" / "2.json")
+    assert "has put among the dead letters 1 row, the last for " in engine.status()[0][0].reason

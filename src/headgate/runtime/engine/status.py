@@ -99,7 +99,7 @@ def _left_out(task: CompiledTask, dead_letters: DeadLetters) -> str | None:
     """What a task that goes on without the rows for which it raises has left out."""
     left_out = dead_letters.left_out(task.signature)
     counted = left_out.skipped + left_out.dead_letters
-    if task.on_error is OnError.FAIL or counted == 0:
+    if counted == 0:
         return None
     kept = "skipped" if task.on_error is OnError.SKIP else "put among the dead letters"
     return (
@@ -137,7 +137,7 @@ def fragment_status(fragment: RunningFragment, plan: CompiledPlan) -> FragmentSt
         last.rows_in,
         last.rows_out,
         last.seconds,
-        fragment.backlog.rows(),
+        fragment.backlog.rows() or 0,
         fragment.failure,
         last.rows_per_s,
     )

@@ -66,10 +66,11 @@ class FileBatches:
     def next(self, start: Offset) -> Offset:
         """Plan what comes after the batch that Spark has committed last; the same offset if there is nothing."""
         self._pass(start)
-        listing = self.list_files(self.options.path, self._is_known)
+        rest = None if self.last.rest is None else self.last.rest.path
+        listing = self.list_files(self.options.path, lambda path: path == rest or self.memory.is_remembered(path))
         files = [file for file in listing.files if not self.memory.is_read(file)]
         listing = replace(listing, files=files)
-        waiting = self.last.rest.path if self.last.rest is not None else files[0].path if files else None
+        waiting = rest if rest is not None else files[0].path if files else None
         if waiting is not None:
             self._bytes_per_row = bytes_per_row(waiting, self.options.format) or self._bytes_per_row
         plan = next_plan(self.last, listing, self.options.format, self._limits(), self._bytes_per_row)
@@ -87,11 +88,6 @@ class FileBatches:
         most = BatchLimits()
         files = most.files if self.options.files_per_batch is None else self.options.files_per_batch
         return replace(most, files=files, bytes=min(most.bytes, max(int(rows * self._bytes_per_row), 1)))
-
-    def _is_known(self, path: str) -> bool:
-        """Whether a file has been read, or is the one that is being read."""
-        rest = self.last.rest
-        return self.memory.is_remembered(path) or (rest is not None and rest.path == path)
 
     def _file(self, number: int) -> Path:
         return self.home / f"plan-{number}.json"

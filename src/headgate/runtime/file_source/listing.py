@@ -52,7 +52,7 @@ def _is_hidden(name: str) -> bool:
 
 
 def _local(path: str, is_read: IsRead) -> Iterator[SourceFile]:
-    if not glob.has_magic(path):
+    if not glob.has_magic(path) or os.path.exists(path):  # noqa: PTH110  (a name may look like a pattern)
         if os.path.isdir(path):  # noqa: PTH112
             yield from _inside(path, is_read)
         elif not is_read(path):

@@ -110,9 +110,9 @@ class FileReader(DataSourceStreamReader):
         """The rows of a span, with when they came in; lines that are none are added to ``broken``."""
         came_us = max(span.modified_ns // 1_000, self.began_us)
         header = self.options.header
-        # A file that was changed since it was planned, mended perhaps, is read as it is now.
-        last = None if not span.cuts or (span.is_whole and _is_changed(span)) else span.last
         try:
+            # A file that was changed since it was planned, mended perhaps, is read as it is now, up to its end.
+            last = None if not span.cuts or (span.is_last and _is_changed(span)) else span.last
             for some in read_file(
                 span.path, self.options.format, self.arrow, header=header, first=span.first, last=last
             ):
@@ -125,10 +125,11 @@ class FileReader(DataSourceStreamReader):
                 return  # the batch has been read; this is somebody who looks at its rows again
             if _is_passing(error, span.path):
                 raise
-            self._note(broken, span.path, span.path, " ".join(str(error).split()))
+            gone = isinstance(error, FileNotFoundError)  # nothing is gained by waiting for it
+            self._note(broken, span.path, span.path, " ".join(str(error).split()), stops=not gone)
 
-    def _note(self, broken: list[dict[str, str]], place: str, text: str, reason: str) -> None:
-        if self.on_error is OnError.FAIL:
+    def _note(self, broken: list[dict[str, str]], place: str, text: str, reason: str, *, stops: bool = True) -> None:
+        if stops and self.on_error is OnError.FAIL:
             remedy = "mend or remove it, or give the task on_error: dead_letter or skip"
             raise UnreadableSourceError(f"{place} cannot be read ({reason}); {remedy}")
         broken.append({"record": text[:LONGEST], "error": f"{place}: {reason}"})

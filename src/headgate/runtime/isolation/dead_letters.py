@@ -99,7 +99,7 @@ class DeadLetters:
         rows = sum(count for _, count in letters.files)
         latest = _latest(letters.files) or (letters.reasons[-1] if letters.reasons else before.latest)
         skipped, dead, dropped = before.skipped, before.dead_letters, before.dropped
-        if letters.policy is OnError.DEAD_LETTER:
+        if letters.policy is not OnError.SKIP:
             self._keep(folder, letters, rows)
             dropped += self._retain(folder)
         if letters.policy is OnError.SKIP:
