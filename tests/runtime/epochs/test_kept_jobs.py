@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headgate.runtime.engine.engine import Engine
-from tests.runtime.small import files, flow, numbered, put
+from tests.runtime.small import files, flow, memory, numbered, put
 
 FILES = 4
 
@@ -46,3 +46,29 @@ def test_what_spark_fixes_when_it_plans_is_new_in_each_epoch(engine: Engine, tmp
     assert len({row["u"] for row in rows}) == 5 * FILES, "no identifier comes twice"
     assert len({row["at"] for row in rows}) == FILES, "each epoch has a time of its own"
     assert set(kept) == {None}
+
+
+@pytest.mark.spark
+def test_workers_that_read_splits_stage_them_where_spark_has_nothing_to_do(engine: Engine, tmp_path: Path) -> None:
+    same = {"id": "s", "type": "python", "config": {"function": "tests.runtime.functions.same"}}
+    fussy = {**same, "config": {"function": "tests.runtime.functions.picky"}, "on_error": "dead_letter"}
+    one = {"id": "one", "type": "filter", "config": {"where": "id = 1"}}
+    put(tmp_path / "in", "0", numbered(0, 50))
+    put(tmp_path / "other", "0", numbered(0, 50))
+    engine.submit(
+        flow("f", files(tmp_path / "in"), same, memory("f")),
+        flow("g", files(tmp_path / "in"), fussy, memory("g")),
+        flow("h", files(tmp_path / "other"), one, memory("h")),
+    )
+    engine.wait_until_idle()
+    put(tmp_path / "in", "1", numbered(50, 50))
+    engine.wait_until_idle()
+    assert engine.memory.rows("f") == numbered(0, 100)
+    assert [row["id"] for row in engine.memory.rows("g")] == [n for n in range(100) if n % 5 != 3]
+    assert [row["id"] for row in engine.memory.rows("h")] == [1]
+    workers = {
+        str(job.frame._jdf.queryExecution().executedPlan()).count("MapInArrow") if job is not None else None
+        for fragment in engine.fragments.values()
+        for job in fragment.epochs.jobs._kept._jobs.values()  # type: ignore[attr-defined]
+    }
+    assert workers == {1, 2}, "one to read and stage; two where a filter is between them"

@@ -56,10 +56,11 @@ def one_after_the_other(rows: list[dict[str, Any]]) -> dict[int, tuple[int | Non
 
 
 def keyed(source: Path, out: Path, **options: Any) -> Any:
-    """The difference to the row before, and the number of rows so far, of each key."""
+    """The difference to the row before, and the number of rows so far, of each key; both behind a stateless task."""
     return flow(
         "ordered",
-        {"id": "read", **files(source, **options)},
+        {"id": "files", **files(source, **options)},
+        {"id": "read", "type": "derive", "inputs": ["files"], "config": {"columns": {"w": "2 * v"}}},
         {"id": "step", "type": "difference", "inputs": ["read"], "config": {"key": ["k"], "column": "id"}},
         {"id": "count", "type": "count", "inputs": ["read"], "config": {"key": ["k"]}},
         {"type": "write_files", "inputs": ["step"], "config": {"path": str(out / "step")}},
@@ -100,3 +101,15 @@ def test_in_many_batches_before_and_after_a_restart(spark: SparkSession, tmp_pat
         engine.wait_until_idle()
         assert len(spans(tmp_path / "state")) > 10
     check(tmp_path / "in", tmp_path / "out")
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_behind_a_stateless_task_with_partitions_of_its_own(engine: Engine, tmp_path: Path, partitions: int) -> None:
+    (tmp_path / "in").mkdir()
+    engine.submit(keyed(tmp_path / "in", tmp_path / "out"))
+    engine.repartition("ordered", "read", partitions)
+    written(tmp_path / "hidden", random.Random(3), 0, 300)
+    (tmp_path / "hidden").rename(tmp_path / "in" / "day=1")
+    engine.wait_until_idle()
+    assert max(spans(engine.state.path)) == 300, "all in one batch"
+    check(tmp_path / "in" / "day=1", tmp_path / "out")

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
 
+from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -23,9 +24,9 @@ from headgate.runtime.isolation.sql_guard import guard_column
 from headgate.runtime.observing.counting import Count, JobCount, OutputCount, observed
 from headgate.tasks.sql_text import quoted
 
-__all__ = ["FusedFrame", "FusedTask", "Output", "Place"]
+__all__ = ["FusedFrame", "FusedTask", "Output", "Place", "repartitioned"]
 
-PASSES = "__passes"
+PASSES, PLACE = "__passes", "__place"
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,6 +286,15 @@ def _made(work: FusedTask, raw: str | None, counted: bool) -> str | Column:
 def _guard_of(work: FusedTask, raw: str | None) -> Column:
     parent, whole = (work.parent, work.parent) if raw is None else ("r0", raw)
     return guard_column(as_column(replace(work, parent=parent, guard=False), raw, False), whole, parent)
+
+
+def repartitioned(frame: DataFrame, partitions: int, *, in_order: bool) -> tuple[DataFrame, list[DataFrame]]:
+    """A frame on so many partitions, and frames to be unpersisted; in order, each partition has a run of the rows."""
+    if not in_order:
+        return frame.repartition(partitions), []
+    # To find runs of about equal length Spark looks at the rows twice.
+    placed = frame.withColumn(PLACE, F.monotonically_increasing_id()).persist(StorageLevel.MEMORY_AND_DISK)
+    return placed.repartitionByRange(partitions, PLACE).sortWithinPartitions(PLACE).drop(PLACE), [placed]
 
 
 def _struct(frame: DataFrame) -> str:

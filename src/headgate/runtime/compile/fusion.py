@@ -33,7 +33,7 @@ from headgate.runtime.compile.arrow_stage import (
     operator_of,
 )
 from headgate.runtime.compile.branching import branching, leading_out, starts_frame
-from headgate.runtime.compile.fused_frame import FusedFrame, Output, Place
+from headgate.runtime.compile.fused_frame import FusedFrame, Output, Place, repartitioned
 from headgate.runtime.compile.plan import CompiledPlan, CompiledTask, Feed, Fragment
 from headgate.runtime.epochs.staging import SEEN, pack
 from headgate.runtime.exchange.files import INGEST
@@ -246,6 +246,12 @@ class Fusion:
         joined = union(frame.result(packed=False) for frame in frames)
         return pack(joined) if packed else joined
 
+    @property
+    def only_stages(self) -> bool:
+        """Whether all its rows go into stages as they are, so that Spark has nothing to do with them."""
+        leaving = [each for frame in self._frames for each in frame.outputs]
+        return len(self._frames) == 1 and all(c == "r0" and number in self.stages for number, _, c in leaving)
+
     def _run(self, task: CompiledTask, entering: Mapping[str, list[tuple[_Rows, str | None]]]) -> None:
         try:
             self._built(task, entering)
@@ -323,7 +329,8 @@ class Fusion:
             parts.append(part.select(*map(quoted, [*rows.names, *carried])))
         frame = reduce(lambda one, two: one.unionByName(two), parts)
         if partitions is not None:
-            frame = frame.repartition(partitions)
+            frame, stored = repartitioned(frame, partitions, in_order=bool(self.fragment.writes))
+            self.stored += stored
         made = self._new(frame, entering[0][0].names)
         if len(entering) == 1 and entering[0][1] is None:
             made.frame.origin = _counted_at(entering[0][0])

@@ -19,7 +19,7 @@ from headgate.runtime.compile.plan import CompiledPlan, CompiledTask, Feed, Kind
 from headgate.runtime.compile.schemas import Schemas
 from headgate.runtime.epochs.commit import HOST_LETTERS, LETTERS, SINK, TOPIC, StagedEpoch, Target
 from headgate.runtime.epochs.fused_job import FusedJob, KeptJobs, release
-from headgate.runtime.epochs.splits import Splits, split_frame
+from headgate.runtime.epochs.splits import Splits, split_frame, staged_splits
 from headgate.runtime.epochs.staging import pack, staging_frame
 from headgate.runtime.exchange.files import topic_columns
 from headgate.runtime.io.sinks import form_of
@@ -131,20 +131,22 @@ class FusedJobs:
 
         def build() -> FusedJob:
             rows = split_frame(self._spark, splits.reader, len(splits.parts))
-            return self._job([(plan, rows)], resting, guarded)
+            return self._job([(plan, rows)], resting, guarded, splits)
 
         key = (plan.number, frozenset(resting), frozenset(guarded), len(splits.parts))
         return self._kept.job(key, build) if splits.parts else None
 
-    def _job(self, parts: Sequence[Part], resting: Items, guarded: Items) -> FusedJob:
+    def _job(self, parts: Sequence[Part], resting: Items, guarded: Items, splits: Splits | None = None) -> FusedJob:
         fusions: list[Fusion] = []
         try:
-            return self._built(parts, resting, guarded, fusions)
+            return self._built(parts, resting, guarded, fusions, splits)
         except BaseException:
             release(fusions)
             raise
 
-    def _built(self, parts: Sequence[Part], resting: Items, guarded: Items, fusions: list[Fusion]) -> FusedJob:
+    def _built(
+        self, parts: Sequence[Part], resting: Items, guarded: Items, fusions: list[Fusion], splits: Splits | None
+    ) -> FusedJob:
         targets: list[Target] = []
         ran: set[str] = set()
         frames = []
@@ -158,7 +160,10 @@ class FusedJobs:
         if frames:
             forms = [output.form for fusion in fusions for output in fusion.outputs]
             stages = {number: one for fusion in fusions for number, one in fusion.stages.items()}
-            staging = staging_frame(frames[0] if len(parts) == 1 else pack(union(frames)), forms, stages)
+            if splits is not None and fusions[0].only_stages:
+                staging = staged_splits(self._spark, splits.reader, len(splits.parts), forms, stages)
+            else:
+                staging = staging_frame(frames[0] if len(parts) == 1 else pack(union(frames)), forms, stages)
         return FusedJob(staging, tuple(fusions), tuple(targets), frozenset(ran))
 
     def _fused(

@@ -23,7 +23,7 @@ from headgate.runtime.spark_internals.frames import set_schema
 from headgate.runtime.spark_internals.worker import settle
 from headgate.store.durable_steps import step
 from headgate.store.files import sync_files
-from headgate.tasks.batch import metered
+from headgate.tasks.batch import Run, metered
 
 __all__ = ["EPOCH", "OUTPUTS", "SEEN", "StagedFile", "pack", "run_staging", "stage", "staging_frame"]
 
@@ -71,19 +71,23 @@ def stage(
     return run_staging(staging_frame(frame, forms, stages), folder, ingested)
 
 
-def staging_frame(frame: DataFrame, forms: Sequence[str], stages: Mapping[int, ArrowStage] | None = None) -> DataFrame:
+def staging_frame(
+    frame: DataFrame, forms: Sequence[str], stages: Mapping[int, ArrowStage] | None = None, before: Run | None = None
+) -> DataFrame:
     """The frame whose job writes each output's rows into files; it can be run for any number of epochs.
 
     The given frame's only column, :data:`OUTPUTS`, has a field for each output: ``o0``, ``o1`` and so on; and, where it
     is known row by row, one for when the events were taken in. The rows of some outputs go into ``stages`` instead.
+    ``before`` makes such batches of what the frame has.
     """
     wanted, further = list(forms), dict(stages or {})
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return _write(batches, wanted, further)
+        return _write(batches if before is None else before(batches), wanted, further)
 
-    # Only the column's name is needed. With many outputs, fetching their types would take as long as all else.
-    set_schema(frame, StructType().add(OUTPUTS, StructType()))
+    if before is None:
+        # Only the column's name is needed. With many outputs, fetching their types would take as long as all else.
+        set_schema(frame, StructType().add(OUTPUTS, StructType()))
     return frame.mapInArrow(metered(write), STAGED)
 
 
