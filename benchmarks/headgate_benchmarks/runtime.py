@@ -8,7 +8,9 @@ Everything is measured in one run, on one Spark, the two sides of each ratio tak
 - ``hot_merge_s``, ``hot_switch_s``, ``hot_keyed_s``: from the request to the first row under the new plan, p50;
 - ``hot_pause_ms``, ``hot_pause_worst_ms``: how much longer the first batch under a new plan took than the median of the
   batches before it, p50 and the worst; ``jitter_worst_ms`` is the same of batches under which nothing changed;
-- ``keyed_rows_per_s``: throughput of a keyed host with three tasks over 5,000 keys.
+- ``keyed_rows_per_s``: throughput of a keyed host with three tasks over 5,000 keys;
+- ``files_etl_cpu``, ``files_json_cpu``: CPU of dataflows that read files over that of the same with Spark's own reader
+  (:mod:`headgate_benchmarks.file_reading`).
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from typing import Any
 from headgate.model.dataflow import Dataflow
 from headgate_benchmarks.benchmark import Benchmark
 from headgate_benchmarks.cpu_clock import cpu_seconds
+from headgate_benchmarks.file_reading import cost_of_reading
 from headgate_benchmarks.on_spark import READINGS, drop, on_spark, readings
 from headgate_benchmarks.study import Measured, Progress
 from headgate_benchmarks.workloads import dataflow_of, parquet_sink
@@ -50,6 +53,8 @@ class Sizes:
     warm: int = 15
     steady: int = 40
     changes: int = 12
+    records: tuple[int, int] = (200_000, 1_000_000)
+    """In the files that are read by our source and by Spark's, in a short run and a long one."""
 
 
 # data and dataflows
@@ -353,13 +358,17 @@ def _keyed_throughput(seed: int, progress: Progress, sizes: Sizes) -> Measured:
     return Measured({"keyed_rows_per_s": statistics.median(rates)}, {"keyed_rates": rates})
 
 
+def _files(seed: int, progress: Progress, sizes: Sizes) -> Measured:
+    return cost_of_reading(seed, progress, sizes.rounds, sizes.records)
+
+
 RUNTIME = Benchmark(
     "runtime",
     "The cost of running dataflows on Spark, and the time of changes.",
-    {"cost": _costs, "floor": _floor, "keyed": _keyed},
+    {"cost": _costs, "floor": _floor, "keyed": _keyed, "files": _files},
     Sizes(),
-    Sizes(1, 3, 300, (2, 500), 4, 1, BEFORE + 1, 2),
+    Sizes(1, 3, 300, (2, 500), 4, 1, BEFORE + 1, 2, (20, 60)),
     "overhead shared hand_cpu_s_per_million headgate_cpu_s_per_million floor_ms hot_merge_s hot_switch_s hot_pause_ms "
-    "hot_pause_worst_ms jitter_worst_ms hot_keyed_s keyed_rows_per_s",
+    "hot_pause_worst_ms jitter_worst_ms hot_keyed_s keyed_rows_per_s files_*_cpu files_*_cpu_s_per_million",
     spark=("local[2]", "3g"),
 )
