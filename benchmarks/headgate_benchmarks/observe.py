@@ -329,7 +329,7 @@ def _behind(spark: Any, folder: Path, progress: Progress, sizes: Sizes) -> Measu
             (fragment,) = engine.fragments.values()
             ages.append(time.time() - (fragment.last.began + fragment.last.seconds))
             taken += seen.fragments[0].rows_in
-            looks.append((before, taken, seen.fragments[0].rows_behind))
+            looks.append((before, taken, seen.fragments[0].rows_behind or 0))
     # What has come to be due since an early look, less what was taken since, must have been added to the backlog.
     errors = []
     began, taken, behind = looks[sizes.looks // 7]

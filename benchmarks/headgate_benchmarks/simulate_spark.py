@@ -58,10 +58,10 @@ def compare_live(seed: int, progress: Progress, sizes: LiveSizes) -> Measured:
         "spark_gap": distance.spark_gap,
         "throughput_gap": distance.throughput,
         "backlog_gap": distance.backlog,
-        "rows_behind_max": max(fragment.rows_behind for each in seen for fragment in each.fragments),
+        "rows_behind_max": max(fragment.rows_behind or 0 for each in seen for fragment in each.fragments),
     }
     behind = {
-        fragment.id: [next((f.rows_behind for f in each.fragments if f.id == fragment.id), 0) for each in seen]
+        fragment.id: [next((f.rows_behind or 0 for f in each.fragments if f.id == fragment.id), 0) for each in seen]
         for fragment in seen[-1].fragments
     }
     samples = {"seconds": [each.seconds for each in seen], "rows_behind": behind}
@@ -91,7 +91,7 @@ def _live(seed: int, progress: Progress, sizes: LiveSizes) -> tuple[list[Observa
                 time.sleep(sizes.look_s)
                 seen.append(cluster.observe())
                 done += sum(sink.rows for sink in seen[-1].sinks)
-                behind = ", ".join(f"{fragment.rows_behind:,}" for fragment in seen[-1].fragments)
+                behind = ", ".join(f"{fragment.rows_behind or 0:,}" for fragment in seen[-1].fragments)
                 progress(f"{done:,} of {rows:,} rows are through, {behind} wait")
     return seen, flow
 
@@ -104,7 +104,7 @@ def _started(cluster: Cluster, progress: Progress, look_s: float) -> int:
         time.sleep(look_s)
         seen = cluster.observe()
         done += sum(sink.rows for sink in seen.sinks)
-        if done and sum(fragment.rows_behind for fragment in seen.fragments) < LIMIT:
+        if done and sum(fragment.rows_behind or 0 for fragment in seen.fragments) < LIMIT:
             return done
 
 

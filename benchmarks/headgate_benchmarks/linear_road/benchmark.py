@@ -167,7 +167,10 @@ class _Pressure:
     def look(self, engine: Any, since_s: float) -> bool:
         if self.at_s is not None:
             return since_s < self.at_s + BEYOND_S
-        takes_s, behind = _takes_s(engine), sum(fragment.backlog.rows() for fragment in list(engine.fragments.values()))
+        takes_s, behind = (
+            _takes_s(engine),
+            sum(fragment.backlog.rows() or 0 for fragment in list(engine.fragments.values())),
+        )
         if int(since_s) % 10 == 0:
             self._progress(f"{since_s:.0f} s: an answer takes about {takes_s:.1f} s, {behind} rows between queries")
         if since_s > self._lead_s and takes_s > PRESSED_S:

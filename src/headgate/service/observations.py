@@ -68,6 +68,6 @@ def _interval(seen: Observation) -> dict[str, Any]:
         "seconds": seen.seconds,
         "rows_in_per_s": rows_in / seen.seconds,
         "rows_out_per_s": sum(sink.rows for sink in seen.sinks) / seen.seconds,
-        "behind": sum(fragment.rows_behind for fragment in seen.fragments),
+        "behind": sum(fragment.rows_behind or 0 for fragment in seen.fragments),
         "p95_s": max((sink.sojourn.p95_s for sink in seen.sinks if sink.sojourn is not None), default=None),
     }

@@ -63,7 +63,7 @@ def observed_rates(observations: Sequence[Observation], sources: Mapping[str, Si
             fragment = next((f for f in each.fragments if task is not None and task.task in f.tasks), None)
             taken.append(0 if task is None else task.rows_in)
             behind = None if task is None else task.rows_waiting
-            waiting.append(float(behind if behind is not None else fragment.rows_behind if fragment else 0))
+            waiting.append(float(behind if behind is not None else fragment.rows_behind or 0 if fragment else 0))
         if not any(taken):
             message = f"source '{name}' was not observed: no interval has rows that it read"
             raise InputError("BAD_OBSERVATIONS", f"{message}; is this the dataflow that ran?")
@@ -152,7 +152,7 @@ def gap(observations: Sequence[Observation], streams: Sequence[tuple[Signature, 
     reached: dict[str, float] = {}
     for name, rows in fragments.items():
         rows_in = np.array([0.0 if row is None else row.rows_in for row in rows])
-        waiting = np.array([0.0 if row is None else row.rows_behind for row in rows])
+        waiting = np.array([0.0 if row is None else row.rows_behind or 0 for row in rows])
         came = np.maximum(rows_in + np.diff(waiting, prepend=0.0), 0.0)
         even, every_s = _even(seen, came.tolist())
         taken[name], behind[name], reached[name] = rows_in, waiting, float(came.sum())
@@ -216,7 +216,7 @@ def _busy_cost_s(seen: Sequence[Observation], rows: Sequence[FragmentObservation
         if row is None or not row.rows_in:
             continue
         known.append((row.batch_s / row.rows_in, seconds / row.rows_in))
-        if before is not None and min(before.rows_behind, row.rows_behind) > row.rows_in:
+        if before is not None and min(before.rows_behind or 0, row.rows_behind or 0) > row.rows_in:
             at_limit.append((seconds, row.rows_in))
     if at_limit:
         return sum(seconds for seconds, _ in at_limit) / sum(count for _, count in at_limit)

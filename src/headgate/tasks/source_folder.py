@@ -63,7 +63,7 @@ class Due:
     throttled: int
     """Rows that had arrived and that a limit keeps waiting."""
 
-    bytes: int = 0
+    bytes: int | None = None
     """Bytes of those rows, where they are known: rows are then estimated from them."""
 
     def by(self, now: float) -> int:

@@ -147,6 +147,8 @@ def test_parts_of_batches_and_rows_behind(engine: Engine, tmp_path: Path) -> Non
     assert min(fragment.execution_s, fragment.commit_s) > 0
     assert sum(parts) == pytest.approx(fragment.batch_s)
     # It takes 50 rows an epoch and 2,000 a second are due: what it has not taken waits for it.
+    assert fragment.bytes_behind is None, "a recording's bytes are not known"
+    assert fragment.rows_behind is not None
     assert 0 < fragment.rows_behind <= 2_000 * (time.monotonic() - began)
 
 

@@ -34,7 +34,9 @@ class Rig:
         self.inside = FakeInternals()
         self.records = Records()
         self.refusing: list[Signature] = []
-        running: Any = SimpleNamespace(fragment=self.fragment, query=object(), backlog=SimpleNamespace(rows=lambda: 7))
+        running: Any = SimpleNamespace(
+            fragment=self.fragment, query=object(), backlog=SimpleNamespace(rows=lambda: 7, bytes=lambda: 80)
+        )
         self.engine = ObservedEngine(
             self.inside,
             self.records,
@@ -71,7 +73,7 @@ def test_rows_and_sojourn_since_the_last_look() -> None:
     assert sink.sojourn is not None
     assert sink.sojourn.p99_s == pytest.approx(3.0)
     (fragment,) = observed.fragments
-    assert (fragment.batches, fragment.rows_in, fragment.rows_behind) == (2, 40, 7)
+    assert (fragment.batches, fragment.rows_in, fragment.rows_behind, fragment.bytes_behind) == (2, 40, 7, 80)
     again = rig.observer.observe()
     assert (again.tasks[0].rows_out, again.sinks[0].rows, again.fragments[0].batches) == (0, 0, 0)
 

@@ -211,13 +211,15 @@ class DrsPolicy:
             return seen.seconds
         busiest = max(sources, key=lambda fragment: fragment.rows_in)
         seconds, self._without_s = seen.seconds + self._without_s, 0.0
-        behind, self._behind = self._behind, busiest.rows_behind
-        came = busiest.rows_in + busiest.rows_behind - (behind or 0)
-        if behind is not None and (behind or busiest.rows_behind) and busiest.rows_in and came > 0:
-            return seconds * busiest.rows_in / came
+        before, behind = self._behind, busiest.rows_behind
+        self._behind = behind
+        if before is not None and behind is not None and (before or behind):
+            came = busiest.rows_in + behind - before
+            if busiest.rows_in and came > 0:
+                return seconds * busiest.rows_in / came
         interval = max(self.managed.trigger_s, busiest.batch_s / busiest.batches)
-        before, self._interval_s = self._interval_s or interval, interval
-        return before + (busiest.batches - 1) * interval
+        last, self._interval_s = self._interval_s or interval, interval
+        return last + (busiest.batches - 1) * interval
 
     def _learnt(self, estimates: Estimates, allocation: tuple[int, ...]) -> Estimates:
         """Compare what was measured with what is predicted, once a whole window ran under the present allocation."""

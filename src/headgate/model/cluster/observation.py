@@ -110,8 +110,8 @@ class FragmentObservation:
     tasks: tuple[Signature, ...]
     batches: int
     rows_in: int
-    rows_behind: int
-    """Rows that wait for it at the end of the interval."""
+    rows_behind: int | None
+    """Rows that wait for it at the end of the interval; none where its source does not report them."""
 
     batch_s: float
     """In batches altogether; the four that follow are its parts."""
@@ -127,6 +127,9 @@ class FragmentObservation:
 
     commit_s: float
     """Making the outcome durable and delivering it."""
+
+    bytes_behind: int | None = None
+    """Bytes at its source that later batches will read; none where they are not known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,9 +26,14 @@ class Backlog:
     is_active: Callable[[], bool]
     """Whether the query runs."""
 
-    def rows(self) -> int:
-        """Rows in its topics, and at a source that reports them."""
-        return self._in_topics() + self._at_source()
+    def rows(self) -> int | None:
+        """Rows in its topics, or at its source; ``None`` if the source does not report them, or not yet."""
+        return self._in_topics() if self.topics() else self._at_source()
+
+    def bytes(self) -> int | None:
+        """Bytes at its source that later epochs will read; ``None`` if the source does not report them."""
+        due = due_in(self.folder)
+        return None if due is None else due.bytes
 
     def throttled(self) -> int:
         """Rows in its topics, and those at its source that a limit keeps waiting."""
@@ -42,10 +47,10 @@ class Backlog:
     def _in_topics(self) -> int:
         return sum(self.exchange.rows_behind(topic) for topic in self.topics())
 
-    def _at_source(self) -> int:
+    def _at_source(self) -> int | None:
         due = due_in(self.folder)
         if due is None:
-            return 0
+            return None
         arrived = due.by(time.time()) if self.is_active() else due.rows
         total = recorded_rows(self.folder)
         return max((arrived if total is None else min(arrived, total)) - self._rows_played(), 0)

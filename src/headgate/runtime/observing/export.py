@@ -23,7 +23,7 @@ _COLUMNS = {
     "sinks": "task:text name:text dataflows:texts rows:int sojourn_mean_s:real sojourn_p50_s:real sojourn_p95_s:real "
     "sojourn_p99_s:real",
     "fragments": "id:text kind:text tasks:texts batches:int rows_in:int rows_behind:int batch_s:real planning_s:real "
-    "scheduling_s:real execution_s:real commit_s:real",
+    "scheduling_s:real execution_s:real commit_s:real bytes_behind:int",
     "workers": "id:text machine:text cores:int busy:real speed:real vm_class:text",
 }
 """The columns of each table: fields of its observations, those of a nested value with its name before theirs."""

@@ -117,6 +117,7 @@ class Observer:
             waited,
             in_jobs - waited,
             commit_s,
+            fragment.backlog.bytes(),
         )
 
     def _by_spark(self, fragment: RunningFragment) -> tuple[float, float]:
