@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["ArrayModel", "Recent", "damped_sums"]
+from headgate.model.arrays import Bools, Floats
 
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
+__all__ = ["ArrayModel", "SlopedModel"]
 
 
-class ArrayModel:
-    """State in arrays whose first axis is the series; ``ARRAYS`` names them."""
+class ArrayModel(ABC):
+    """State in arrays whose first axis is the series; ``ARRAYS`` names them. Models are made as this one is."""
 
     ARRAYS: tuple[str, ...] = ()
 
-    def __init__(self, series: int, horizon: int) -> None:
-        self.series = series
-        self.horizon = horizon
+    def __init__(self, recipe: Any, series: int, horizon: int) -> None:
+        self.recipe, self.series, self.horizon = recipe, series, horizon
         self.clock = 0
 
-    def fresh(self, series: int) -> ArrayModel:
-        """Another model of the same settings that has seen nothing."""
-        raise NotImplementedError
-
-    def step(self, values: Floats) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def step(self, values: Floats) -> None: ...
 
     def restart(self, which: Bools, recent: Floats) -> None:
         """What the model would be had it seen nothing but ``recent``."""
-        fresh = self.fresh(int(which.sum()))
+        fresh = type(self)(self.recipe, int(which.sum()), self.horizon)
         fresh.clock = self.clock - recent.shape[1]
         for column in recent.T:
             fresh.step(column)
@@ -38,7 +35,7 @@ class ArrayModel:
             getattr(self, name)[which] = getattr(fresh, name)
 
 
-class Recent:
+class _Recent:
     """Which of several settings has lately forecast best: discounted absolute errors, series × settings.
 
     Settings are chosen by what is asked of them: errors one step, half the horizon and the whole horizon ahead.
@@ -62,11 +59,48 @@ class Recent:
         return np.asarray(np.argmin(self.sums, axis=1))
 
 
-def damped_sums(damping: Floats, steps: int) -> Floats:
+def _damped_sums(damping: Floats, steps: int) -> Floats:
     """By how many times its trend a level moves within 1, 2, ... steps: sums of powers of the damping, steps first.
 
-    >>> damped_sums(np.array([1.0, 0.5]), 3).tolist()
+    >>> _damped_sums(np.array([1.0, 0.5]), 3).tolist()
     [[1.0, 0.5], [2.0, 0.75], [3.0, 0.875]]
     """
     powers: Floats = damping[None, :] ** np.arange(1, steps + 1)[:, None]
     return np.cumsum(powers, axis=0)
+
+
+class SlopedModel(ArrayModel):
+    """A level and a damped trend, series × settings; which setting is used is decided by what they forecast lately."""
+
+    def __init__(self, recipe: Any, series: int, horizon: int, damping: Floats) -> None:
+        super().__init__(recipe, series, horizon)
+        self.phi = damping
+        shape = (series, len(damping))
+        self.level, self.trend = np.full(shape, np.nan), np.zeros(shape)
+        self.levels, self.trends = np.full((series, horizon, shape[1]), np.nan), np.zeros((series, horizon, shape[1]))
+        self.recent = _Recent(*shape, horizon, recipe.memory)
+        self.reach = _damped_sums(damping, horizon)
+
+    @property
+    def sums(self) -> Floats:
+        return self.recent.sums
+
+    def judge(self, values: Floats, seen: Bools, season: Floats | float = 0.0) -> None:
+        """Compare what has come with what each setting had forecast of it, and what the season adds."""
+        self.recent.fade(seen)
+        for ahead in self.recent.ahead:
+            place = (self.clock - ahead) % self.horizon
+            forecasts = self.levels[:, place] + self.trends[:, place] * self.reach[ahead - 1] + season
+            self.recent.add(values[:, None] - forecasts)
+
+    def keep(self) -> None:
+        """Store the forecast of each setting, and advance the clock."""
+        place = self.clock % self.horizon
+        self.levels[:, place], self.trends[:, place] = self.level, self.trend
+        self.clock += 1
+
+    def path(self, horizon: int) -> Floats:
+        best = self.recent.best()
+        rows = np.arange(self.series)
+        reach = np.cumsum(self.phi[best][:, None] ** np.arange(1, horizon + 1), axis=1)
+        return np.asarray(self.level[rows, best][:, None] + self.trend[rows, best][:, None] * reach)

@@ -12,17 +12,16 @@ Reference: A. E. Hoerl and R. W. Kennard 1970, *Ridge regression*; the discount 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from headgate.errors import BadValue
 from headgate.forecasting.arrays import ArrayModel
+from headgate.model.arrays import Bools, Floats, Ints
 
 __all__ = ["Autoregressive", "AutoregressiveModel"]
 
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 FAR = 6.0
 """Errors beyond so many times the usual one count less."""
 
@@ -33,6 +32,7 @@ RANGE_MEMORY = 500.0
 class Autoregressive:
     """Autoregression on the last ``order`` values, and a season ago if there is a season."""
 
+    name: ClassVar = "ar"
     order: int = 4
     season: int = 0
     ridge: float = 1.0
@@ -46,11 +46,7 @@ class Autoregressive:
             )
 
     @property
-    def name(self) -> str:
-        return "ar"
-
-    @property
-    def lags(self) -> npt.NDArray[np.int64]:
+    def lags(self) -> Ints:
         """How long ago each of the values was that the next is made of."""
         seasonal = [self.season] if self.season > self.order else []
         return np.array([*range(1, self.order + 1), *seasonal])
@@ -63,8 +59,7 @@ class AutoregressiveModel(ArrayModel):
     """The last values of each series, and the moments that weights are solved from."""
 
     def __init__(self, recipe: Autoregressive, series: int, horizon: int) -> None:
-        super().__init__(series, horizon)
-        self.recipe = recipe
+        super().__init__(recipe, series, horizon)
         self.lags = recipe.lags
         self.length = int(self.lags[-1])
         size = len(self.lags) + 1

@@ -18,15 +18,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from headgate.errors import BadValue
 from headgate.forecasting.forecast import Forecast
 from headgate.forecasting.forecaster import Forecaster
+from headgate.model.arrays import Floats
 
 __all__ = ["Scores", "backtest", "check_length", "seasonal_scale"]
 
-Floats = npt.NDArray[np.float64]
 INTERVALS = ((0.9, 0.05, 0.95), (0.8, 0.1, 0.9), (0.5, 0.25, 0.75))
 
 

@@ -8,19 +8,18 @@ Reference: J. M. Bates and C. W. J. Granger 1969, *The combination of forecasts*
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from headgate.errors import BadValue
 from headgate.forecasting.arrays import ArrayModel
 from headgate.forecasting.forecaster import Recipe
 from headgate.forecasting.pending import Pending
+from headgate.model.arrays import Bools, Floats
 
 __all__ = ["Ensemble", "EnsembleModel"]
 
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 FIRST_SEASON = 4.0
 """So many errors those of the first season count for."""
 
@@ -29,6 +28,7 @@ FIRST_SEASON = 4.0
 class Ensemble:
     """Several recipes as one."""
 
+    name: ClassVar = "ensemble"
     members: tuple[Recipe, ...]
     memory: float = 300.0
     power: float = 16.0
@@ -39,10 +39,6 @@ class Ensemble:
         if self.memory < 2 or self.power < 0:
             raise BadValue(f"memory and power are {self.memory:g} and {self.power:g}", "at least 2 and 0")
 
-    @property
-    def name(self) -> str:
-        return "ensemble"
-
     def model(self, series: int, horizon: int) -> EnsembleModel:
         return EnsembleModel(self, series, horizon)
 
@@ -51,8 +47,7 @@ class EnsembleModel(ArrayModel):
     """The members' models, and how each did: series × members × horizons."""
 
     def __init__(self, recipe: Ensemble, series: int, horizon: int) -> None:
-        super().__init__(series, horizon)
-        self.recipe = recipe
+        super().__init__(recipe, series, horizon)
         self.models = [each.model(series, horizon) for each in recipe.members]
         self.pending = [Pending(series, horizon) for _ in recipe.members]
         self.paths = self._members(horizon)

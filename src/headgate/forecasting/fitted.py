@@ -12,15 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from headgate.errors import BadValue
 from headgate.forecasting.arrays import ArrayModel
+from headgate.model.arrays import Bools, Floats
 
 __all__ = ["FITTED", "Fitted", "FittedModel"]
 
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 FITTED = {"auto-ets": "AutoETS", "auto-theta": "AutoTheta", "auto-arima": "AutoARIMA"}
 """Forecasters by name, and what the package calls them."""
 
@@ -54,8 +52,7 @@ class FittedModel(ArrayModel):
     """The last values of each series, and the forecasts of the last fit."""
 
     def __init__(self, recipe: Fitted, series: int, horizon: int) -> None:
-        super().__init__(series, horizon)
-        self.recipe = recipe
+        super().__init__(recipe, series, horizon)
         self.estimator = _estimator(recipe)
         self.past = np.full((series, recipe.history), np.nan)
         self.fitted = np.full((series, horizon + recipe.every), np.nan)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from headgate.errors import BadValue
+from headgate.model.arrays import Floats
 
 __all__ = ["LEVELS", "Forecast", "check_levels"]
 
-Floats = npt.NDArray[np.float64]
 LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 """The quantiles that are forecast unless others are asked for."""
 

@@ -8,11 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from headgate.forecasting.forecast import Forecast
+from headgate.model.arrays import Bools, Floats
 
 __all__ = ["Forecaster", "Model", "Recipe", "as_columns"]
 
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 FARTHEST = 1e100
 """Larger numbers are no measurements, and smaller ones than one over it are 0: squares must stay finite."""
 

@@ -16,11 +16,10 @@ from headgate.forecasting.forecast import LEVELS, Forecast
 from headgate.forecasting.forecaster import Forecaster, as_columns
 from headgate.forecasting.naive import Naive
 from headgate.forecasting.online import Settings, start
+from headgate.model.arrays import Bools, Floats
 
 __all__ = ["Complaint", "Guarded", "Wrong"]
 
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 FROZEN = 8
 """Forecasts in a row that say the same while the series goes on."""
 

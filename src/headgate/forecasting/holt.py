@@ -14,16 +14,15 @@ Hyndman, A. B. Koehler, J. K. Ord and R. D. Snyder 2008, *Forecasting with expon
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from headgate.errors import BadValue
-from headgate.forecasting.sloped import SlopedModel
+from headgate.forecasting.arrays import SlopedModel
+from headgate.model.arrays import Bools, Floats
 
 __all__ = ["Holt", "HoltModel", "check_shares"]
-
-Floats = npt.NDArray[np.float64]
 
 
 def check_shares(**shares: tuple[float, ...]) -> None:
@@ -44,6 +43,7 @@ class Holt:
     [[9.0, 11.0, 13.0]]
     """
 
+    name: ClassVar = "holt"
     alphas: tuple[float, ...] = (0.05, 0.15, 0.3, 0.5, 0.75, 1.0)
     betas: tuple[float, ...] = (0.05, 0.2, 0.6)
     dampings: tuple[float, ...] = (0.8, 0.95, 1.0)
@@ -54,10 +54,6 @@ class Holt:
         check_shares(alphas=self.alphas, betas=self.betas, dampings=self.dampings)
         if self.memory < 2:
             raise BadValue(f"memory is {self.memory:g}", "at least 2 observations")
-
-    @property
-    def name(self) -> str:
-        return "holt"
 
     @property
     def settings(self) -> Floats:
@@ -76,13 +72,9 @@ class HoltModel(SlopedModel):
     ARRAYS = ("level", "trend", "count", "since", "levels", "trends", "sums")
 
     def __init__(self, recipe: Holt, series: int, horizon: int) -> None:
-        self.recipe = recipe
         self.alpha, self.beta, damping = recipe.settings.T.copy()
-        super().__init__(series, horizon, damping, recipe.memory)
+        super().__init__(recipe, series, horizon, damping)
         self.count, self.since = np.zeros(series, dtype=np.int64), np.ones(series)
-
-    def fresh(self, series: int) -> HoltModel:
-        return HoltModel(self.recipe, series, self.horizon)
 
     def step(self, values: Floats) -> None:
         seen = ~np.isnan(values)
@@ -97,7 +89,7 @@ class HoltModel(SlopedModel):
         self.since = np.where(seen, 1.0, self.since + 1)
         self.keep()
 
-    def _begin(self, values: Floats, seen: npt.NDArray[np.bool_]) -> None:
+    def _begin(self, values: Floats, seen: Bools) -> None:
         """The first observation is the level, and the second gives the trend."""
         first, second = seen & (self.count == 0), seen & (self.count == 1)
         if first.any():

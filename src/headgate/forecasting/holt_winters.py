@@ -13,19 +13,18 @@ Reference: P. R. Winters 1960, *Forecasting sales by exponentially weighted movi
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from headgate.errors import BadValue
-from headgate.forecasting.arrays import ArrayModel, Recent, damped_sums
+from headgate.forecasting.arrays import SlopedModel
 from headgate.forecasting.holt import Holt, check_shares
 from headgate.forecasting.naive import check_season
+from headgate.model.arrays import Bools, Floats
 
 __all__ = ["HoltWinters", "HoltWintersModel"]
 
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 FAR, FEWEST = 5.0, 12
 """What the season learns from an error goes up to so many times the usual one, once so many errors are known."""
 
@@ -34,6 +33,7 @@ FAR, FEWEST = 5.0, 12
 class HoltWinters:
     """Additive Holt-Winters with a damped trend or none, over a grid of settings."""
 
+    name: ClassVar = "holt-winters"
     season: int
     alphas: tuple[float, ...] = (0.02, 0.1, 0.3, 0.7)
     trends: tuple[tuple[float, float], ...] = ((0.0, 0.0), (0.1, 0.9))
@@ -52,10 +52,6 @@ class HoltWinters:
             raise BadValue(f"memory is {self.memory:g}", "at least 2 observations")
 
     @property
-    def name(self) -> str:
-        return "holt-winters"
-
-    @property
     def settings(self) -> Floats:
         """α, αβ, φ and γ(1 − α) of each setting."""
         pairs = [(alpha, beta, phi) for alpha in self.alphas for beta, phi in self.trends]
@@ -65,24 +61,18 @@ class HoltWinters:
         return HoltWintersModel(self, series, horizon)
 
 
-class HoltWintersModel(ArrayModel):
+class HoltWintersModel(SlopedModel):
     """Level, trend and season of each series under each setting; Holt's model for those in their first season."""
 
     def __init__(self, recipe: HoltWinters, series: int, horizon: int) -> None:
-        super().__init__(series, horizon)
-        self.season = recipe.season
-        self.alpha, self.beta, self.phi, self.gamma = recipe.settings.T.copy()
-        shape = (series, len(self.alpha))
-        self.level, self.trend = np.full(shape, np.nan), np.zeros(shape)
+        self.alpha, self.beta, damping, self.gamma = recipe.settings.T.copy()
+        super().__init__(recipe, series, horizon, damping)
+        self.season, shape = recipe.season, self.level.shape
         self.seasons = np.zeros((recipe.season, *shape))
         self.age = np.zeros(series, dtype=np.int64)
         self.first = recipe.first.model(series, horizon)
         self.first_season = np.full((series, recipe.season), np.nan)
-        self.levels, self.trends = np.full((horizon, *shape), np.nan), np.zeros((horizon, *shape))
-        self.memory = recipe.memory
         self.usual, self.count = np.zeros(shape), np.zeros(series)
-        self.recent = Recent(*shape, horizon, recipe.memory)
-        self.reach = damped_sums(self.phi, horizon)
 
     def step(self, values: Floats) -> None:
         ripe = self.age >= self.season
@@ -91,20 +81,14 @@ class HoltWintersModel(ArrayModel):
         if ripe.any():
             self._smooth(values)
         self._learn_first_season(values, ~ripe)
-        place = self.clock % self.horizon
-        self.levels[place], self.trends[place] = self.level, self.trend
-        self.clock += 1
+        self.keep()
 
     def _smooth(self, values: Floats) -> None:
         """Series that are not ripe have no level, so nothing comes of them here."""
         season = self.seasons[self.clock % self.season]
         seen = ~np.isnan(values)
-        self.recent.fade(seen)
-        for ahead in self.recent.ahead:
-            place = (self.clock - ahead) % self.horizon
-            # What this place of the season adds has not changed since the forecast was made, a season being longer.
-            forecast = self.levels[place] + self.trends[place] * self.reach[ahead - 1] + season
-            self.recent.add(values[:, None] - forecast)
+        # What this place of the season adds has not changed since the forecast was made, a season being longer.
+        self.judge(values, seen, season)
         slope = self.phi * self.trend
         error = np.where(seen[:, None], values[:, None] - (self.level + slope + season), 0.0)
         self.level = self.level + slope + self.alpha * error
@@ -115,7 +99,7 @@ class HoltWintersModel(ArrayModel):
         """An outlier of today must not come back every day: an error counts up to some times the usual one."""
         size = np.nan_to_num(np.abs(error))
         self.count += seen
-        share = np.where(seen, 1 / np.clip(self.count, 1, self.memory), 0.0)[:, None]
+        share = np.where(seen, 1 / np.clip(self.count, 1, self.recipe.memory), 0.0)[:, None]
         most = np.where(self.count[:, None] > FEWEST, FAR * self.usual, np.inf)
         self.usual += share * (np.minimum(size, np.maximum(most, self.usual)) - self.usual)
         return np.nan_to_num(np.clip(error, -most, most))
@@ -132,14 +116,10 @@ class HoltWintersModel(ArrayModel):
 
     def path(self, horizon: int) -> Floats:
         ripe = self.age >= self.season
-        path = np.full((self.series, horizon), np.nan) if ripe.all() else self.first.path(horizon)
-        rows = np.flatnonzero(ripe)
-        best = self.recent.best()[rows]
-        reach = np.cumsum(self.phi[best][:, None] ** np.arange(1, horizon + 1), axis=1)
         places = (self.clock + np.arange(horizon)) % self.season
-        season = self.seasons[places[None, :], rows[:, None], best[:, None]]
-        path[rows] = self.level[rows, best][:, None] + self.trend[rows, best][:, None] * reach + season
-        return path
+        season = self.seasons[places[None, :], np.arange(self.series)[:, None], self.recent.best()[:, None]]
+        path = super().path(horizon) + season
+        return path if ripe.all() else np.where(ripe[:, None], path, self.first.path(horizon))
 
     def restart(self, which: Bools, recent: Floats) -> None:
         """The level is that of late, with no trend; the season stays, since days go on after a change."""

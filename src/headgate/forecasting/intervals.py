@@ -17,12 +17,11 @@ from __future__ import annotations
 from statistics import NormalDist
 
 import numpy as np
-import numpy.typing as npt
+
+from headgate.model.arrays import Floats
 
 __all__ = ["RecentErrors"]
 
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 FARTHEST = 20.0
 """Errors of more units of noise all say the same: a change was not foreseen."""
 

@@ -15,18 +15,17 @@ Reference: R. E. Kalman 1960; A. C. Harvey 1989, *Forecasting, structural time s
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from headgate.errors import BadValue
+from headgate.forecasting.arrays import SlopedModel
 from headgate.forecasting.holt import check_shares
-from headgate.forecasting.sloped import SlopedModel
+from headgate.model.arrays import Bools, Floats
 
 __all__ = ["Kalman", "KalmanModel"]
 
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 UNKNOWN = 1e7
 """The variance of what is not known yet, in units of the noise."""
 
@@ -35,6 +34,7 @@ UNKNOWN = 1e7
 class Kalman:
     """Level and trend, over a grid of (q, r) and dampings."""
 
+    name: ClassVar = "kalman"
     wanders: tuple[tuple[float, float], ...] = (
         (0.001, 0.0),
         (0.01, 0.0),
@@ -67,10 +67,6 @@ class Kalman:
             raise BadValue(message, "above 0, at least 1 and at least 2")
 
     @property
-    def name(self) -> str:
-        return "kalman"
-
-    @property
     def settings(self) -> Floats:
         """q, r, φ and limit of each setting; without a trend, damping makes no difference."""
         flat = [(q, 0.0, 0.0) for q, r in self.wanders if r == 0]
@@ -87,18 +83,14 @@ class KalmanModel(SlopedModel):
     ARRAYS = ("level", "trend", "p_level", "p_both", "p_trend", "noise", "count", "off", "levels", "trends", "sums")
 
     def __init__(self, recipe: Kalman, series: int, horizon: int) -> None:
-        self.recipe = recipe
         self.q, self.r, damping, limit = recipe.settings.T.copy()
-        super().__init__(series, horizon, damping, recipe.memory)
+        super().__init__(recipe, series, horizon, damping)
         self.tells_outliers = np.isfinite(limit)
         self.limit_squared = np.where(self.tells_outliers, limit, 0.0) ** 2
         shape = (series, len(self.q))
         self.p_level, self.p_both = np.full(shape, UNKNOWN), np.zeros(shape)
         self.p_trend = np.where(self.r > 0, UNKNOWN, 0.0) * np.ones(shape)
         self.noise, self.count, self.off = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-
-    def fresh(self, series: int) -> KalmanModel:
-        return KalmanModel(self.recipe, series, self.horizon)
 
     def step(self, values: Floats) -> None:
         seen = ~np.isnan(values)

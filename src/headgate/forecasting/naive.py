@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from headgate.errors import BadValue
 from headgate.forecasting.arrays import ArrayModel
+from headgate.model.arrays import Bools, Floats
 
 __all__ = ["Naive", "SeasonalNaive", "WindowMean", "check_season"]
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 
 def check_season(season: int) -> None:
@@ -26,44 +24,22 @@ def check_season(season: int) -> None:
 class Naive:
     """The last observed value, for as long as is asked; PLAN-AHEAD calls it CAF."""
 
-    @property
-    def name(self) -> str:
-        return "naive"
+    name: ClassVar = "naive"
+    window: ClassVar = 1
 
-    def model(self, series: int, horizon: int) -> NaiveModel:
-        return NaiveModel(series, horizon)
-
-
-class NaiveModel(ArrayModel):
-    """The last value of each series."""
-
-    def __init__(self, series: int, horizon: int) -> None:
-        super().__init__(series, horizon)
-        self.last = np.full(series, np.nan)
-
-    def step(self, values: Floats) -> None:
-        self.last = np.where(np.isnan(values), self.last, values)
-        self.clock += 1
-
-    def path(self, horizon: int) -> Floats:
-        return np.repeat(self.last[:, None], horizon, axis=1)
-
-    def restart(self, which: Bools, recent: Floats) -> None:
-        del which, recent  # it remembers nothing that a change could make wrong
+    def model(self, series: int, horizon: int) -> WindowMeanModel:
+        return WindowMeanModel(self, series, horizon)
 
 
 @dataclass(frozen=True, slots=True)
 class SeasonalNaive:
     """The value of a season ago; until there is one, the last value. A gap has the value of the season before it."""
 
+    name: ClassVar = "seasonal-naive"
     season: int
 
     def __post_init__(self) -> None:
         check_season(self.season)
-
-    @property
-    def name(self) -> str:
-        return "seasonal-naive"
 
     def model(self, series: int, horizon: int) -> SeasonalNaiveModel:
         return SeasonalNaiveModel(self, series, horizon)
@@ -73,7 +49,7 @@ class SeasonalNaiveModel(ArrayModel):
     """The last value of each series at each place of the season."""
 
     def __init__(self, recipe: SeasonalNaive, series: int, horizon: int) -> None:
-        super().__init__(series, horizon)
+        super().__init__(recipe, series, horizon)
         self.season = recipe.season
         self.last = np.full(series, np.nan)
         self.values = np.full((series, recipe.season), np.nan)
@@ -96,15 +72,12 @@ class SeasonalNaiveModel(ArrayModel):
 class WindowMean:
     """The mean of the last ``window`` steps; PLAN-AHEAD calls it WAAF."""
 
+    name: ClassVar = "window-mean"
     window: int = 6
 
     def __post_init__(self) -> None:
         if self.window < 1:
             raise BadValue(f"a window of {self.window} steps", "at least 1")
-
-    @property
-    def name(self) -> str:
-        return "window-mean"
 
     def model(self, series: int, horizon: int) -> WindowMeanModel:
         return WindowMeanModel(self, series, horizon)
@@ -115,14 +88,10 @@ class WindowMeanModel(ArrayModel):
 
     ARRAYS = ("last", "values")
 
-    def __init__(self, recipe: WindowMean, series: int, horizon: int) -> None:
-        super().__init__(series, horizon)
-        self.recipe = recipe
+    def __init__(self, recipe: WindowMean | Naive, series: int, horizon: int) -> None:
+        super().__init__(recipe, series, horizon)
         self.last = np.full(series, np.nan)
         self.values = np.full((series, recipe.window), np.nan)
-
-    def fresh(self, series: int) -> WindowMeanModel:
-        return WindowMeanModel(self.recipe, series, self.horizon)
 
     def step(self, values: Floats) -> None:
         self.last = np.where(np.isnan(values), self.last, values)

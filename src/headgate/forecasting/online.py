@@ -13,10 +13,10 @@ from headgate.forecasting.forecast import LEVELS, Forecast, check_levels
 from headgate.forecasting.forecaster import Recipe, as_columns
 from headgate.forecasting.intervals import RecentErrors
 from headgate.forecasting.pending import Pending
+from headgate.model.arrays import Floats
 
 __all__ = ["OnlineForecaster", "Settings", "start"]
 
-Floats = npt.NDArray[np.float64]
 KEPT = 16
 """Steps before a change whose values and largest errors are remembered."""
 

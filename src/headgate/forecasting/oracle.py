@@ -23,10 +23,9 @@ import numpy.typing as npt
 from headgate.errors import BadValue
 from headgate.forecasting.forecast import LEVELS, Forecast, check_levels
 from headgate.forecasting.forecaster import as_columns
+from headgate.model.arrays import Floats
 
 __all__ = ["Oracle", "OracleForecaster"]
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
+
+from headgate.model.arrays import Floats
 
 __all__ = ["Pending"]
-
-Floats = npt.NDArray[np.float64]
 
 
 class Pending:

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from headgate.errors import BadValue
+from headgate.model.arrays import Floats
 
 __all__ = ["SeriesTable", "on_grid"]
 
-Floats = npt.NDArray[np.float64]
 MOST_STEPS = 2_000_000
 
 

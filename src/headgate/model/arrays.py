@@ -14,8 +14,9 @@ from headgate.model.dataflow import Dataflow
 from headgate.model.graph import Graph, topological_order
 from headgate.model.names import TaskId
 
-__all__ = ["Floats", "Ints", "Shape"]
+__all__ = ["Bools", "Floats", "Ints", "Shape"]
 
+Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
@@ -38,7 +39,7 @@ class Shape:
     stream_share: Floats
     """Share of the messages that go down the stream; 1 except where a predicate is known to hold for fewer."""
 
-    stream_returns: npt.NDArray[np.bool_]
+    stream_returns: Bools
     """Whether the stream is feedback: what it carries arrives in the next interval."""
 
     sources: tuple[int, ...]
