@@ -32,6 +32,7 @@ __all__ = [
     "Notice",
     "Place",
     "PluginError",
+    "counted",
     "missing_package",
     "nearest",
     "os_reason",
@@ -279,6 +280,15 @@ def _beginning(value: object, most: int, depth: int = 0) -> object:
     if isinstance(value, (list, tuple)):
         return [_beginning(item, most // 2, depth + 1) for item in islice(value, most)]
     return value
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things in words.
+
+    >>> counted(1, "task"), counted(1200, "task")
+    ('1 task', '1,200 tasks')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def printable(text: str) -> str:

@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 
 from headgate.cli.background import stop_signals
 from headgate.cli.main import app
-from headgate.cli.span import seconds
+from headgate.cli.output import seconds
 from headgate.errors import InputError
 from headgate.runtime.engine import engine as engine_module
 from headgate.runtime.engine.engine import Engine

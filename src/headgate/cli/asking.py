@@ -1,22 +1,18 @@
-"""Options and helpers of the commands that talk to a running engine."""
+"""How commands talk to a running engine."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from headgate.cli.output import sentence_to_stderr
 
 if TYPE_CHECKING:
     from headgate.api.client import EngineClient
 
-__all__ = ["State", "ask"]
-
-State = Annotated[Path, typer.Option("--state", metavar="DIR", help="The state directory of the engine.")]
+__all__ = ["ask"]
 
 
 def ask(state: Path, request: Callable[[EngineClient], dict[str, Any]], waiting: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from headgate.cli.output import print_json, sentence_to_stderr, write_file
+from headgate.cli.output import JsonAtEnd, print_json, sentence_to_stderr, step_to_stderr, write_file
 from headgate.errors import InputError, unknown
 from headgate.model.table import Table, TableColumn
 from headgate.report.render import render
@@ -24,7 +24,7 @@ def bench(
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="A benchmark; all are listed if left out.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line.")] = False,
+    as_json: JsonAtEnd = False,
     seed: Annotated[int, typer.Option(help="Seed of the generated data.")] = 1,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write the JSON, with every sample, to this file too.")
@@ -55,7 +55,7 @@ def bench(
         raise InputError("NO_PLOTS", f"benchmark '{name}' has no pictures; leave --plots out")
     if only is not None and only not in benchmark.parts:
         raise unknown("UNKNOWN_PART", f"benchmark '{name}' has no part {only[:60]!r}", only, benchmark.parts)
-    measured = benchmark.run(seed, _progress, only=only, smoke=smoke)
+    measured = benchmark.run(seed, step_to_stderr, only=only, smoke=smoke)
     result = benchmarks.report(benchmark, measured, seed, smoke=smoke)
     if out is not None:
         write_file(out, json.dumps(result, indent=2) + "\n", force=True)
@@ -78,10 +78,6 @@ def _benchmarks() -> ModuleType:
     raise InputError("NO_BENCHMARKS", "the benchmarks are not installed; run this in a clone, after make setup")
 
 
-def _progress(step: str) -> None:
-    typer.echo(f"  {step}", err=True)
-
-
 def _listed(figures: Mapping[str, Any]) -> Table:
     rows = tuple({"figure": key, "value": value} for key, value in figures.items())
     return Table("", (TableColumn("figure", "figure"), TableColumn("value", "value", form=",.3f")), rows)
@@ -93,7 +89,7 @@ def _all(benchmarks: ModuleType, smoke: bool, seed: int, as_json: bool) -> None:
         for benchmark in benchmarks.BENCHMARKS.values():
             typer.echo(f"{benchmark.name:<10} {benchmark.summary}")
         return
-    table = benchmarks.smoke_all(benchmarks.BENCHMARKS.values(), seed, _progress)
+    table = benchmarks.smoke_all(benchmarks.BENCHMARKS.values(), seed, step_to_stderr)
     typer.echo(render((table,), "json" if as_json else "text"), nl=False)
     if any(row["error"] for row in table.rows):
         raise typer.Exit(1)

@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from headgate.cli.asking import State
-from headgate.cli.output import sentence_to_stderr, write_file
+from headgate.cli.output import Force, State, sentence_to_stderr, write_file, write_text
 from headgate.report.bill import bill_tables, draw_bill
 from headgate.report.render import render
 from headgate.service.bill import EXPORTS, of_owner
@@ -34,7 +33,7 @@ def bill(
         BillFormat, typer.Option("--format", "-f", help="A table, CSV, JSON, or the columns of FOCUS.")
     ] = BillFormat.TEXT,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Write over an existing file.")] = False,
+    force: Force = False,
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE", help="Draw it too, as .svg, .png or .pdf.")
     ] = None,
@@ -50,10 +49,7 @@ def bill(
     wanted = of_owner(whole, owner) if owner is not None else whole
     picture = None if plot is None else draw_bill(wanted, plot.suffix)
     text = render(bill_tables(wanted)) if form is BillFormat.TEXT else EXPORTS[form](wanted)
-    if output is None:
-        typer.echo(text, nl=False)
-    else:
-        write_file(output, text, force)
+    write_text(text, output, force)
     if plot is not None and picture is not None:
         write_file(plot, picture, force)
         sentence_to_stderr(f"picture written to {plot}")

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from headgate.cli.output import print_json, print_tables, sentence_to_stderr
+from headgate.cli.output import JsonAtEnd, print_answer, sentence_to_stderr
+from headgate.errors import counted
 from headgate.service import cluster as use_cases
 
 __all__ = ["cluster"]
@@ -22,7 +23,6 @@ cluster = typer.Typer(
 )
 
 Folder = Annotated[Path, typer.Option("--dir", metavar="DIR", help="The folder of the cluster, with its logs.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line.")]
 Classes = Annotated[
     list[str] | None,
     typer.Option("--class", metavar="NAME=CORES,MEMORY,PRICE[,SPEED]", help="A VM class of your own."),
@@ -38,7 +38,7 @@ def up(
     folder: Folder = FOLDER,
     port: Annotated[int, typer.Option(help="The master's port; 0 takes any free one.", min=0, max=65535)] = 7077,
     classes: Classes = None,
-    as_json: AsJson = False,
+    as_json: JsonAtEnd = False,
 ) -> None:
     """Start a master and some machines; they keep running when the command has ended.
 
@@ -53,7 +53,7 @@ def acquire(
     machines: Annotated[list[str], typer.Argument(metavar="CLASS[:N]...", help="Machines to add.")],
     folder: Folder = FOLDER,
     classes: Classes = None,
-    as_json: AsJson = False,
+    as_json: JsonAtEnd = False,
 ) -> None:
     """Add machines; Spark starts executors on them at once.
 
@@ -67,7 +67,7 @@ def acquire(
 def release(
     machines: Annotated[list[str], typer.Argument(metavar="MACHINE...", help="Names as 'list' shows them.")],
     folder: Folder = FOLDER,
-    as_json: AsJson = False,
+    as_json: JsonAtEnd = False,
 ) -> None:
     """Stop machines after their current work.
 
@@ -81,7 +81,7 @@ def release(
 def list_(
     folder: Folder = FOLDER,
     everything: Annotated[bool, typer.Option("--all", help="Also those that are gone.")] = False,
-    as_json: AsJson = False,
+    as_json: JsonAtEnd = False,
 ) -> None:
     """List the machines, how long they took to start and what they have cost."""
     _show(folder, as_json, everything)
@@ -93,12 +93,9 @@ def down(folder: Folder = FOLDER) -> None:
     count, gone_before = use_cases.stop(folder)
     for name in gone_before:
         sentence_to_stderr(f"{name} had already ended; its log is in {folder}")
-    typer.echo(f"stopped {count} machine{'' if count == 1 else 's'}; logs and the record of machines are in {folder}")
+    typer.echo(f"stopped {counted(count, 'machine')}; logs and the record of machines are in {folder}")
 
 
 def _show(folder: Path, as_json: bool, everything: bool = False) -> None:
     facts = use_cases.cluster_facts(folder, everything)
-    if as_json:
-        print_json(facts)
-    else:
-        print_tables([use_cases.cluster_table(facts)])
+    print_answer(facts, [use_cases.cluster_table(facts)], as_json)

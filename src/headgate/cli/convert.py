@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from headgate.cli.output import known_types, notices_to_stderr, write_file
+from headgate.cli.output import Force, known_types, notices_to_stderr, write_text
 from headgate.documents import form_of, read, write
 from headgate.errors import InputError
 
@@ -30,7 +30,7 @@ def convert(
         Path | None, typer.Argument(metavar="[OUTPUT]", help="Where to write it; its ending gives the format.")
     ] = None,
     to: Annotated[DataflowFormat | None, typer.Option("--to", help="The format, when it goes to the terminal.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Write over an existing file.")] = False,
+    force: Force = False,
 ) -> None:
     """Write a dataflow in another format; reading it back gives the same dataflow.
 
@@ -42,8 +42,4 @@ def convert(
     registry = known_types()
     checked = read(file, registry)
     notices_to_stderr(checked.notices)
-    text = write(checked.dataflow, form, registry)
-    if output is None:
-        typer.echo(text, nl=False)
-    else:
-        write_file(output, text, force)
+    write_text(write(checked.dataflow, form, registry), output, force)

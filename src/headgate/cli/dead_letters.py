@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from headgate.cli.asking import State
-from headgate.cli.output import print_json, print_tables, write_file
+from headgate.cli.output import Force, State, print_answer, write_file
 from headgate.service.dead_letters import dead_letters as read_dead_letters
 from headgate.service.dead_letters import dead_letters_table
 
@@ -27,7 +26,7 @@ def dead_letters(
     export: Annotated[
         Path | None, typer.Option("--export", metavar="FILE", help="Write all of them to a file, as JSON lines.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Write over an existing file.")] = False,
+    force: Force = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print all of them as one JSON object.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print all of them as CSV.")] = False,
 ) -> None:
@@ -41,7 +40,6 @@ def dead_letters(
     if export is not None:
         write_file(export, "".join(json.dumps(letter) + "\n" for letter in letters), force)
         typer.echo(f"{len(letters):,} dead letters in {export}")
-    elif as_json:
-        print_json({"dead_letters": letters})
     else:
-        print_tables([dead_letters_table(letters, len(letters) if as_csv else SHOWN)], as_csv=as_csv)
+        table = dead_letters_table(letters, len(letters) if as_csv else SHOWN)
+        print_answer({"dead_letters": letters}, [table], as_json, as_csv)

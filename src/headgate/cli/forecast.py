@@ -9,8 +9,7 @@ from typing import Annotated
 
 import typer
 
-from headgate.cli.output import AsCsv, AsJson, packages, print_tables, sentence_to_stderr, write_file
-from headgate.cli.span import seconds
+from headgate.cli.output import AsCsv, AsJson, Force, packages, print_tables, seconds, sentence_to_stderr, write_file
 
 __all__ = ["forecast"]
 
@@ -39,7 +38,7 @@ def forecast(
     ] = None,
     origins: Annotated[int, typer.Option(min=1, help="From how many moments a backtest forecasts, at most.")] = 500,
     plot: Annotated[Path | None, typer.Option(help="Draw it into this .svg, .png or .pdf file.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Write over an existing file.")] = False,
+    force: Force = False,
     as_json: AsJson = False,
     as_csv: AsCsv = False,
 ) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from headgate.cli.asking import State, ask
-from headgate.cli.output import AsCsv, AsJson, print_json, print_tables
+from headgate.cli.asking import ask
+from headgate.cli.output import AsCsv, AsJson, State, print_answer
 from headgate.service.engine_tables import listing_table
 
 __all__ = ["list_dataflows"]
@@ -17,7 +17,4 @@ def list_dataflows(state: State = Path(".headgate"), as_json: AsJson = False, as
     Example: [bold]headgate list --state here[/bold]
     """
     answer = ask(state, lambda client: client.dataflows(), "asking")
-    if as_json:
-        print_json(answer)
-    else:
-        print_tables([listing_table(answer)], as_csv=as_csv)
+    print_answer(answer, [listing_table(answer)], as_json, as_csv)

@@ -8,9 +8,7 @@ from typing import Annotated
 
 import typer
 
-from headgate.cli.asking import State
-from headgate.cli.output import AsCsv, packages, print_json, print_tables
-from headgate.cli.span import seconds
+from headgate.cli.output import AsCsv, State, packages, print_json, print_tables, seconds
 from headgate.service.observations import as_documents, intervals_table, observations_since
 from headgate.service.observations import export as export_to
 

@@ -14,12 +14,13 @@ from headgate.cli.output import (
     AsCsv,
     AsJson,
     known_types,
-    notices_to_stderr,
     packages,
     print_tables,
+    read_dataflows,
+    seconds,
+    step_to_stderr,
     write_file,
 )
-from headgate.cli.span import seconds
 from headgate.errors import InputError
 from headgate.model.dataflow import Dataflow
 from headgate.model.table import Table
@@ -91,13 +92,11 @@ def plan(
     [bold]headgate plan road.yaml --rate reports=50 --rate weather=0.5 --compare --out plan.json[/bold]
     """
     registry = known_types()
-    there = [load(path, registry) for path in dataflow_files(running or [])]
+    there = [load(path, registry).dataflow for path in dataflow_files(running or [])]
     paths = dataflow_files(files)
-    given = [load(path, registry) for path in paths]
-    notices_to_stderr(notice for loaded in given for notice in loaded.notices)
-    flows = [loaded.dataflow for loaded in given]
+    flows = [loaded.dataflow for loaded in read_dataflows(paths, registry)]
     planned = plan_submissions(
-        [loaded.dataflow for loaded in there],
+        there,
         flows,
         registry,
         strategy=strategy,
@@ -152,17 +151,14 @@ def _capacity(
         check_picture(plot.suffix)
         if len(flows) > 1:
             raise InputError("ONE_PLOT", "--plot draws the plans of one dataflow; name one file")
+    report = (lambda name: step_to_stderr(f"{name} ...")) if progress else None
     capacity = _Capacity([], {})
     for (flow, path), own in zip(flows, requests_by_flow(request, [flow for flow, _ in flows]), strict=True):
         problem = problem_of(own, flow, path.parent)
-        answers = answers_of(problem, algorithms, limit_s, _progress if progress else None)
+        answers = answers_of(problem, algorithms, limit_s, report)
         best, latency = best_plan(answers), latencies(problem, answers)
         if plot is not None:
             write_file(plot, plans_picture(problem, answers, plot.suffix), force)
         capacity.tables.extend(capacity_tables(problem, answers, best, latency))
         capacity.plans[flow.name] = (best, latency[best.planner])
     return capacity
-
-
-def _progress(name: str) -> None:
-    typer.echo(f"  {name} ...", err=True)

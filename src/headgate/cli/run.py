@@ -16,14 +16,13 @@ import typer
 
 from headgate.cli.background import in_background, stop_signals
 from headgate.cli.engine_link import EngineLink
-from headgate.cli.output import known_types, notices_to_stderr, print_json
+from headgate.cli.output import JsonAtEnd, known_types, print_json, read_dataflows, seconds
 from headgate.cli.run_display import RunDisplay, print_summary, run_display
-from headgate.cli.span import seconds
 from headgate.cli.supervisor import supervised
 from headgate.errors import InputError, shorten
 from headgate.model.status import DataflowStatus, FragmentStatus
 from headgate.model.strategy import StrategyName
-from headgate.service.load import Loaded, load_all
+from headgate.service.load import Loaded
 from headgate.service.run import EngineSettings, RunLimits, RunResult, make_importable
 
 __all__ = ["run"]
@@ -78,7 +77,7 @@ def run(
     price: Annotated[
         str, typer.Option("--price-per-hour", metavar="AMOUNT", help="What this machine costs an hour, in USD.")
     ] = "0.10",
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line.")] = False,
+    as_json: JsonAtEnd = False,
 ) -> None:
     """Run dataflows in the foreground; Ctrl-C stops them, and the same command resumes them.
 
@@ -102,8 +101,7 @@ def run(
         _amount(price),
     )
     limits = RunLimits(None if duration is None else seconds("--for", duration), until_idle, serve)
-    loaded = load_all(files or [], registry)
-    notices_to_stderr(notice for one in loaded for notice in one.notices)
+    loaded = read_dataflows(files or [], registry)
     make_importable(files or [])
     began = time.monotonic()
     with supervised(settings.state) as link, stop_signals(link.stopping), run_display(quiet=as_json) as display:

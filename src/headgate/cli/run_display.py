@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import typer
 
 from headgate.cli.output import print_tables
-from headgate.errors import printable
+from headgate.errors import counted, printable
 from headgate.model.status import DataflowStatus, FragmentStatus
 from headgate.report.render import render
 from headgate.service.engine_tables import run_tables
@@ -58,7 +58,7 @@ def run_display(quiet: bool) -> Iterator[RunDisplay]:
 def print_summary(dataflows: Dataflows, fragments: Fragments, elapsed_s: float) -> None:
     """Print how a run went, on standard output."""
     print_tables(run_tables(dataflows, fragments)[:1])
-    typer.echo(f"{len(fragments)} {'fragment' if len(fragments) == 1 else 'fragments'}, {elapsed_s:.1f} s")
+    typer.echo(f"{counted(len(fragments), 'fragment')}, {elapsed_s:.1f} s")
 
 
 class PlainLines:
@@ -87,8 +87,7 @@ class PlainLines:
         if states != self._states or now - self._shown_at >= LINE_EVERY_S:
             self._states, self._shown_at = states, now
             rows = ", ".join(f"{flow.name} {flow.state} {flow.rows_out:,} rows out" for flow in dataflows)
-            count = f"{len(fragments)} {'fragment' if len(fragments) == 1 else 'fragments'}"
-            self.say(f"{rows or 'no dataflows yet'}; {count}")
+            self.say(f"{rows or 'no dataflows yet'}; {counted(len(fragments), 'fragment')}")
 
 
 class LiveTables:

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from headgate.cli.output import known_types, write_file
+from headgate.cli.output import Force, Output, known_types, write_text
 from headgate.documents.document import json_schema
 
 __all__ = ["schema"]
 
 
 def schema(
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write to this file instead of the terminal.")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Write over an existing file.")] = False,
+    output: Output = None,
+    force: Force = False,
 ) -> None:
     """Print the JSON Schema of dataflow files, with the options of every task type.
 
@@ -26,8 +20,4 @@ def schema(
 
     Example: [bold]headgate schema -o dataflow.schema.json[/bold]
     """
-    text = json.dumps(json_schema(known_types()), indent=2) + "\n"
-    if output is None:
-        typer.echo(text, nl=False)
-    else:
-        write_file(output, text, force)
+    write_text(json.dumps(json_schema(known_types()), indent=2) + "\n", output, force)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from headgate.cli.output import known_types, notices_to_stderr, print_json, write_file
+from headgate.cli.output import Force, Output, known_types, notices_to_stderr, print_json, write_text
 from headgate.documents.document import to_document
 from headgate.service.load import Loaded, load
 from headgate.service.task_types import Registry
@@ -26,10 +26,8 @@ class View(StrEnum):
 def show(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A dataflow as .yaml, .json, .xml or .py.")],
     view: Annotated[View, typer.Option("--format", "-f", help="How to show it.")] = View.TEXT,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write to this file instead of the terminal.")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Write over an existing file.")] = False,
+    output: Output = None,
+    force: Force = False,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
     """Show a dataflow as it would be submitted.
@@ -42,12 +40,8 @@ def show(
     chosen = View.JSON if as_json else view
     if chosen is View.JSON and output is None:
         print_json(_facts(loaded, registry))
-        return
-    text = _drawn(loaded, registry, chosen)
-    if output is None:
-        typer.echo(text, nl=False)
     else:
-        write_file(output, text, force)
+        write_text(_drawn(loaded, registry, chosen), output, force)
 
 
 def _drawn(loaded: Loaded, registry: Registry, view: View) -> str:

@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from headgate.cli.output import AsCsv, AsJson, known_types, packages, print_tables, write_file
-from headgate.cli.span import seconds
+from headgate.cli.output import AsCsv, AsJson, known_types, packages, print_tables, seconds, write_file
 from headgate.model.table import Table
 
 __all__ = ["simulate"]

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headgate.cli.output import AsCsv, AsJson, packages, print_tables, write_file
-from headgate.cli.span import seconds
+from headgate.cli.output import AsCsv, AsJson, Force, packages, print_tables, seconds, write_file
 from headgate.errors import InputError
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ def size(
     plot: Annotated[
         Path | None, typer.Option(help="Draw latency against processors into this .svg, .png or .pdf file.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Write over an existing file.")] = False,
+    force: Force = False,
     as_json: AsJson = False,
     as_csv: AsCsv = False,
 ) -> None:

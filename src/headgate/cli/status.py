@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from headgate.cli.asking import State, ask
-from headgate.cli.output import AsCsv, AsJson, print_json, print_tables
+from headgate.cli.asking import ask
+from headgate.cli.output import AsCsv, AsJson, State, print_answer
 from headgate.service.engine_tables import status_tables
 
 __all__ = ["status"]
@@ -25,7 +25,4 @@ def status(
     Example: [bold]headgate status hot --state here[/bold]
     """
     answer = ask(state, lambda client: client.status(name), "asking")
-    if as_json:
-        print_json(answer)
-    else:
-        print_tables(status_tables(answer), as_csv=as_csv)
+    print_answer(answer, status_tables(answer), as_json, as_csv)

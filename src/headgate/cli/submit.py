@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headgate.cli.asking import State, ask
-from headgate.cli.output import AsJson, known_types, notices_to_stderr, print_json, print_tables
+from headgate.cli.asking import ask
+from headgate.cli.output import AsJson, State, known_types, print_json, print_tables, read_dataflows
 from headgate.documents.document import to_document
 from headgate.errors import InputError, printable
 from headgate.service.engine_tables import submission_tables
-from headgate.service.load import load_all
 from headgate.service.plan import PlannedChanges, dataflow_files
 
 if TYPE_CHECKING:
@@ -55,9 +54,7 @@ def submit(
         documents = [dict(flow) for flow in document.dataflows]
         changes = planned_changes(document, registry)
     else:
-        loaded = load_all(dataflow_files(files or []), registry)
-        notices_to_stderr(notice for one in loaded for notice in one.notices)
-        documents = [to_document(one.dataflow) for one in loaded]
+        documents = [to_document(one.dataflow) for one in read_dataflows(dataflow_files(files or []), registry)]
     answer = ask(state, lambda client: _applied(client, documents, replace, changes), "submitting")
     if as_json:
         print_json(answer)

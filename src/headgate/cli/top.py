@@ -9,8 +9,7 @@ from typing import Annotated
 
 import typer
 
-from headgate.cli.asking import State
-from headgate.cli.output import AsCsv, AsJson, print_tables
+from headgate.cli.output import AsCsv, AsJson, State, print_tables
 from headgate.errors import InputError
 from headgate.model.table import Table
 from headgate.report.render import render

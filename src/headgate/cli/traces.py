@@ -7,8 +7,16 @@ from typing import Annotated
 
 import typer
 
-from headgate.cli.output import AsCsv, AsJson, packages, print_tables, sentence_to_stderr, write_file
-from headgate.cli.span import seconds
+from headgate.cli.output import (
+    AsCsv,
+    AsJson,
+    packages,
+    print_tables,
+    seconds,
+    sentence_to_stderr,
+    step_to_stderr,
+    write_file,
+)
 
 __all__ = ["traces"]
 
@@ -47,14 +55,10 @@ def analyse(
         if plots is not None:
             check_picture()
         slot_s = seconds("--slot", slot)
-        metrics = analyse_traces(path, unit, metric or (), slot_s, master, _progress)
+        metrics = analyse_traces(path, unit, metric or (), slot_s, master, step_to_stderr)
     if plots is not None:
         plots.mkdir(parents=True, exist_ok=True)
         for name, picture in (("figure1.svg", draw_performance), ("figure2.svg", draw_changes)):
             write_file(plots / name, picture(metrics, ".svg"), force=True)
             sentence_to_stderr(f"picture written to {plots / name}")
     print_tables([trace_table(metrics, slot)], as_json, as_csv)
-
-
-def _progress(step: str) -> None:
-    typer.echo(f"  {step}", err=True)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from headgate.cli.output import faults_to_stderr, known_types, notices_to_stderr, print_json
-from headgate.errors import InvalidDataflow, printable
+from headgate.errors import InvalidDataflow, counted, printable
 from headgate.service.load import load
 
 __all__ = ["validate"]
@@ -36,7 +36,7 @@ def validate(
             report |= {"valid": False, "faults": [fault.as_dict() for fault in error.faults]}
             if not as_json:
                 faults_to_stderr(error.faults)
-                typer.echo(f"{shown}: {len(error.faults)} {'fault' if len(error.faults) == 1 else 'faults'}", err=True)
+                typer.echo(f"{shown}: {counted(len(error.faults), 'fault')}", err=True)
             continue
         flow = loaded.dataflow
         report |= {"name": flow.name, "owner": flow.owner, "tasks": len(flow.tasks), "streams": len(flow.streams)}

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from headgate.cli.asking import State, ask
-from headgate.cli.output import AsJson, print_json, print_tables
+from headgate.cli.asking import ask
+from headgate.cli.output import AsJson, State, print_answer
 from headgate.service.engine_tables import withdrawal_tables
 
 __all__ = ["withdraw"]
@@ -26,7 +26,4 @@ def withdraw(
     Example: [bold]headgate withdraw hot --state here[/bold]
     """
     answer = ask(state, lambda client: client.withdraw(names), "withdrawing")
-    if as_json:
-        print_json(answer)
-    else:
-        print_tables(withdrawal_tables(answer))
+    print_answer(answer, withdrawal_tables(answer), as_json)

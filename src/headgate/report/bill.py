@@ -50,11 +50,10 @@ def draw_bill(bill: Bill, ending: str) -> bytes:
         axes.set_yticks(range(len(bars)), [label for label, *_ in bars], fontsize=9)
         axes.invert_yaxis()
         axes.margins(x=0.12)
-        axes.set_xlabel(bill.currency)
         start, end = (moment.strftime("%Y-%m-%d %H:%M:%S") for moment in (bill.start, bill.end))
-        axes.set_title(f"{start} to {end} UTC, {bill.total} {bill.currency} in all", loc="left", fontsize=10)
-        axes.grid(True, axis="x", alpha=0.25)
-        axes.legend(frameon=False, loc="lower right", fontsize=8)
+        axes.set(title=f"{start} to {end} UTC, {bill.total} {bill.currency} in all", xlabel=bill.currency)
+        axes.grid(axis="x")
+        axes.legend(loc="lower right")
 
     return figure_bytes(draw, ending, (8.0, 1.6 + 0.34 * len(bars)))
 

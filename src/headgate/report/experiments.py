@@ -37,14 +37,12 @@ def draw_experiment(groups: Sequence[Row], ending: str) -> bytes:
                         label=policy,
                     )
                 axes.set_xticks(range(len(places)), places)
-                axes.grid(True, axis="y", alpha=0.25)
-                axes.set_axisbelow(True)
+                axes.grid(axis="y")
                 if column == 0:
                     axes.set_ylabel(label)
-            panels[0][column].set_ylim(0, 1.05)
-            panels[0][column].set_title(f"{world[0]}, {world[1]}", loc="left", fontsize=10)
+            panels[0][column].set(ylim=(0, 1.05), title=f"{world[0]}, {world[1]}")
             panels[1][column].set_xlabel("variability of machines")
         handles, labels = panels[0][0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside upper right", ncols=len(policies), frameon=False, fontsize=8)
+        figure.legend(handles, labels, loc="outside upper right", ncols=len(policies))
 
     return figure_bytes(draw, ending, (max(5.5, 3.2 * len(worlds)), 6))

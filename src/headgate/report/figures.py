@@ -13,6 +13,15 @@ __all__ = ["SHADES", "check_picture", "figure_bytes"]
 SHADES = ("#12466b", "#c2410c", "#4d7c0f", "#7c3aed", "#0e7490", "#a16207", "#be185d", "#475569")
 
 
+LOOK: dict[Any, Any] = {
+    "svg.hashsalt": "headgate",
+    **{"axes.spines.top": False, "axes.spines.right": False, "axes.axisbelow": True},
+    **{"axes.titlelocation": "left", "axes.titlesize": 10, "grid.alpha": 0.25},
+    **{"legend.frameon": False, "legend.fontsize": 8},
+}
+"""The settings of Matplotlib in which all pictures differ from its own."""
+
+
 def check_picture(ending: str = ".svg") -> None:
     """Raise unless pictures can be drawn here, into files of that ending; commands ask before their work starts."""
     if ending.lower() not in (".svg", ".png", ".pdf"):
@@ -33,7 +42,7 @@ def figure_bytes(draw: Callable[[Any], None], ending: str, inches: tuple[float, 
 
     form = ending[1:].lower()
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form)
-    with matplotlib.rc_context({"svg.hashsalt": "headgate", "axes.spines.top": False, "axes.spines.right": False}):
+    with matplotlib.rc_context(LOOK):
         figure = Figure(figsize=inches, layout="constrained")
         draw(figure)
         file = io.BytesIO()

@@ -30,11 +30,11 @@ def draw_forecast(table: SeriesTable, forecast: Forecast, method: str, ending: s
         axes = np.atleast_1d(figure.subplots(-(-shown // columns), columns, squeeze=False)).ravel()
         for row in range(shown):
             _series(axes[row], table, forecast, row, table.steps)
-            axes[row].set_title(table.names[row], loc="left", fontsize=10)
+            axes[row].set_title(table.names[row])
         for empty in axes[shown:]:
             empty.set_visible(False)
         lines, labels = axes[0].get_legend_handles_labels()
-        figure.legend(lines, labels, frameon=False, fontsize=8, loc="outside upper right", ncols=4)
+        figure.legend(lines, labels, loc="outside upper right", ncols=4)
         left = f", the first {shown} of {len(table.names)} series" if shown < len(table.names) else ""
         figure.suptitle(f"{method}: {forecast.mean.shape[1]} steps ahead{left}", fontsize=11, x=0.01, ha="left")
 
@@ -53,9 +53,9 @@ def draw_backtest(table: SeriesTable, scores: Sequence[Scores], ending: str) -> 
         axes = figure.add_subplot(grid[1, :])
         row = int(np.nanargmin(np.where(np.isnan(best.mase_by_series), np.inf, best.mase_by_series)))
         _series(axes, table, best.last, row, best.last_origin, came=True)
-        axes.set_title(f"{best.name}: its last forecast of {table.names[row]}", loc="left", fontsize=10)
+        axes.set_title(f"{best.name}: its last forecast of {table.names[row]}")
         lines, labels = axes.get_legend_handles_labels()
-        figure.legend(lines, labels, frameon=False, fontsize=8, loc="outside lower right", ncols=5)
+        figure.legend(lines, labels, loc="outside lower right", ncols=5)
 
     return figure_bytes(draw, ending, (11, 7.5))
 
@@ -67,10 +67,9 @@ def _errors(axes: Axes, scores: Sequence[Scores]) -> None:
             steps, each.mase_by_step, color=SHADES[place % len(SHADES)], label=each.name, marker=".", linewidth=1.2
         )
     axes.axhline(1.0, color="#94a3b8", linewidth=1, linestyle=":")
-    axes.set_title("error by distance (MASE, less is better)", loc="left", fontsize=10)
-    axes.set_xlabel("steps ahead")
+    axes.set(title="error by distance (MASE, less is better)", xlabel="steps ahead")
     axes.set_ylim(bottom=0)
-    axes.grid(True, alpha=0.25)
+    axes.grid(True)
 
 
 def _coverage(axes: Axes, scores: Sequence[Scores]) -> None:
@@ -80,13 +79,10 @@ def _coverage(axes: Axes, scores: Sequence[Scores]) -> None:
         shown = [each.coverage[share] for share in shares]
         shade = SHADES[place % len(SHADES)]
         axes.plot(shares, shown, color=shade, marker="o", markersize=4, linewidth=1.2, label=each.name)
-    axes.set_title("intervals: nominal and actual coverage", loc="left", fontsize=10)
-    axes.set_xlabel("nominal share")
-    axes.set_ylabel("share of values within")
-    axes.set_xlim(0.45, 0.95)
-    axes.set_ylim(0, 1.02)
-    axes.grid(True, alpha=0.25)
-    axes.legend(frameon=False, fontsize=8, loc="lower right", ncols=2)
+    axes.set(title="intervals: nominal and actual coverage", xlim=(0.45, 0.95), ylim=(0, 1.02))
+    axes.set(xlabel="nominal share", ylabel="share of values within")
+    axes.grid(True)
+    axes.legend(loc="lower right", ncols=2)
 
 
 def _series(axes: Axes, table: SeriesTable, forecast: Forecast, row: int, origin: int, came: bool = False) -> None:
@@ -105,4 +101,4 @@ def _series(axes: Axes, table: SeriesTable, forecast: Forecast, row: int, origin
     if came:
         axes.plot(future, table.values[row, origin : origin + ahead], color=SHADES[1], linewidth=1.2, label="what came")
     axes.set_xlabel(unit)
-    axes.grid(True, alpha=0.25)
+    axes.grid(True)

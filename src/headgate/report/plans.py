@@ -45,15 +45,11 @@ def draw_plans(problem: Problem, plans: Sequence[Plan], front: Sequence[Plan], e
             axes.plot(plan.cost_per_h, plan.gamma, mark, color=SHADES[place % len(SHADES)], label=message, markersize=8)
         values = [each.gamma for each in (*plans, *front)]
         spread = max(max(values) - min(values), 0.02)
+        rate = f"{sum(problem.rates.values()):,.6g} messages/s"
+        axes.set_title(f"{problem.dataflow.name}: {rate} on {problem.cloud.name}, Ω ≥ {problem.throughput_min:g}")
+        axes.set(xlabel=f"cost ({problem.cloud.currency} an hour)", ylabel="value Γ")
         axes.set_ylim(min(values) - 0.25 * spread, max(values) + 0.15 * spread)
-        axes.set_xlabel(f"cost ({problem.cloud.currency} an hour)")
-        axes.set_ylabel("value Γ")
-        rate = sum(problem.rates.values())
-        title = (
-            f"{problem.dataflow.name}: {rate:,.6g} messages/s on {problem.cloud.name}, Ω ≥ {problem.throughput_min:g}"
-        )
-        axes.set_title(title, loc="left", fontsize=10)
-        axes.grid(True, alpha=0.25)
-        axes.legend(frameon=False, fontsize=8, loc="lower right")
+        axes.grid(True)
+        axes.legend(loc="lower right")
 
     return figure_bytes(draw, ending, (7.5, 4.6))

@@ -55,11 +55,10 @@ def draw_runs(runs: Sequence[SimulatedRun], ending: str) -> bytes:
         _omega(panels["omega"], runs)
         _each(panels["backlog"], runs, lambda run: run.queues.sum(axis=2), "messages\nwaiting")
         panels["backlog"].set_yscale("symlog", linthresh=10)
-        panels["backlog"].set_ylim(bottom=0)
         _each(panels["cores"], runs, lambda run: run.cores, "cores\nat work")
-        panels["cores"].set_ylim(bottom=0)
         _each(panels["cost"], runs, lambda run: run.mu, f"cost\n({runs[0].currency})")
-        panels["cost"].set_ylim(bottom=0)
+        for name in ("rates", "backlog", "cores", "cost"):
+            panels[name].set_ylim(bottom=0)
         if "theta" in panels:
             _each(panels["theta"], runs, lambda run: run.theta, "profit Θ\nso far")
             panels["theta"].axhline(0, color="#475569", linewidth=0.8)
@@ -68,12 +67,10 @@ def draw_runs(runs: Sequence[SimulatedRun], ending: str) -> bytes:
             low, high = min(float(each.min()) for each in settled), max(float(each.max()) for each in settled)
             margin = 0.1 * max(high - low, 0.05)
             panels["theta"].set_ylim(low - margin, max(high, 0.0) + margin)
-        last = panels[rows[-1]]
-        last.set_xlabel("hours")
-        last.set_xlim(0, runs[0].hours[-1])
-        panels["rates"].set_title(runs[0].title, loc="left", fontsize=10)
+        panels[rows[-1]].set(xlabel="hours", xlim=(0, runs[0].hours[-1]))
+        panels["rates"].set_title(runs[0].title)
         for axes in panels.values():
-            axes.grid(True, alpha=0.25)
+            axes.grid(True)
         figure.align_ylabels()
 
     return figure_bytes(draw, ending, (8.5, 9.5))
@@ -98,8 +95,7 @@ def _rates(axes: Axes, runs: Sequence[SimulatedRun]) -> None:
     for place, run in enumerate(runs):
         _spread(axes, run.hours, run.output_per_s, SHADES[place % len(SHADES)], f"out, {run.policy}")
     axes.set_ylabel("messages\nper s")
-    axes.set_ylim(bottom=0)
-    axes.legend(frameon=False, fontsize=8, ncols=4, loc="lower right", bbox_to_anchor=(1.0, 0.98))
+    axes.legend(ncols=4, loc="lower right", bbox_to_anchor=(1.0, 0.98))
 
 
 def _omega(axes: Axes, runs: Sequence[SimulatedRun]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from headgate.errors import printable
+from headgate.errors import counted, printable
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import TaskId
 from headgate.model.task import Task
@@ -29,7 +29,7 @@ _STYLE = """
 def to_svg(dataflow: Dataflow, registry: Registry, notes: Mapping[TaskId, str] | None = None) -> str:
     """Draw a dataflow; ``notes`` adds a line to tasks, such as who uses them."""
     picture = Picture(dataflow, arrange(dataflow), notes or {})
-    title = f"{dataflow.name}: {_count(len(dataflow.tasks), 'task')}, {_count(len(dataflow.streams), 'stream')}"
+    title = f"{dataflow.name}: {counted(len(dataflow.tasks), 'task')}, {counted(len(dataflow.streams), 'stream')}"
     subtitle = cut(dataflow.description or f"owner {dataflow.owner}", 120)
     room = max(text_width(title, 15) * 1.13, text_width(subtitle, 12)) + 2 * MARGIN
     width, height = max(picture.size[0], room), picture.size[1]
@@ -102,10 +102,6 @@ def _towards(point: Point, other: Point, most: float) -> Point:
     length = max(abs(dx), abs(dy))
     share = min(most, length / 2) / length if length else 0.0
     return point[0] + dx * share, point[1] + dy * share
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _text(text: str) -> str:

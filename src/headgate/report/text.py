@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headgate.errors import printable
+from headgate.errors import counted, printable
 from headgate.model.dataflow import Dataflow
 from headgate.model.graph import Graph
 from headgate.model.service_level import ServiceLevel
@@ -32,8 +32,8 @@ def to_text(dataflow: Dataflow) -> str:
         lines = task_lines(graph.tasks[task_id])
         feeds = [f"{s.source} ({label})" if (label := stream_label(s)) else s.source for s in graph.feeds[task_id]]
         rows.append((task_id, " | ".join(lines[1:]), f"<- {', '.join(feeds)}" if feeds else ""))
-    counted = f"{_count(len(dataflow.tasks), 'task')}, {_count(len(dataflow.streams), 'stream')}"
-    head = [f"{dataflow.name} (owner {dataflow.owner}): {counted}"]
+    size = f"{counted(len(dataflow.tasks), 'task')}, {counted(len(dataflow.streams), 'stream')}"
+    head = [f"{dataflow.name} (owner {dataflow.owner}): {size}"]
     if dataflow.description:
         head += map(printable, dataflow.description.splitlines())
     head += [describe_service_level(dataflow.service_level), ""]
@@ -51,12 +51,8 @@ def describe_service_level(level: ServiceLevel) -> str:
     if level.break_even_at_best_per_h is not None:
         parts.append(f"breaks even at {level.break_even_at_worst_per_h} to {level.break_even_at_best_per_h} an hour")
     if level.processors_max is not None:
-        parts.append(f"at most {_count(level.processors_max, 'processor')}")
+        parts.append(f"at most {counted(level.processors_max, 'processor')}")
     return ", ".join(parts)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> str:

@@ -21,9 +21,8 @@ def draw_performance(metrics: Sequence[MetricStatistics], ending: str) -> bytes:
         spread, change, machines = figure.subplots(1, 3, width_ratios=(1, 1, 1.4))
         _curves(spread, metrics, lambda each: each.performance)
         spread.axvline(0.8, color="#c2410c", linewidth=1, linestyle="-.")
-        spread.set_title("(a) performance, all machines and times", loc="left", fontsize=10)
-        spread.set_xlabel("performance (1 is best)")
-        spread.set_ylabel("share of measurements")
+        spread.set_title("(a) performance, all machines and times")
+        spread.set(xlabel="performance (1 is best)", ylabel="share of measurements")
         _changes(change, metrics, "(b) change to the next slot")
         _boxes(machines, metrics[0])
 
@@ -42,19 +41,16 @@ def draw_changes(metrics: Sequence[MetricStatistics], ending: str) -> bytes:
 def _curves(axes: Axes, metrics: Sequence[MetricStatistics], values: Any) -> None:
     for place, each in enumerate(metrics):
         axes.plot(values(each), LEVELS[: len(values(each))], color=SHADES[place % len(SHADES)], label=each.metric)
-    axes.grid(True, alpha=0.25)
+    axes.grid(True)
     axes.set_ylim(0, 1)
-    axes.legend(frameon=False, fontsize=8)
+    axes.legend()
 
 
 def _changes(axes: Axes, metrics: Sequence[MetricStatistics], title: str) -> None:
     known = [each for each in metrics if each.changes]
     _curves(axes, known, lambda each: [100 * change for change in each.changes])
     axes.axvline(20, color="#c2410c", linewidth=1, linestyle="-.")
-    axes.set_xlim(0, 100)
-    axes.set_title(title, loc="left", fontsize=10)
-    axes.set_xlabel("change (%)")
-    axes.set_ylabel("share of slots")
+    axes.set(title=title, xlim=(0, 100), xlabel="change (%)", ylabel="share of slots")
 
 
 def _boxes(axes: Axes, metric: MetricStatistics) -> None:
@@ -64,8 +60,6 @@ def _boxes(axes: Axes, metric: MetricStatistics) -> None:
         for box in metric.boxes
     ]
     axes.bxp(boxes, showfliers=False, medianprops={"color": "#c2410c"})
-    axes.set_title(f"(c) {metric.metric} by machine, first {len(boxes)} of {metric.machines}", loc="left", fontsize=10)
-    axes.set_ylim(0, 1.02)
-    axes.set_xticks([])
-    axes.set_xlabel("machines")
-    axes.grid(True, axis="y", alpha=0.25)
+    axes.set_title(f"(c) {metric.metric} by machine, first {len(boxes)} of {metric.machines}")
+    axes.set(ylim=(0, 1.02), xticks=[], xlabel="machines")
+    axes.grid(axis="y")

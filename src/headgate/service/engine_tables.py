@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from headgate.errors import counted
 from headgate.model.status import DataflowStatus, FragmentStatus
 from headgate.model.table import Table, TableColumn
 
@@ -65,14 +66,11 @@ def submission_tables(answer: Answer, written: Mapping[str, Sequence[str]]) -> t
 
 def withdrawal_tables(answer: Answer) -> tuple[Table, ...]:
     """What keeps running of the withdrawn dataflows, and for whom."""
-    tables = [
-        Table(
-            f"{facts['dataflow']}: {_counted(facts['removed'], 'task')} removed, {len(facts['left'])} kept for others",
-            LEFT,
-            tuple(facts["left"]),
-        )
-        for facts in answer["withdrawn"]
-    ]
+    tables = []
+    for facts in answer["withdrawn"]:
+        removed = counted(len(facts["removed"]), "task")
+        title = f"{facts['dataflow']}: {removed} removed, {len(facts['left'])} kept for others"
+        tables.append(Table(title, LEFT, tuple(facts["left"])))
     return (*tables[:-1], _with_note(tables[-1], _fragments(answer)))
 
 
@@ -100,7 +98,7 @@ def _submitted(facts: Answer, tasks: Sequence[str]) -> Table:
         return {"task": task, "change": "new" if task in new else "not needed", "detail": None}
 
     counts = f"{len(reused)} shared" + (f", {len(wider)} from wider streams" if wider else "") + f", {len(new)} new"
-    return Table(f"{facts['dataflow']}: {_counted(tasks, 'task')}; {counts}", CHANGE, tuple(map(row, tasks)))
+    return Table(f"{facts['dataflow']}: {counted(len(tasks), 'task')}; {counts}", CHANGE, tuple(map(row, tasks)))
 
 
 def _fragments(answer: Answer) -> str:
@@ -111,7 +109,3 @@ def _fragments(answer: Answer) -> str:
 
 def _with_note(table: Table, note: str) -> Table:
     return Table(table.title, table.columns, table.rows, (*table.notes, note))
-
-
-def _counted(things: Sequence[object], noun: str) -> str:
-    return f"{len(things)} {noun}{'' if len(things) == 1 else 's'}"

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from headgate.errors import counted
 from headgate.model.names import TaskId
 from headgate.model.table import Table, TableColumn
 from headgate.service.facts import task_names
@@ -60,7 +61,7 @@ _MACHINES = (TableColumn("vm_class", "VM class"), TableColumn("count", "count"),
 def sharing_tables(planned: Planned) -> tuple[Table, ...]:
     """What each task would share, whom each dataflow would touch, and everyone's bill per hour."""
     prices = planned.prices
-    workers = f"{prices.workers_per_vm} worker{'' if prices.workers_per_vm == 1 else 's'}"
+    workers = counted(prices.workers_per_vm, "worker")
     change = planned.total_after - planned.total_before
     notes = (
         f"Per hour, in {prices.currency}: a machine costs {prices.price_per_h} and holds {workers} of "

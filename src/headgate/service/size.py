@@ -19,7 +19,7 @@ from headgate.queueing.sizing import assign_processors, check_percentile, min_pr
 from headgate.queueing.spark_flow import BatchCosts, SparkFlow, predict_flow, stages_s
 from headgate.queueing.station import StationModel
 from headgate.queueing.traffic import solve_traffic
-from headgate.report.latency import LatencyPoint, draw_latency
+from headgate.report.latency import draw_latency
 
 __all__ = [
     "MODELS",
@@ -214,7 +214,8 @@ def latency_picture(request: SizingRequest, sized: Sized, ending: str) -> bytes:
         if not curve or each.processors > curve[-1].processors:
             curve.append(each)
     # Just above the least that keeps up latencies may be absurdly long and hide the rest.
-    points = [_point(each) for each in curve if each.mean_s < 50 * curve[-1].mean_s or each == sized]
+    near = [each for each in curve if each.mean_s < 50 * curve[-1].mean_s or each == sized]
+    points = [(each.processors, each.mean_s, each.p95_s, each.p99_s) for each in near]
     split = ":".join(map(str, sized.allocation)) if len(sized.rows) <= 6 else ""
     title = f"{request.name}, {request.network.external_rate_per_s:g} tuples/s"
     # The limit belongs to one of the three curves; another percentile has none.
@@ -222,10 +223,6 @@ def latency_picture(request: SizingRequest, sized: Sized, ending: str) -> bytes:
     target = request.latency_max_s if request.percentile in drawn else None
     chosen = (sized.processors, drawn.get(request.percentile, sized.mean_s))
     return draw_latency(title, points, chosen, split, target, ending)
-
-
-def _point(sized: Sized) -> LatencyPoint:
-    return LatencyPoint(sized.processors, sized.mean_s, sized.p95_s, sized.p99_s)
 
 
 def _predicted(request: SizingRequest, allocation: tuple[int, ...]) -> Sized:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from headgate.documents.located import Located, Path
-from headgate.errors import Fault, nearest, shorten
+from headgate.errors import Fault, counted, nearest, shorten
 
 __all__ = ["complaints", "model_of"]
 
@@ -101,7 +101,7 @@ def _limit(detail: ErrorDetails) -> str:
     for key, message in (("min_length", "at least"), ("max_length", "at most")):
         if key in context:
             noun = "character" if detail["type"].startswith("string") else "item"
-            return f"{message} {context[key]:,} {noun}{'' if context[key] == 1 else 's'}"
+            return f"{message} {counted(context[key], noun)}"
     wanted = detail["msg"][:1].lower() + detail["msg"][1:]
     for words in ("input should be ", "input should have ", "decimal input should have ", "string should "):
         wanted = wanted.removeprefix(words)
