@@ -25,7 +25,7 @@ from headgate.runtime.engine.pending_change import PendingChange
 from headgate.runtime.engine.plans import Plans
 from headgate.runtime.engine.state import StateDirectory
 from headgate.service.load import load
-from headgate.service.submission import split_submission
+from headgate.service.submit import split_submission
 from headgate.sharing.deduplicate import SignedDataflow
 from headgate.tasks.registry import default_registry
 from headgate_benchmarks.study import Measured, Progress

@@ -11,8 +11,7 @@ import pytest
 
 from headgate.errors import InputError
 from headgate.service.serve import Acknowledger, ServedEngine
-from headgate.service.submit import submit
-from headgate.service.withdraw import withdraw
+from headgate.service.submit import submit, withdraw
 from tests.api.fake import FakeEngine, Killed
 from tests.api.in_process import REGISTRY, InProcess
 from tests.api.samples import document

@@ -10,10 +10,9 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from headgate import __version__
-from headgate.api.changes import change_routes, problem_response
 from headgate.api.limits import Limits
 from headgate.api.problems import CONTENT_TYPE, ProblemDocument, problem_of
-from headgate.api.reads import read_routes
+from headgate.api.routes import change_routes, problem_response, read_routes
 from headgate.errors import HeadgateError, InputError, refused_write
 from headgate.service.serve import ServedEngine
 

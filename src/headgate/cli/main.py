@@ -71,7 +71,7 @@ COMMANDS = {
 }
 """The commands in the order of the help, each with the name of its function."""
 
-MODULES = {"list": "listing", "dead-letters": "dead_letters"}
+MODULES = {**dict.fromkeys(("list", "status", "withdraw"), "engine"), "dead-letters": "dead_letters"}
 """Modules of this package that have another name than their command."""
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headgate.cli.asking import ask
+from headgate.cli.engine import ask
 from headgate.cli.output import AsJson, State, known_types, print_json, print_tables, read_dataflows
 from headgate.documents.document import to_document
 from headgate.errors import InputError, printable

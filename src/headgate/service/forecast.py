@@ -17,8 +17,7 @@ from headgate.forecasting.guard import Guarded
 from headgate.forecasting.methods import SEASONAL, methods_for, recipe_of
 from headgate.forecasting.online import OnlineForecaster, Settings, start
 from headgate.forecasting.table import SeriesTable, on_grid
-from headgate.service.tables import table_columns
-from headgate.simulation.traces import trace_files, traces_of
+from headgate.service.simulate import read_traces
 
 __all__ = ["ForecastRequest", "Foreseen", "all_at_least_0", "foresee", "load_table", "past", "score", "season_steps"]
 
@@ -57,7 +56,7 @@ class Foreseen:
 
 def load_table(path: Path, metric: str | None, step_s: float | None, only: Sequence[str] = ()) -> SeriesTable:
     """The series of a file or folder (CSV, parquet), on a grid of equal steps."""
-    traces = [each for file in trace_files(path) for each in traces_of(table_columns(file), str(file), metric)]
+    traces = read_traces(path, metric)
     names = [each.vm for each in traces]
     for name in only:
         if name not in names:
@@ -128,15 +127,9 @@ def score(
     scores = []
     for method in request.chosen:
         forecaster = _started(_recipe(method, request.season), len(table.names), settings)
-        report = None if progress is None else _named(progress, method)
-        scores.append(
-            backtest(forecaster, table.values, request.horizon, request.season, before, origins, report)
-        )  # fmt: skip
+        report = None if progress is None else partial(progress, method)
+        scores.append(backtest(forecaster, table.values, request.horizon, request.season, before, origins, report))
     return scores
-
-
-def _named(progress: Callable[[str, int, int], None], name: str) -> Callable[[int, int], None]:
-    return lambda done, of: progress(name, done, of)
 
 
 def _recipe(method: str, season: int) -> Recipe:

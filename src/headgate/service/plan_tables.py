@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from headgate.errors import counted
 from headgate.model.names import TaskId
 from headgate.model.table import Table, TableColumn
-from headgate.service.facts import task_names
 from headgate.service.plan import Planned, PlannedSubmission
 from headgate.sharing.shared_set import Submission
 
@@ -77,7 +76,7 @@ def sharing_tables(planned: Planned) -> tuple[Table, ...]:
 
 def _dataflow_row(planned: PlannedSubmission) -> dict[str, object]:
     submission, change = planned.submission, planned.submission.change
-    names = task_names(change)
+    names = change.names
     residual = {task for match in submission.wider for task in match.residual}
     return {
         "dataflow": planned.dataflow.name,

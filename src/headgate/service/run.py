@@ -17,7 +17,7 @@ from headgate.errors import InputError, missing_package, refused_write
 from headgate.model.status import DataflowStatus, FragmentStatus
 from headgate.model.strategy import StrategyName
 from headgate.service.load import Loaded
-from headgate.service.submission import split_submission
+from headgate.service.submit import split_submission
 from headgate.service.task_types import Registry
 from headgate.store.files import scratch_of
 from headgate.store.lock import StateLock

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from headgate.adaptation.look_ahead import PolicySettings
 from headgate.documents.cloud_document import load_cloud
-from headgate.errors import BadValue, InputError
+from headgate.errors import BadValue, InputError, missing_package
 from headgate.model.cluster.catalogues import CATALOGUES, catalogue
 from headgate.model.cluster.vm_class import Cloud
 from headgate.model.graph import Graph
 from headgate.model.trace_statistics import TraceUnit
 from headgate.service.load import load
 from headgate.service.memory import check_memory
-from headgate.service.tables import table_columns
 from headgate.simulation.policies import make_policy
 from headgate.simulation.rate_text import read_rate
 from headgate.simulation.rates import ArrivalRate
 from headgate.simulation.run import Run
 from headgate.simulation.setting import Setting
 from headgate.simulation.simulator import simulate
-from headgate.simulation.traces import coefficients, pool_of, trace_files, traces_of
+from headgate.simulation.traces import Trace, coefficients, pool_of, read_csv_columns, trace_files, traces_of
 from headgate.simulation.variability import GENERATORS, STEADY, TracePool
 from headgate.tasks.registry import Registry
 
@@ -32,6 +32,7 @@ __all__ = [
     "cloud_of",
     "pool_named",
     "rates_of",
+    "read_traces",
     "run_policies",
     "setting_of",
 ]
@@ -124,8 +125,22 @@ def pool_named(name: str, seed: int, metric: str | None = None, unit: str = "sha
     if not path.exists():
         there = f"none, {', '.join(GENERATORS)}, or a file or folder of traces"
         raise InputError("UNKNOWN_VARIABILITY", f"unknown variability {name[:60]!r}; there is {there}")
-    traces = [each for file in trace_files(path) for each in traces_of(table_columns(file), str(file), metric)]
-    return pool_of(coefficients(traces, TraceUnit(unit), str(path)), str(path))
+    return pool_of(coefficients(read_traces(path, metric), TraceUnit(unit), str(path)), str(path))
+
+
+def read_traces(path: Path, metric: str | None) -> list[Trace]:
+    """The traces in a file or a folder of files: CSV, also gzipped, and parquet where it can be read."""
+    return [each for file in trace_files(path) for each in traces_of(_columns(file), str(file), metric)]
+
+
+def _columns(file: Path) -> Mapping[str, Sequence[object]]:
+    if not file.name.endswith(".parquet"):
+        return read_csv_columns(file)
+    try:
+        from headgate.runtime.io.tables import read_parquet_columns
+    except ModuleNotFoundError as error:
+        raise missing_package("NO_SPARK", "reading parquet", error, "spark") from None
+    return read_parquet_columns(file)
 
 
 def run_policies(
@@ -139,10 +154,6 @@ def run_policies(
     made = [make_policy(name, setting, ahead) for name in policies]
     runs = []
     for name, policy in zip(policies, made, strict=True):
-        report = None if progress is None else _named(progress, name)
+        report = None if progress is None else partial(progress, name)
         runs.append(replace(simulate(setting, policy, report), policy=name))
     return tuple(runs)
-
-
-def _named(progress: Callable[[str, int, int], None], name: str) -> Callable[[int, int], None]:
-    return lambda done, of: progress(name, done, of)

@@ -104,6 +104,12 @@ class GraphChange:
         return frozenset(shared.running.signature for shared in self.shared)
 
     @property
+    def names(self) -> dict[Signature, TaskId]:
+        """What the dataflow calls each task that it uses."""
+        names = {shared.running.signature: shared.id for shared in self.shared}
+        return names | {task.signature: name for task, name in zip(self.own, self.own_ids, strict=True)}
+
+    @property
     def shared_streams(self) -> Iterator[RunningStream]:
         """The streams that go on as they are (S_o of SHARE, Alg. 1)."""
         return (stream for shared in self.shared for stream in shared.running.feeds)

@@ -24,7 +24,7 @@ from headgate.runtime.engine.snapshot import Snapshot
 from headgate.runtime.engine.state import StateDirectory
 from headgate.runtime.epochs.fragment import begun_in
 from headgate.service.load import load
-from headgate.service.submission import split_submission
+from headgate.service.submit import split_submission
 from headgate.sharing.applied import Applied
 from headgate.sharing.deduplicate import SignedDataflow
 from headgate.sharing.shared_set import SharedSet

@@ -1,4 +1,4 @@
-"""Routes that change what runs. Each may carry a request id, which makes it safe to send again."""
+"""The routes: those that change what runs may carry a request id, which makes them safe to send again."""
 
 from __future__ import annotations
 
@@ -8,26 +8,33 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Request
+from fastapi import APIRouter, Header, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
 
 from headgate.api.answers import (
     AlternateRequest,
+    BillAnswer,
     Changed,
+    DataflowDetails,
     EngineAnswer,
+    EngineStatus,
     LimitRequest,
+    Listing,
+    Observations,
     PartitionsRequest,
     SubmissionRequest,
     WithdrawalRequest,
 )
 from headgate.api.problems import CONTENT_TYPE, problem_of
 from headgate.errors import HeadgateError
+from headgate.service.bill import bill_facts
+from headgate.service.engine import listing, status
+from headgate.service.observations import latest
 from headgate.service.serve import Acknowledger, Answer, ServedEngine, acknowledging
-from headgate.service.submit import submit
-from headgate.service.withdraw import withdraw
+from headgate.service.submit import submit, withdraw
 
-__all__ = ["change_routes", "problem_response"]
+__all__ = ["change_routes", "problem_response", "read_routes"]
 
 RequestId = Annotated[
     str | None,
@@ -38,6 +45,9 @@ RequestId = Annotated[
         description="An id of your choice, such as a UUID. The same id sent again gets the same answer for a day.",
     ),
 ]
+
+Since = Annotated[float, Query(description="Only what ended after this moment, in seconds since 1970.")]
+Most = Annotated[int, Query(ge=1, le=1_000, description="At most so many, the newest.")]
 
 
 class _Changes:
@@ -132,5 +142,42 @@ def change_routes(served: ServedEngine) -> APIRouter:
             return engine.about()
 
         return answer
+
+    return router
+
+
+def read_routes(served: ServedEngine) -> APIRouter:
+    """The routes that read what an engine runs and has measured."""
+    router, engine = APIRouter(prefix="/v1"), served.engine
+
+    @router.get("/engine", response_model=EngineAnswer)
+    def engine_facts() -> Any:
+        """Which engine this is."""
+        return engine.about()
+
+    @router.get("/dataflows", response_model=Listing)
+    def list_dataflows() -> Any:
+        """List the dataflows, in the order of submission."""
+        return listing(engine)
+
+    @router.get("/dataflows/{dataflow}", response_model=DataflowDetails)
+    def dataflow_status(dataflow: str) -> Any:
+        """Show one dataflow, and who shares its tasks."""
+        return status(engine, dataflow)
+
+    @router.get("/status", response_model=EngineStatus)
+    def engine_status() -> Any:
+        """Show all dataflows and fragments."""
+        return status(engine)
+
+    @router.get("/observations", response_model=Observations)
+    def observations(since: Since = 0.0, limit: Most = 1) -> Any:
+        """Read what was measured: rates, cost per row, latency, batches, workers."""
+        return {"observations": latest(served.state, since, limit)}
+
+    @router.get("/bill", response_model=BillAnswer)
+    def bill(owner: Annotated[str | None, Query(description="Only what this owner pays.")] = None) -> Any:
+        """Show who pays what."""
+        return bill_facts(served.state, owner)
 
     return router
