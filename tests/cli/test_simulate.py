@@ -18,11 +18,10 @@ from headgate.service.memory import needed_bytes
 from headgate.service.simulate import SimulationRequest, run_policies, setting_of
 from headgate.simulation.rates import Steps
 from headgate.simulation.simulator import Simulator
-from headgate.store.observation_lines import write_observations
 from headgate.tasks.registry import default_registry
 from tests.cli.terminal import headgate
 from tests.simulation.simulated_cluster import SimulatedCluster
-from tests.simulation.worlds import dataflow, each_alone, setting
+from tests.simulation.worlds import dataflow, each_alone, setting, write_observations
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "simulation"
 ROAD = EXAMPLES / "linear_road.yaml"

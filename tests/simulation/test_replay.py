@@ -25,10 +25,10 @@ from headgate.simulation.rates import Steps
 from headgate.simulation.replay import FREE_S, gap, measured_costs, observed_pool, observed_rates
 from headgate.simulation.simulator import Simulator
 from headgate.simulation.variability import EC2, TracePool
-from headgate.store.observation_lines import read_observations, to_line, write_observations
+from headgate.store.observations import read_observations
 from headgate.tasks.registry import default_registry
 from tests.simulation.simulated_cluster import SimulatedCluster
-from tests.simulation.worlds import dataflow, each_alone, setting
+from tests.simulation.worlds import dataflow, each_alone, lines_of, setting, write_observations
 
 FLOW = dataflow({"a": (0.01, 1.0), "b": (0.02, 0.5), "c": (0.01, 1.0)}, [("a", "b"), ("b", "c")])
 RISE = Steps(((0.0, 60.0), (1_200.0, 260.0), (2_400.0, 40.0)))
@@ -106,7 +106,7 @@ def test_another_run_is_told_apart() -> None:
         ("", "holds no observations"),
         ("{", ":1: not an observation"),
         ('{"ended": 1.0}', "seconds: field required"),
-        (f"{to_line(Observation(9.0, 9.0))}\n{to_line(Observation(5.0, 5.0))}", ":2: an interval that ended at 5 s"),
+        (lines_of([Observation(9.0, 9.0), Observation(5.0, 5.0)]), ":2: an interval that ended at 5 s"),
     ],
 )
 def test_files_that_are_no_observations_are_told(tmp_path: Path, text: str, message: str) -> None:

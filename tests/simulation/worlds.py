@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from headgate import parse
 from headgate.model.cluster.deployment import Deployment, Machine
+from headgate.model.cluster.observation import Observation
 from headgate.model.cluster.vm_class import HOURLY, BillingPeriod, Cloud, VmClass
 from headgate.model.dataflow import Dataflow
 from headgate.simulation.rates import Constant
 from headgate.simulation.setting import Setting
+
+OBSERVATION = TypeAdapter(Observation)
+
+
+def lines_of(observations: Iterable[Observation]) -> str:
+    """Observations as an engine writes them, a line each."""
+    return "".join(f"{OBSERVATION.dump_json(each).decode()}\n" for each in observations)
+
+
+def write_observations(path: Path, observations: Iterable[Observation]) -> None:
+    path.write_text(lines_of(observations), encoding="utf-8")
 
 
 def dataflow(tasks: Mapping[str, tuple[float, float]], streams: Sequence[tuple[str, str]] = ()) -> Dataflow:

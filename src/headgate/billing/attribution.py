@@ -78,7 +78,7 @@ def apportion(shares: Mapping[str, Fraction], unit: Decimal = CENT) -> dict[str,
     {'a': Decimal('0.34'), 'b': Decimal('0.33'), 'c': Decimal('0.33')}
     """
     whole = Fraction(unit)
-    total = _rounded(sum(shares.values(), Fraction()) / whole)
+    total = round(sum(shares.values(), Fraction()) / whole)  # exactly half goes to the even neighbour
     floors = {name: share // whole for name, share in shares.items()}
     missing = total - sum(floors.values())
     by_loss = sorted(shares, key=lambda name: (floors[name] * whole - shares[name], name))
@@ -87,11 +87,6 @@ def apportion(shares: Mapping[str, Fraction], unit: Decimal = CENT) -> dict[str,
     return {name: floors[name] * unit for name in shares}
 
 
-def _rounded(amount: Fraction) -> int:
-    """To a whole number; exactly half goes to the even neighbour."""
-    return round(amount)
-
-
 def rounded_money(amount: Fraction, unit: Decimal = CENT) -> Decimal:
     """An amount in whole units, by itself."""
-    return (_rounded(amount / Fraction(unit)) * unit).quantize(unit, ROUND_HALF_EVEN)
+    return (round(amount / Fraction(unit)) * unit).quantize(unit, ROUND_HALF_EVEN)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
 from headgate.billing.bill import Bill
+from headgate.model.table import Table, TableColumn
 
 __all__ = ["FOCUS_COLUMNS", "iso_time", "to_csv", "to_dict", "to_focus", "to_json"]
 
@@ -25,34 +26,25 @@ FOCUS_COLUMNS = (
 """Columns of FOCUS 1.2, in alphabetical order; those that a bill has nothing to say to are left out."""
 
 
+_AMOUNTS = tuple(
+    TableColumn(name, of=lambda line, name=name: str(getattr(line, name))) for name in ("cost", "alone", "saved")
+)
+_LINE = (
+    *(TableColumn(name) for name in ("dataflow", "owner", "tasks")),
+    TableColumn("hours", of=lambda line: round(float(line.hours), 6)),
+    *_AMOUNTS,
+)
+_OWNER = (TableColumn("owner"), TableColumn("dataflows"), *_AMOUNTS)
+
+
 def to_dict(bill: Bill) -> dict[str, Any]:
     """The bill for ``--json``; amounts are texts, so that no digit is lost."""
     return {
         "start": iso_time(bill.start),
         "end": iso_time(bill.end),
         "currency": bill.currency,
-        "dataflows": [
-            {
-                "dataflow": line.dataflow,
-                "owner": line.owner,
-                "tasks": line.tasks,
-                "hours": round(float(line.hours), 6),
-                "cost": str(line.cost),
-                "alone": str(line.alone),
-                "saved": str(line.saved),
-            }
-            for line in bill.lines
-        ],
-        "owners": [
-            {
-                "owner": line.owner,
-                "dataflows": line.dataflows,
-                "cost": str(line.cost),
-                "alone": str(line.alone),
-                "saved": str(line.saved),
-            }
-            for line in bill.owners
-        ],
+        "dataflows": list(Table.of("", _LINE, bill.lines).rows),
+        "owners": list(Table.of("", _OWNER, bill.owners).rows),
         "idle": str(bill.idle),
         "total": str(bill.total),
     }
@@ -64,14 +56,10 @@ def to_json(bill: Bill) -> str:
 
 def to_csv(bill: Bill) -> str:
     """A row for each dataflow, and one for what was idle, whose dataflow and owner are empty."""
-    head = ["start", "end", "dataflow", "owner", "tasks", "hours", "cost", "alone", "saved", "currency"]
-    period = [iso_time(bill.start), iso_time(bill.end)]
-    rows = [
-        [*period, x.dataflow, x.owner, x.tasks, round(float(x.hours), 6), x.cost, x.alone, x.saved, bill.currency]
-        for x in bill.lines
-    ]
-    idle = [*period, "", "", "", "", bill.idle, "", "", bill.currency]
-    return _csv(head, [*rows, idle])
+    whole = to_dict(bill)
+    every = {name: whole[name] for name in ("start", "end", "currency")}
+    rows = [*whole["dataflows"], {"cost": bill.idle}]
+    return _csv(["start", "end", *(column.key for column in _LINE), "currency"], [every | row for row in rows])
 
 
 def to_focus(bill: Bill, provider: str = "Headgate") -> str:
@@ -94,7 +82,7 @@ def to_focus(bill: Bill, provider: str = "Headgate") -> str:
         for line in bill.lines
     ]
     idle = _focus(bill, provider, bill.idle, bill.idle) | {"ChargeDescription": "Idle machines, which no dataflow used"}
-    return _csv(FOCUS_COLUMNS, ([row.get(name, "") for name in FOCUS_COLUMNS] for row in [*rows, idle]))
+    return _csv(FOCUS_COLUMNS, [*rows, idle])
 
 
 def _focus(bill: Bill, provider: str, cost: Decimal, list_cost: Decimal) -> dict[str, Any]:
@@ -123,10 +111,10 @@ def _focus(bill: Bill, provider: str, cost: Decimal, list_cost: Decimal) -> dict
     }
 
 
-def _csv(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
+def _csv(head: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(head)
+    writer = csv.DictWriter(text, head, lineterminator="\n")
+    writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()
 

@@ -61,7 +61,30 @@ def alternate(
     return Choice({key: part for key, part in work.items() if part is not None})
 
 
-class FlowTask:
+class _Source:
+    """What a stream may begin at, and which of its rows go down the stream."""
+
+    __slots__ = ()
+
+    def where(self, predicate: str) -> Outlet:
+        """Only the rows for which a SQL predicate holds."""
+        return replace(_outlet(self), predicate=predicate)
+
+    def by(self, *columns: str) -> Outlet:
+        """Every row, with rows of equal key kept together and in order."""
+        return replace(_outlet(self), key=columns)
+
+    def feedback(self) -> Outlet:
+        """Every row, on a stream that closes a loop."""
+        return replace(_outlet(self), closes_loop=True)
+
+    def __rshift__(self, target: FlowTask | Inlet) -> FlowTask:
+        inlet = target if isinstance(target, Inlet) else Inlet(_flow_task(target))
+        inlet.task._flow._connect(_outlet(self), inlet)
+        return inlet.task
+
+
+class FlowTask(_Source):
     """A task in a flow that is being written; ``a >> b`` connects them with a stream."""
 
     def __init__(self, flow: Flow, id: str, document: MarkedDict) -> None:
@@ -72,9 +95,6 @@ class FlowTask:
     def __repr__(self) -> str:
         return f"<{self.id}>"
 
-    def __rshift__(self, target: FlowTask | Inlet) -> FlowTask:
-        return Outlet(self) >> target
-
     def __rrshift__(self, sources: Iterable[FlowTask | Outlet]) -> FlowTask:
         return sources >> Inlet(self)
 
@@ -82,25 +102,13 @@ class FlowTask:
         """The output port of that name, where the task has several."""
         return Outlet(self, port_name=name)
 
-    def where(self, predicate: str) -> Outlet:
-        """Only the rows for which a SQL predicate holds."""
-        return Outlet(self, predicate=predicate)
-
-    def by(self, *columns: str) -> Outlet:
-        """Every row, with rows of equal key kept together and in order."""
-        return Outlet(self, key=columns)
-
-    def feedback(self) -> Outlet:
-        """Every row, on a stream that closes a loop."""
-        return Outlet(self, closes_loop=True)
-
     def into(self, port: str) -> Inlet:
         """The input port of that name, where the task has several."""
         return Inlet(self, port)
 
 
 @dataclass(frozen=True, slots=True)
-class Outlet:
+class Outlet(_Source):
     """Where a stream begins: a task's output, and which of its rows."""
 
     task: FlowTask
@@ -108,23 +116,6 @@ class Outlet:
     predicate: str | None = None
     key: tuple[str, ...] | None = None
     closes_loop: bool = False
-
-    def where(self, predicate: str) -> Outlet:
-        """Only the rows for which a SQL predicate holds."""
-        return replace(self, predicate=predicate)
-
-    def by(self, *columns: str) -> Outlet:
-        """Every row, with rows of equal key kept together and in order."""
-        return replace(self, key=columns)
-
-    def feedback(self) -> Outlet:
-        """Every row, on a stream that closes a loop."""
-        return replace(self, closes_loop=True)
-
-    def __rshift__(self, target: FlowTask | Inlet) -> FlowTask:
-        inlet = target if isinstance(target, Inlet) else Inlet(_flow_task(target))
-        inlet.task._flow._connect(self, inlet)
-        return inlet.task
 
     def _feed(self, inlet: Inlet, mark: Mark) -> MarkedDict:
         feed = MarkedDict(mark)
@@ -150,7 +141,7 @@ class Inlet:
 
     def __rrshift__(self, sources: Iterable[FlowTask | Outlet]) -> FlowTask:
         for source in sources:
-            (source if isinstance(source, Outlet) else Outlet(_flow_task(source))) >> self
+            _outlet(source) >> self
         return self.task
 
 
@@ -262,6 +253,10 @@ class Flow:
             number += 1
             name = f"{base}_{number}"
         return name
+
+
+def _outlet(value: object) -> Outlet:
+    return value if isinstance(value, Outlet) else Outlet(_flow_task(value))
 
 
 def _flow_task(value: object) -> FlowTask:

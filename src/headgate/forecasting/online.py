@@ -8,14 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from headgate.errors import BadValue
-from headgate.forecasting.change import ChangePoint
 from headgate.forecasting.forecast import LEVELS, Forecast, check_levels
 from headgate.forecasting.forecaster import Recipe, as_columns
 from headgate.forecasting.intervals import RecentErrors
 from headgate.forecasting.pending import Pending
-from headgate.model.arrays import Floats
+from headgate.model.arrays import Bools, Floats
 
-__all__ = ["OnlineForecaster", "Settings", "start"]
+__all__ = ["ChangePoint", "OnlineForecaster", "Settings", "start"]
 
 KEPT = 16
 """Steps before a change whose values and largest errors are remembered."""
@@ -24,6 +23,33 @@ SETTLED = 40
 """Errors from which on the largest of them says something."""
 
 LARGEST_MEMORY = 500.0
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePoint:
+    """The last ``run`` observations all lie on one side of what was forecast before the first of them, and far off.
+
+    Far is ``limit`` times the largest error that forecasts one step ahead have lately had: one outlier is not a change,
+    and a jump is none where series jump now and then.
+    """
+
+    run: int = 3
+    limit: float = 2.0
+
+    def __post_init__(self) -> None:
+        if self.run < 1 or not self.limit > 0:
+            raise BadValue(f"run and limit are {self.run} and {self.limit:g}", "at least 1 and above 0")
+
+    def changed(self, values: Floats, forecasts: Floats, largest: Floats) -> Bools:
+        """Which series have changed: observations, forecasts, and the largest error before; a gap is no evidence.
+
+        >>> ChangePoint().changed(np.array([[9.0, 9.5, 9.0]]), np.zeros((1, 3)), np.array([0.5])).tolist()
+        [True]
+        """
+        far = self.limit * largest[:, None]
+        off = values - forecasts
+        with np.errstate(invalid="ignore"):
+            return np.asarray((off > far).all(axis=1) | (off < -far).all(axis=1))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import groupby
 from typing import Any
 
-from headgate.billing.bill import Bill, Line
+from headgate.billing.bill import Bill
 from headgate.billing.export import iso_time
 from headgate.model.table import Table, TableColumn
 from headgate.report.figures import figure_bytes
@@ -63,12 +62,8 @@ def _bars(bill: Bill) -> list[tuple[str, float, float, str]]:
     shown = sorted(bill.lines, key=lambda line: line.cost, reverse=True)
     few, rest = shown[:MOST], shown[MOST:]
     ordered = sorted(few, key=lambda line: (line.owner, -line.cost, line.dataflow))
-    bars = [_bar(line) for _, lines in groupby(ordered, key=lambda line: line.owner) for line in lines]
+    bars = [(f"{x.dataflow}  ({x.owner})", float(x.cost), float(x.alone), PAID) for x in ordered]
     if rest:
         paid, alone = float(sum(line.cost for line in rest)), float(sum(line.alone for line in rest))
         bars.append((f"{len(rest)} others", paid, alone, PAID))
     return [*bars, ("idle", float(bill.idle), 0.0, IDLE)] if bill.idle else bars
-
-
-def _bar(line: Line) -> tuple[str, float, float, str]:
-    return f"{line.dataflow}  ({line.owner})", float(line.cost), float(line.alone), PAID

@@ -13,7 +13,7 @@ from headgate.service.simulate import SimulationRequest, cloud_of, rates_of
 from headgate.sharing.signature import sign
 from headgate.simulation.replay import FREE_S, Gap, gap, measured_costs, observed_pool, observed_rates
 from headgate.simulation.setting import Setting
-from headgate.store.observation_lines import read_observations
+from headgate.store.observations import read_observations
 from headgate.tasks.registry import Registry
 
 __all__ = ["replay_gap", "replayed_setting"]

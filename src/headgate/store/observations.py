@@ -1,4 +1,6 @@
-"""The history of observations: a ring of files in the state directory, which others may read while it grows.
+"""Observations as lines of JSON: the history in the state directory, and files that a simulation replays.
+
+The history is a ring of files, which others may read while it grows.
 
 A file holds one observation a line and is named after its first; when it has grown, the next begins, and the oldest
 ones go when all of them together are too large. A line that was cut short by a crash is passed over.
@@ -11,10 +13,10 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from headgate.errors import InputError
+from headgate.errors import InputError, os_reason
 from headgate.model.cluster.observation import Observation
 
-__all__ = ["ObservationHistory", "history_of"]
+__all__ = ["ObservationHistory", "history_of", "read_observations"]
 
 MOST_BYTES, FILE_BYTES = 64_000_000, 1_000_000
 
@@ -87,3 +89,31 @@ def history_of(state: Path) -> ObservationHistory:
         message = f"no engine has run with the state directory '{state}'; start one with headgate run --state {state}"
         raise InputError("NO_STATE", message)
     return ObservationHistory(state / "observations")
+
+
+def read_observations(path: Path) -> tuple[Observation, ...]:
+    """Read observations; raises :class:`InputError` with the number of an invalid or unsorted line."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = os_reason(error) if isinstance(error, OSError) else "not UTF-8 text"
+        raise InputError("BAD_OBSERVATIONS", f"cannot read {path}: {reason}") from None
+    observations: list[Observation] = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            seen = _FORM.validate_json(line)
+        except ValidationError as error:
+            detail = error.errors(include_url=False)[0]
+            reason = ": ".join([*filter(None, [".".join(map(str, detail["loc"]))]), detail["msg"].lower()])
+            raise InputError("BAD_OBSERVATIONS", f"{path}:{number}: not an observation: {reason}") from None
+        if observations and seen.ended <= observations[-1].ended:
+            reason = (
+                f"{path}:{number}: an interval that ended at {seen.ended:g} s after one of {observations[-1].ended:g} s"
+            )
+            raise InputError("BAD_OBSERVATIONS", f"{reason}; expected intervals in order")
+        observations.append(seen)
+    if not observations:
+        raise InputError("BAD_OBSERVATIONS", f"{path} holds no observations; expected a line of JSON for each interval")
+    return tuple(observations)
