@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
@@ -28,6 +28,12 @@ class ExperimentDocument(BaseModel):
     """A grid: every combination of the first five is simulated."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    OF_EACH_CELL: ClassVar = (
+        *("hours", "interval_s", "cloud", "metric", "unit"),
+        *("replications", "message_bytes", "deploy_s", "switch_s", "counts_queues"),
+    )
+    """The settings that are the same in all of them."""
 
     version: Literal[1] = 1
     name: Name | None = Field(None, description="What to call it; the file's name if left out.")

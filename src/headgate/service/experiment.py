@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from headgate.adaptation.catalogue import policy_named
 from headgate.documents import read_located
@@ -41,7 +42,7 @@ __all__ = [
 ]
 
 _SERIES = ("omega", "gamma", "mu", "theta", "backlog", "cores", "input_per_s", "output_per_s")
-_NAMES = ("dataflow", "policy", "rates", "variability")
+_NAMES = ("dataflow", "rates", "variability", "policy")
 COLUMNS = ", ".join(
     [
         "key string",
@@ -57,6 +58,19 @@ COLUMNS = ", ".join(
 """A cell's result, as Spark writes columns; series are means over the replications, a value for each interval."""
 
 
+_FIGURES = (
+    ("omega", "Ω", ".3f"),
+    ("within", "in time", ".1%"),
+    ("gamma", "Γ", ".3f"),
+    ("cost", "cost", ",.2f"),
+    ("theta", "Θ", ".3f"),
+    ("core_hours", "", ""),
+    ("changes_per_day", "", ""),
+    ("backlog", "", ""),
+)
+_ERRORS = {"omega_error": "± Ω", "cost_error": "± cost"}
+
+
 @dataclass(frozen=True, slots=True)
 class Cell:
     """One simulation of the grid. Its key is a hash of all that its result depends on."""
@@ -67,16 +81,10 @@ class Cell:
     policy: str
 
     def as_text(self) -> str:
-        request = {name: getattr(self.request, name) for name in SimulationRequest.__dataclass_fields__}
-        request["dataflow"] = str(self.request.dataflow)
-        return json.dumps({"key": self.key, "named": dict(self.named), "request": request, "policy": self.policy})
+        return _CELL.dump_json(self).decode()
 
-    @classmethod
-    def of_text(cls, text: str) -> Cell:
-        read = json.loads(text)
-        request = read["request"]
-        request |= {"dataflow": Path(request["dataflow"]), "rates": tuple(request["rates"])}
-        return cls(read["key"], read["named"], SimulationRequest(**request), read["policy"])
+
+_CELL = TypeAdapter(Cell)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +103,7 @@ def load_experiment(path: Path, registry: Registry | None = None) -> Experiment:
     if faults or document is None:
         raise InvalidDataflow(faults)
     cells = []
+    common = {name: getattr(document, name) for name in ExperimentDocument.OF_EACH_CELL}
     grid = product(document.dataflows, document.rates, document.variability, document.seed_list, document.policies)
     digests: dict[Path, str] = {}
     for flow, rates, variability, seed, policy in grid:
@@ -103,25 +112,16 @@ def load_experiment(path: Path, registry: Registry | None = None) -> Experiment:
         request = SimulationRequest(
             file.resolve(),
             document.rates[rates],
-            document.hours,
-            document.interval_s,
-            document.cloud,
-            str(traces.resolve()) if traces.exists() else variability,
-            document.metric,
-            document.unit,
-            document.replications,
-            seed,
-            document.message_bytes,
-            document.deploy_s,
-            document.switch_s,
-            document.counts_queues,
+            variability=str(traces.resolve()) if traces.exists() else variability,
+            seed=seed,
+            **common,
         )
         if file not in digests:
             try:
                 digests[file] = hashlib.sha256(file.read_bytes()).hexdigest()
             except OSError as error:
                 raise InputError("UNREADABLE_FILE", f"cannot read {file}: {os_reason(error)}") from None
-        named = {"dataflow": Path(flow).stem, "policy": policy, "rates": rates, "variability": Path(variability).name}
+        named = dict(zip(_NAMES, (Path(flow).stem, rates, Path(variability).name, policy), strict=True))
         cells.append(Cell(_key(request, policy, digests[file]), named, request, policy))
     _check(cells, registry or default_registry())
     return Experiment(document.name or path.stem, tuple(cells))
@@ -147,7 +147,7 @@ def _check(cells: Sequence[Cell], registry: Registry) -> None:
 
 def run_cell(text: str) -> dict[str, Any]:
     """Run one cell; a failure is raised with the cell's names."""
-    cell = Cell.of_text(text)
+    cell = _CELL.validate_json(text)
     began = time.perf_counter()
     try:
         setting = setting_of(cell.request, default_registry())
@@ -177,41 +177,29 @@ def grouped(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Means over the seeds, and half the width of their 95 % confidence intervals, one row for each group."""
     groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
-        groups[tuple(row[name] for name in ("dataflow", "rates", "variability", "policy"))].append(row)
+        groups[tuple(row[name] for name in _NAMES)].append(row)
     means = []
     for names, members in groups.items():
-        row = dict(zip(("dataflow", "rates", "variability", "policy"), names, strict=True)) | {"seeds": len(members)}
-        for name in ("omega", "within", "gamma", "cost", "theta", "core_hours", "changes_per_day", "backlog"):
+        row: dict[str, Any] = {**dict(zip(_NAMES, names, strict=True)), "seeds": len(members)}
+        for name, *_ in _FIGURES:
             values = [each[name] for each in members if each[name] is not None]
             row[name] = float(np.mean(values)) if values else None
-            spread = 1.96 * float(np.std(values, ddof=1)) / len(values) ** 0.5 if len(values) > 1 else 0.0
-            row[f"{name}_error"] = spread
+            several = len(values) > 1
+            row[f"{name}_error"] = 1.96 * float(np.std(values, ddof=1)) / len(values) ** 0.5 if several else 0.0
         means.append(row)
     return means
 
 
-_NAMED = tuple(TableColumn(name, name) for name in ("dataflow", "rates", "variability", "policy", "seeds"))
-_FIGURES = (
-    ("omega", "Ω", ".3f"),
-    ("within", "in time", ".1%"),
-    ("gamma", "Γ", ".3f"),
-    ("cost", "cost", ",.2f"),
-    ("theta", "Θ", ".3f"),
-    ("core_hours", "", ""),
-    ("changes_per_day", "", ""),
-    ("backlog", "", ""),
-)
-_ERRORS = {"omega_error": "± Ω", "cost_error": "± cost"}
-
-
 def experiment_table(groups: Sequence[Mapping[str, Any]]) -> Table:
     """A row for each group: means over its seeds, with half the width of their 95 % intervals."""
-    columns = []
+    columns = [TableColumn(name, name) for name in (*_NAMES, "seeds")]
     for key, title, form in _FIGURES:
         error = f"{key}_error"
         columns += [TableColumn(key, title, form=form), TableColumn(error, _ERRORS.get(error, ""), form=form)]
     note = "Means over the seeds; ± is half the width of their 95 % confidence interval."
-    return Table("Groups", (*_NAMED, *columns), tuple(groups), (note,))
+    return Table(
+        "Groups", tuple(columns), tuple(groups), (note,)
+    )
 
 
 def run_experiment(

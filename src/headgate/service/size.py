@@ -14,7 +14,7 @@ from headgate.errors import Fault, Infeasible, InputError, InvalidDataflow, near
 from headgate.model.table import Table, TableColumn
 from headgate.queueing.batch_sizing import assign_flow, is_proved, min_flow
 from headgate.queueing.network import Network, Route
-from headgate.queueing.predict import predict
+from headgate.queueing.predict import OperatorPrediction, predict
 from headgate.queueing.sizing import assign_processors, check_percentile, min_processors
 from headgate.queueing.spark_flow import BatchCosts, SparkFlow, predict_flow, stages_s
 from headgate.queueing.station import StationModel
@@ -23,7 +23,6 @@ from headgate.report.latency import draw_latency
 
 __all__ = [
     "MODELS",
-    "OperatorSize",
     "Sized",
     "SizingRequest",
     "latency_picture",
@@ -57,21 +56,10 @@ class SizingRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class OperatorSize:
-    """One operator of an answer."""
-
-    name: str
-    processors: int
-    arrival_rate_per_s: float
-    utilisation: float
-    sojourn_s: float
-
-
-@dataclass(frozen=True, slots=True)
 class Sized:
     """An allocation and what is predicted of it."""
 
-    rows: tuple[OperatorSize, ...]
+    rows: tuple[OperatorPrediction, ...]
     mean_s: float
     p95_s: float
     p99_s: float
@@ -148,30 +136,24 @@ def _faults_between(located: Located, operators: Sequence[object]) -> list[Fault
 
 def size(request: SizingRequest) -> Sized:
     """The least latency of a number of processors, or the fewest processors for a latency."""
-    if (request.processors is None) == (request.latency_max_s is None):
-        message = (
-            "neither processors nor a latency is given"
-            if request.processors is None
-            else "both processors and a latency are given"
-        )
-        raise InputError(
-            "NOTHING_ASKED", f"{message}; give one of them, in the file (processors, latency_max_s) or as an option"
-        )
+    limit_s = request.latency_max_s
+    if (request.processors is None) == (limit_s is None):
+        what = "neither processors nor a latency is" if limit_s is None else "both processors and a latency are"
+        remedy = "give one of them, in the file (processors, latency_max_s) or as an option"
+        raise InputError("NOTHING_ASKED", f"{what} given; {remedy}")
     if request.model == MICRO_BATCH:
         check_percentile(request.percentile)
         flow = _flow(request)
         if request.processors is not None:
             allocation = assign_flow(flow, request.processors, request.percentile)
         else:
-            assert request.latency_max_s is not None
-            allocation = min_flow(flow, request.latency_max_s, request.percentile, MOST_PROCESSORS)
+            allocation = min_flow(flow, limit_s or 0.0, request.percentile, MOST_PROCESSORS)
         return replace(_batched(request, allocation), exact=is_proved(flow, allocation, request.processors))
     model = StationModel(request.model)
     if request.processors is not None:
         sizing = assign_processors(request.network, request.processors, model, request.percentile)
     else:
-        assert request.latency_max_s is not None
-        sizing = min_processors(request.network, request.latency_max_s, model, request.percentile)
+        sizing = min_processors(request.network, limit_s or 0.0, model, request.percentile)
     return replace(_predicted(request, sizing.allocation), exact=sizing.exact)
 
 
@@ -195,9 +177,7 @@ def what_if(
         if operator.speeds and k > len(operator.speeds):
             message = f"operator '{operator.name}' has speeds for {len(operator.speeds)} processors, and {k} are given"
             raise Infeasible("TOO_FEW_PROCESSORS", message, {"operator": operator.name})
-    if request.model == MICRO_BATCH:
-        return _batched(changed, tuple(chosen))
-    return _predicted(changed, tuple(chosen))
+    return (_batched if request.model == MICRO_BATCH else _predicted)(changed, tuple(chosen))
 
 
 def latency_picture(request: SizingRequest, sized: Sized, ending: str) -> bytes:
@@ -227,12 +207,8 @@ def latency_picture(request: SizingRequest, sized: Sized, ending: str) -> bytes:
 
 def _predicted(request: SizingRequest, allocation: tuple[int, ...]) -> Sized:
     prediction = predict(request.network, allocation, StationModel(request.model))
-    rows = tuple(
-        OperatorSize(each.name, each.processors, each.arrival_rate_per_s, each.utilisation, each.sojourn_s)
-        for each in prediction.operators
-    )
     p95_s, p99_s = prediction.percentile_s(0.95), prediction.percentile_s(0.99)
-    return Sized(rows, prediction.mean_s, p95_s, p99_s, _cost(request, allocation))
+    return Sized(prediction.operators, prediction.mean_s, p95_s, p99_s, _cost(request, allocation))
 
 
 def _flow(request: SizingRequest) -> SparkFlow:
@@ -245,7 +221,7 @@ def _flow(request: SizingRequest) -> SparkFlow:
 def _batched(request: SizingRequest, allocation: tuple[int, ...]) -> Sized:
     flow = _flow(request)
     prediction = predict_flow(flow, allocation)
-    rates = solve_traffic(request.network).rates_per_s
+    traffic = solve_traffic(request.network)
     mean_s, interval_s = float(prediction.mean_s[0]), float(prediction.intervals_s[0])
     took = dict.fromkeys(request.network.names, float("inf"))
     if mean_s < float("inf"):
@@ -253,8 +229,10 @@ def _batched(request: SizingRequest, allocation: tuple[int, ...]) -> Sized:
         times = stages_s(flow, source, prediction.allocations, flow.rate_per_s * prediction.intervals_s)[:, 0]
         took |= {request.network.names[at]: float(time) for (at, _), time in zip(source.stages, times, strict=True)}
     rows = tuple(
-        OperatorSize(each.name, k, float(rate), float(rate) / each.service_rate_per_s / k, took[each.name])
-        for each, k, rate in zip(request.network.operators, allocation, rates, strict=True)
+        OperatorPrediction(each.name, k, rate, rate / each.service_rate_per_s / k, visits, took[each.name])
+        for each, k, rate, visits in zip(
+            request.network.operators, allocation, traffic.rates_per_s.tolist(), traffic.visits.tolist(), strict=True
+        )
     )
     p95_s, p99_s = (float(prediction.percentile_s(p)[0]) for p in (0.95, 0.99))
     return Sized(rows, mean_s, p95_s, p99_s, _cost(request, allocation), trigger_s=interval_s)
