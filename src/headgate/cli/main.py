@@ -56,23 +56,18 @@ def _refuse_old_name(arguments: Sequence[str]) -> None:
             raise InputError("RENAMED_COMMAND", f"headgate {name} is now {RENAMED[name]}")
 
 
-COMMANDS = {
-    **{
-        name: name
-        for name in (
-            *("init", "validate", "show", "convert", "diff", "plan", "schema", "tasks", "size", "simulate"),
-            *("experiment", "forecast", "run", "submit", "withdraw", "status", "bill", "top", "observations", "bench"),
-        )
-    },
-    "list": "list_dataflows",
-    "dead-letters": "dead_letters",
-    "traces": "traces",
-    "cluster": "cluster",
-}
-"""The commands in the order of the help, each with the name of its function."""
+FUNCTIONS = {"list": "list_dataflows", "dead-letters": "dead_letters"}
+"""Functions that have another name than their command."""
 
-MODULES = {**dict.fromkeys(("list", "status", "withdraw"), "engine"), "dead-letters": "dead_letters"}
-"""Modules of this package that have another name than their command."""
+COMMANDS = {
+    **{"init": "init", "validate": "dataflow_files", "show": "dataflow_files", "convert": "dataflow_files"},
+    **{"diff": "dataflow_files", "plan": "plan", "schema": "dataflow_files", "tasks": "tasks", "size": "size"},
+    **{name: name for name in ("simulate", "experiment", "forecast", "run", "submit")},
+    **{"withdraw": "engine", "status": "engine"},
+    **{name: name for name in ("bill", "top", "observations", "bench")},
+    **{"list": "engine", "dead-letters": "dead_letters", "traces": "traces", "cluster": "cluster"},
+}
+"""The commands in the order of the help, each with the module of this package that has it."""
 
 
 @cache
@@ -88,7 +83,7 @@ def application(names: tuple[str, ...] = tuple(COMMANDS)) -> typer.Typer:
     )
     app.callback()(_root)
     for name in names:
-        command = getattr(import_module(f"headgate.cli.{MODULES.get(name, name)}"), COMMANDS[name])
+        command = getattr(import_module(f"headgate.cli.{COMMANDS[name]}"), FUNCTIONS.get(name, name))
         if isinstance(command, typer.Typer):
             app.add_typer(command)
         else:

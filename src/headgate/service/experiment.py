@@ -197,9 +197,7 @@ def experiment_table(groups: Sequence[Mapping[str, Any]]) -> Table:
         error = f"{key}_error"
         columns += [TableColumn(key, title, form=form), TableColumn(error, _ERRORS.get(error, ""), form=form)]
     note = "Means over the seeds; ± is half the width of their 95 % confidence interval."
-    return Table(
-        "Groups", tuple(columns), tuple(groups), (note,)
-    )
+    return Table("Groups", tuple(columns), tuple(groups), (note,))
 
 
 def run_experiment(
