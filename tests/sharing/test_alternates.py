@@ -1,17 +1,16 @@
-"""Shared alternates: one is active for all, its value counts for each, and the strictest service level binds."""
+"""Shared tasks: the strictest service level binds."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.documents import parse
 from headgate.model.dataflow import Dataflow
 from headgate.model.service_level import ServiceLevel
-from headgate.sharing.alternates import binding_level, dataflow_value, strictest, total_value
+from headgate.sharing.alternates import binding_level, strictest
 from headgate.sharing.running import RunningSet
 
 TEXT = """
@@ -29,20 +28,6 @@ tasks:
 
 def flow(name: str, **level: float) -> Dataflow:
     return replace(parse(TEXT.format(name=name), "yaml").dataflow, service_level=ServiceLevel(**level))  # type: ignore[arg-type]
-
-
-def test_a_switch_counts_once_for_each_dataflow_that_shares_the_task() -> None:
-    running = RunningSet()
-    for name in ("one", "two"):
-        running, change = running.submit(flow(name))
-    smooth = next(shared.running.signature for shared in change.shared if shared.id == "smooth")
-    assert total_value(running, {}) == 2.0
-    assert total_value(running, {smooth: "fine"}) == 2.0
-    switched = {smooth: "rough"}
-    assert (
-        dataflow_value(running, "one", switched) == dataflow_value(running, "two", switched) == pytest.approx(2.5 / 3)
-    )
-    assert total_value(running, switched) == pytest.approx(2 * 2.5 / 3)
 
 
 def test_the_strictest_service_level_binds_what_is_shared_and_nothing_else() -> None:

@@ -12,17 +12,17 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Collection
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from headgate.documents import json_form, xml_form, yaml_form
+from headgate.documents.decode import ports_of
 from headgate.documents.document import to_document
 from headgate.documents.located import Located
 from headgate.errors import Fault, InputError, InvalidDataflow, Place, nearest, os_reason
 from headgate.gc_paused import paused
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import is_name
-from headgate.model.task import Ports, Task
 from headgate.tasks.registry import Registry, default_registry
 
 if TYPE_CHECKING:
@@ -101,18 +101,18 @@ def parse(data: bytes | str, form: str, registry: Registry | None = None, file: 
 
 
 def _located(data: bytes | str, form: str, registry: Registry, file: str | None) -> Located:
-    if form == "xml":
-        return xml_form.read(data, registry, file)
-    text = data if isinstance(data, str) else _decoded(data, file)
-    if form == "yaml":
-        return yaml_form.read(text, file)
-    if form == "json":
-        return json_form.read(text, file)
-    if form == "python":
-        from headgate.documents import python_form
+    if form == "xml":  # whose encoding stands in the text
+        located: Located = _module(form).read(data, registry, file)
+    else:
+        located = _module(form).read(data if isinstance(data, str) else _decoded(data, file), file)
+    return located
 
-        return python_form.read(text, file)
-    raise InputError("UNKNOWN_FORMAT", f"unknown format '{form}'; expected one of {', '.join(FORMATS)}")
+
+def _module(form: str) -> Any:
+    """The module that reads and writes a format."""
+    if form not in FORMATS:
+        raise InputError("UNKNOWN_FORMAT", f"unknown format '{form}'; expected one of {', '.join(FORMATS)}")
+    return import_module(f"headgate.documents.{form}_form")
 
 
 def _decoded(data: bytes, file: str | None) -> str:
@@ -127,23 +127,6 @@ def _decoded(data: bytes, file: str | None) -> str:
 
 def write(dataflow: Dataflow, form: str, registry: Registry | None = None) -> str:
     """Write a dataflow in one of :data:`FORMATS`; reading it back gives an equal value."""
-    document = to_document(dataflow)
-    if form == "yaml":
-        return yaml_form.write(document)
-    if form == "json":
-        return json_form.write(document)
-    if form == "xml":
-        kinds = registry if registry is not None else default_registry()
-        return xml_form.write(document, {task.id: _ports(task, kinds) for task in dataflow.tasks})
-    if form == "python":
-        from headgate.documents import python_form
-
-        return python_form.write(document)
-    raise InputError("UNKNOWN_FORMAT", f"unknown format '{form}'; expected one of {', '.join(FORMATS)}")
-
-
-def _ports(task: Task, registry: Registry) -> Ports:
-    if task.ports is not None:
-        return task.ports
-    kinds = [registry[alternate.type] for alternate in task.alternates]
-    return next((kind.ports for kind in kinds if not kind.ports_declared), kinds[0].ports)
+    kinds = registry if registry is not None else default_registry()
+    ports = [{task.id: ports_of(task, kinds) for task in dataflow.tasks}] if form == "xml" else []
+    return str(_module(form).write(to_document(dataflow), *ports))

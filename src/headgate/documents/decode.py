@@ -7,6 +7,7 @@ stands in them raises ``KeyError`` or worse. It takes a small part of the time t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -22,7 +23,7 @@ from headgate.model.stream import DUPLICATE, ByKey, ByPredicate, Routing, Stream
 from headgate.model.task import Alternate, Gather, Port, Ports, Task
 from headgate.tasks.registry import Registry
 
-__all__ = ["from_document"]
+__all__ = ["from_document", "ports_of"]
 
 _NO_CONFIG = Config()
 _IN, _OUT = PortName("in"), PortName("out")
@@ -95,26 +96,24 @@ def _streams(task: Task, inputs: Sequence[Mapping[str, Any] | str], registry: Re
     if len(inputs) == 1:  # a port that joins has two streams or more
         only = inputs[0]
         return [_stream(task.id, {"from": only} if isinstance(only, str) else only)]
-    ports = task.ports or _type_ports(task, registry)
-    joined = {port.name: 0 for port in ports.inputs if port.gather is Gather.JOIN}
+    joined = {port.name: 0 for port in ports_of(task, registry).inputs if port.gather is Gather.JOIN}
     streams = []
     for feed in inputs:
         stream = _stream(task.id, {"from": feed} if isinstance(feed, str) else feed)
         if stream.target_port in joined:
             side = joined[stream.target_port]
             joined[stream.target_port] = side + 1
-            stream = Stream(*_ends(stream), stream.routing, side, stream.feedback)
+            stream = replace(stream, side=side)
         streams.append(stream)
     return streams
 
 
-def _type_ports(task: Task, registry: Registry) -> Ports:
+def ports_of(task: Task, registry: Registry) -> Ports:
+    """The ports of a task: those that its author named, or its type's."""
+    if task.ports is not None:
+        return task.ports
     kinds = [registry[alternate.type] for alternate in task.alternates]
     return next((kind.ports for kind in kinds if not kind.ports_declared), kinds[0].ports)
-
-
-def _ends(stream: Stream) -> tuple[TaskId, PortName, TaskId, PortName]:
-    return stream.source, stream.source_port, stream.target, stream.target_port
 
 
 def _stream(target: TaskId, feed: Mapping[str, Any]) -> Stream:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 from xml.etree import ElementTree
 
@@ -68,7 +69,7 @@ class _Translation:
         self.faults.append(Fault(condition, message, place, self.task, expected, near))
 
     def dataflow(self, root: XmlElement) -> MarkedDict:
-        document = _marked(root, ("name", "owner", "share"))
+        document = _marked(root, "name", "owner", "share")
         if "version" in root.attributes:
             version = root.attributes["version"]
             document.put("version", int(version) if re.fullmatch("[0-9]{1,9}", version) else version, root.mark)
@@ -80,7 +81,7 @@ class _Translation:
                 elif name == "description":
                     document.put(name, self._text(element), element.mark)
                 else:
-                    document.put(name, _marked(element, tuple(element.attributes)), element.mark)
+                    document.put(name, _marked(element, *element.attributes), element.mark)
         tasks = MarkedList(root.mark)
         by_id: dict[str, MarkedDict] = {}
         for element in root.all("PE"):
@@ -95,14 +96,14 @@ class _Translation:
         return document
 
     def _task(self, element: XmlElement) -> MarkedDict:
-        task = _marked(element, PE_ATTRIBUTES)
+        task = _marked(element, *PE_ATTRIBUTES)
         alternates = element.all("alternate")
         if len(alternates) == 1 and not {"name", "value"} & set(alternates[0].attributes):
             self._work(alternates[0], task)
         else:
             listed = MarkedList(element.mark)
             for alternate in alternates:
-                item = _marked(alternate, ("name", "value"))
+                item = _marked(alternate, "name", "value")
                 self._work(alternate, item)
                 if item["type"] != alternate.attributes.get("impl") and "name" not in item:
                     item.put("name", alternate.attributes.get("impl"), alternate.mark)
@@ -112,10 +113,7 @@ class _Translation:
         for side, tag in (("inputs", "in"), ("outputs", "out")):
             named = MarkedList(element.mark)
             for port in element.all(tag):
-                item = MarkedDict(port.mark)
-                for attribute, field in (("id", "name"), ("type", "columns"), ("gather", "gather")):
-                    if attribute in port.attributes:
-                        item.put(field, port.attributes[attribute], port.mark)
+                item = _marked(port, "gather", id="name", type="columns")
                 if "name" in item:
                     named.put(item, port.mark)
             if named:
@@ -144,9 +142,7 @@ class _Translation:
                 config.put(name, self._text(option), option.mark)
         if config:
             into.put("config", config, alternate.mark)
-        for name in ("cost_s", "selectivity"):
-            if name in alternate.attributes:
-                into.put(name, alternate.attributes[name], alternate.mark)
+        _put(into, alternate, {"cost_s": "cost_s", "selectivity": "selectivity"})
 
     def _edge(self, element: XmlElement, by_id: dict[str, MarkedDict]) -> None:
         sink, _, port = element.attributes.get("sink", "").partition(":")
@@ -159,13 +155,9 @@ class _Translation:
             return
         if "source" not in element.attributes:
             return
-        feed = MarkedDict(element.mark)
-        feed.put("from", element.attributes["source"], element.mark)
+        feed = _marked(element, "where", "feedback", source="from")
         if port:
             feed.put("to", port, element.mark)
-        for name in ("where", "feedback"):
-            if name in element.attributes:
-                feed.put(name, element.attributes[name], element.mark)
         keys = [key.attributes["column"] for key in element.all("key") if "column" in key.attributes]
         if keys:
             feed.put("key", keys, element.mark)
@@ -198,25 +190,28 @@ class _Translation:
         return None
 
 
-def _marked(element: XmlElement, names: tuple[str, ...]) -> MarkedDict:
+def _marked(element: XmlElement, *same: str, **fields: str) -> MarkedDict:
+    """Attributes as fields of the document: some under their own names, some under others."""
     mapping = MarkedDict(element.mark)
-    for name in names:
-        if name in element.attributes:
-            mapping.put(name, element.attributes[name], element.mark)
+    _put(mapping, element, {**{name: name for name in same}, **fields})
     return mapping
+
+
+def _put(mapping: MarkedDict, element: XmlElement, fields: Mapping[str, str]) -> None:
+    for attribute, field in fields.items():
+        if attribute in element.attributes:
+            mapping.put(field, element.attributes[attribute], element.mark)
 
 
 def write(document: dict[str, Any], ports_of: dict[str, Ports]) -> str:
     """Write a document as XML; ``ports_of`` gives the ports of each task."""
-    root = ElementTree.Element(
-        "dataflow", {name: str(document[name]) for name in ("name", "owner", "share", "version") if name in document}
-    )
+    own = ("name", "owner", "share", "version")
+    root = ElementTree.Element("dataflow", {name: str(document[name]) for name in own if name in document})
     if "description" in document:
         _put_text(ElementTree.SubElement(root, "description"), document["description"])
     if "service_level" in document:
-        ElementTree.SubElement(
-            root, "service_level", {name: repr(value) for name, value in document["service_level"].items()}
-        )
+        limits = {name: repr(value) for name, value in document["service_level"].items()}
+        ElementTree.SubElement(root, "service_level", limits)
     for task in document["tasks"]:
         _write_task(root, task, ports_of[task["id"]])
     for task in document["tasks"]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from headgate.documents import read
 from headgate.errors import Fault, InvalidDataflow, Notice
@@ -13,7 +14,10 @@ from headgate.model.names import Signature, TaskId
 from headgate.sharing.deduplicate import SignedDataflow, deduplicate
 from headgate.tasks.registry import Registry
 
-__all__ = ["Loaded", "load", "load_all"]
+__all__ = ["Loaded", "load", "load_all", "with_all_faults"]
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +52,17 @@ def load(path: Path | str, registry: Registry) -> Loaded:
 
 def load_all(paths: Iterable[Path], registry: Registry) -> list[Loaded]:
     """Read files; raises :class:`~headgate.errors.InvalidDataflow` with the faults of all of them."""
-    loaded, faults = list[Loaded](), list[Fault]()
-    for path in paths:
+    return with_all_faults(lambda path: load(path, registry), paths)
+
+
+def with_all_faults(read: Callable[[T], R], things: Iterable[T]) -> list[R]:
+    """Read several things; raises :class:`~headgate.errors.InvalidDataflow` with the faults of all of them."""
+    results, faults = list[R](), list[Fault]()
+    for thing in things:
         try:
-            loaded.append(load(path, registry))
+            results.append(read(thing))
         except InvalidDataflow as error:
             faults += error.faults
     if faults:
         raise InvalidDataflow(faults)
-    return loaded
+    return results

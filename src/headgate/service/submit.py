@@ -8,8 +8,9 @@ from typing import Any
 
 from headgate.documents.check import check
 from headgate.documents.located import Located
-from headgate.errors import Fault, InputError, InvalidDataflow
+from headgate.errors import InputError
 from headgate.service.engine import RunningEngine
+from headgate.service.load import with_all_faults
 from headgate.service.serve import Acknowledger, acknowledging
 from headgate.sharing.applied import Applied
 from headgate.sharing.change import GraphChange, RunningStream
@@ -74,7 +75,8 @@ def submit(
     makes of the answer becomes durable with the change. Raises :class:`~headgate.errors.InputError` for a dataflow that
     is not valid, a name that is taken and for what Spark refuses; nothing has changed then.
     """
-    todo = split_submission(engine.shared.running, _signed(documents, registry), replace)
+    signed = with_all_faults(lambda document: _signed(document, registry), documents)
+    todo = split_submission(engine.shared.running, signed, replace)
     given = (*todo.new, *todo.replacing)
     about = {**engine.about(), "continued": [signed.name for signed in todo.continued]}
     if not given:
@@ -85,16 +87,8 @@ def submit(
     return {**about, **_applied_facts(applied)}
 
 
-def _signed(documents: Sequence[Mapping[str, Any]], registry: Registry) -> list[SignedDataflow]:
-    flows, faults = [], list[Fault]()
-    for document in documents:
-        try:
-            flows.append(deduplicate(check(Located(document, "request", lambda: None), registry).dataflow))
-        except InvalidDataflow as error:
-            faults += error.faults
-    if faults:
-        raise InvalidDataflow(faults)
-    return flows
+def _signed(document: Mapping[str, Any], registry: Registry) -> SignedDataflow:
+    return deduplicate(check(Located(document, "request", lambda: None), registry).dataflow)
 
 
 def withdraw(engine: RunningEngine, names: Sequence[str], acknowledge: Acknowledger | None = None) -> Mapping[str, Any]:

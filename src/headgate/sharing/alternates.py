@@ -1,39 +1,14 @@
-"""Alternates of shared tasks: one is active for all dataflows that share the task."""
+"""What binds a shared task: the strictest service level of those who share it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from statistics import fmean
+from collections.abc import Iterable
 
 from headgate.model.names import DataflowName, Signature
 from headgate.model.service_level import ServiceLevel
-from headgate.model.task import Task
 from headgate.sharing.running import RunningSet
 
-__all__ = ["binding_level", "dataflow_value", "strictest", "total_value"]
-
-
-def dataflow_value(running: RunningSet, name: str, active: Mapping[Signature, str]) -> float:
-    """The value of a dataflow: the mean relative value of its tasks' active alternates (Gamma of DYN, Eq. 3).
-
-    ``active`` names the active alternate of a running task; where it names none, the one of most value is active. A
-    task that others share counts here like any other: its alternate is the same for all of them, and so is its value.
-    """
-    submitted = running.find(name)
-    return fmean(
-        _relative_value(running.tasks[signature].running.task, active.get(signature))
-        for signature in submitted.signatures.values()
-    )
-
-
-def total_value(running: RunningSet, active: Mapping[Signature, str]) -> float:
-    """The sum over dataflows: switching a shared task counts once for each dataflow that uses it."""
-    return sum(dataflow_value(running, name, active) for name in running.submitted)
-
-
-def _relative_value(task: Task, wanted: str | None) -> float:
-    values = {way.name: value for way, value in zip(task.alternates, task.relative_values, strict=True)}
-    return values.get(wanted, max(values.values())) if wanted is not None else max(values.values())
+__all__ = ["binding_level", "strictest"]
 
 
 def binding_level(running: RunningSet, signature: Signature) -> ServiceLevel:
