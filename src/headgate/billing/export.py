@@ -26,9 +26,11 @@ FOCUS_COLUMNS = (
 """Columns of FOCUS 1.2, in alphabetical order; those that a bill has nothing to say to are left out."""
 
 
-_AMOUNTS = tuple(
-    TableColumn(name, of=lambda line, name=name: str(getattr(line, name))) for name in ("cost", "alone", "saved")
-)
+def _amount(name: str) -> TableColumn:
+    return TableColumn(name, of=lambda line: str(getattr(line, name)))
+
+
+_AMOUNTS = tuple(map(_amount, ("cost", "alone", "saved")))
 _LINE = (
     *(TableColumn(name) for name in ("dataflow", "owner", "tasks")),
     TableColumn("hours", of=lambda line: round(float(line.hours), 6)),

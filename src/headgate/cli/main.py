@@ -64,8 +64,8 @@ COMMANDS = {
     **{"diff": "dataflow_files", "plan": "plan", "schema": "dataflow_files", "tasks": "tasks", "size": "size"},
     **{name: name for name in ("simulate", "experiment", "forecast", "run", "submit")},
     **{"withdraw": "engine", "status": "engine"},
-    **{name: name for name in ("bill", "top", "observations", "bench")},
-    **{"list": "engine", "dead-letters": "dead_letters", "traces": "traces", "cluster": "cluster"},
+    **{"bill": "state_directory", "top": "state_directory", "observations": "state_directory", "bench": "bench"},
+    **{"list": "engine", "dead-letters": "state_directory", "traces": "traces", "cluster": "cluster"},
 }
 """The commands in the order of the help, each with the module of this package that has it."""
 

@@ -180,13 +180,13 @@ def grouped(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         groups[tuple(row[name] for name in _NAMES)].append(row)
     means = []
     for names, members in groups.items():
-        row: dict[str, Any] = {**dict(zip(_NAMES, names, strict=True)), "seeds": len(members)}
+        mean: dict[str, Any] = {**dict(zip(_NAMES, names, strict=True)), "seeds": len(members)}
         for name, *_ in _FIGURES:
             values = [each[name] for each in members if each[name] is not None]
-            row[name] = float(np.mean(values)) if values else None
+            mean[name] = float(np.mean(values)) if values else None
             several = len(values) > 1
-            row[f"{name}_error"] = 1.96 * float(np.std(values, ddof=1)) / len(values) ** 0.5 if several else 0.0
-        means.append(row)
+            mean[f"{name}_error"] = 1.96 * float(np.std(values, ddof=1)) / len(values) ** 0.5 if several else 0.0
+        means.append(mean)
     return means
 
 
