@@ -14,7 +14,6 @@ from headgate.runtime.compile.plan import CompiledPlan
 from headgate.runtime.engine.snapshot import Snapshot
 from headgate.runtime.engine.state import StateDirectory
 from headgate.runtime.engine.stored import read_dataflow
-from headgate.runtime.engine.upgrade import upgrade
 from headgate.sharing.shared_set import SharedSet
 from headgate.store.entries import Entry, SnapshotPublished
 from headgate.store.files import write_text
@@ -31,7 +30,6 @@ class Plans:
     """Snapshots by number: made durable, read again, compiled."""
 
     def __init__(self, state: StateDirectory, registry: Registry, semantic: bool = True) -> None:
-        upgrade(state, registry)
         self._journal, self._hosts = state.journal, state.path / "hosts"
         self._registry, self._semantic = registry, semantic
         self._loaded = lru_cache(maxsize=RECENT)(self._load)

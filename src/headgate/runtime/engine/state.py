@@ -30,8 +30,7 @@ from headgate.store.lock import StateLock
 __all__ = ["StateDirectory"]
 
 VERSION = "5"
-READABLE = ("3", "4", VERSION)
-"""The layouts that can be opened; :mod:`headgate.runtime.engine.upgrade` changes older ones."""
+"""The layout; a directory of another one is refused, and left as it is."""
 
 
 class StateDirectory:
@@ -44,8 +43,7 @@ class StateDirectory:
             self._check_version(path)
             for name in ("hosts", "fragments", "exchange", "staging", "pending"):
                 (self.path / name).mkdir(exist_ok=True)
-            if self.version == VERSION:
-                self.journal = Journal(self.path / "journal")
+            self.journal = Journal(self.path / "journal")
         except OSError as error:
             self.close()
             raise InputError("STATE_UNUSABLE", f"cannot write to state directory {path}: {os_reason(error)}") from None
@@ -63,17 +61,11 @@ class StateDirectory:
                 raise InputError("STATE_UNUSABLE", f"{message} with --state")
             create_journal(self.path / "journal")
             write_json(file, int(VERSION), "version")
-        self.version = str(read_json(file))
-        if self.version not in READABLE:
-            message = f"state directory {given} has version {self.version[:20]!r}, and this Headgate reads"
+        version = str(read_json(file))
+        if version != VERSION:
+            message = f"state directory {given} has version {version[:20]!r}, and this Headgate reads version {VERSION}"
             remedy = "give another directory with --state, or run the Headgate that wrote it"
-            raise InputError("STATE_VERSION", f"{message} versions {READABLE[0]} to {VERSION}; {remedy}")
-
-    def is_current(self) -> None:
-        """Note that the directory has this Headgate's layout, and open the journal."""
-        write_json(self.path / "version", int(VERSION), "version")
-        self.version = VERSION
-        self.journal = Journal(self.path / "journal")
+            raise InputError("STATE_VERSION", f"{message}; {remedy}")
 
     def fragment(self, fragment_id: str) -> Path:
         """The folder of a fragment."""
