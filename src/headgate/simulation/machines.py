@@ -183,7 +183,15 @@ class MachinePool:
 
     def booked(self, now_s: float) -> tuple[Booked, ...]:
         """All machines paid for so far; those still held as if released now."""
-        still = [self._book(row, slot, now_s) for row, slot in np.argwhere(self.power > 0).tolist()]
+        rows, slots = np.nonzero(self.power > 0)
+        order = np.lexsort((self.number[rows, slots], rows))
+        at = rows[order], slots[order]
+        columns = [at[0], *(each[at] for each in (self.number, self.kind, self.acquired))]
+        until, gone = np.minimum(self.paid_to[at], now_s), (self.stopped[at] <= now_s).tolist()
+        if any(gone):
+            pairs = zip(columns[0].tolist(), columns[1].tolist(), gone, strict=True)
+            gone = [over and (row, number) in self._interrupted for row, number, over in pairs]
+        still = map(Booked._make, zip(*(each.tolist() for each in (*columns, until)), gone, strict=True))
         return tuple(sorted((*self.closed, *still)))
 
     def kernel_arguments(self) -> tuple[Any, ...]:
