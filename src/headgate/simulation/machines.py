@@ -159,21 +159,23 @@ class MachinePool:
         """Close the books of machines that are paid to the end; returns (replication, number) of those taken back."""
         if not (self.stopped <= now_s).any():
             return []
-        lost = []
-        for row, slot in np.argwhere((self.stopped <= now_s) & (self.power > 0)):
-            self.placed[row, slot] = 0
-            if self.paid_to[row, slot] <= now_s:
-                key = (int(row), int(self.number[row, slot]))
-                booked = self._book(int(row), int(slot), now_s)
-                if booked.interrupted:
-                    lost.append(key)
-                self.closed.append(booked)
-                held_s = booked.until_s - booked.acquired_s
-                self.closed_cost[row] += self.cloud.billing.periods(held_s) * self.price[row, slot]
-                self.power[row, slot] = 0.0
-                self.stopped[row, slot] = self.paid_to[row, slot] = np.inf
-                self._interrupted.discard(key)
-        return lost
+        over = np.argwhere((self.stopped <= now_s) & (self.power > 0)).tolist()
+        closed = [booked for row, slot in over if (booked := self.close(row, slot, now_s)) is not None]
+        return [(booked.replication, booked.number) for booked in closed if booked.interrupted]
+
+    def close(self, row: int, slot: int, now_s: float) -> Booked | None:
+        """Take the tasks off a machine that has stopped, and close its books if it is paid to the end."""
+        self.placed[row, slot] = 0
+        if self.paid_to[row, slot] > now_s:
+            return None
+        booked = self._book(row, slot, now_s)
+        self.closed.append(booked)
+        held_s = booked.until_s - booked.acquired_s
+        self.closed_cost[row] += self.cloud.billing.periods(held_s) * self.price[row, slot]
+        self.power[row, slot] = 0.0
+        self.stopped[row, slot] = self.paid_to[row, slot] = np.inf
+        self._interrupted.discard((row, booked.number))
+        return booked
 
     def _book(self, row: int, slot: int, now_s: float) -> Booked:
         acquired, until = float(self.acquired[row, slot]), float(min(self.paid_to[row, slot], now_s))

@@ -10,6 +10,7 @@ import numpy as np
 from headgate.adaptation.cluster import AcquireMachine, PlaceInstances, ReleaseMachine, SwitchAlternate
 from headgate.adaptation.cluster_view import ClusterView
 from headgate.adaptation.policies.reactive import Core
+from headgate.gc_paused import paused
 from headgate.model.arrays import Ints
 from headgate.model.cluster.deployment import Deployment
 from headgate.model.names import Signature
@@ -49,7 +50,8 @@ class Reshaped:
             slots, now = view_of(simulator, row, (self.every or 1) * simulator.setting.interval_s)
             before, active = now.placed.copy(), now.active.copy()
             self._cores[row].decide(now, self._turn)
-            self._apply(simulator, row, slots, now, before, active)
+            with paused():
+                self._apply(simulator, row, slots, now, before, active)
             for sentence in now.reasons:
                 simulator.record_reason(row, sentence)
             simulator.plans += [PlanStep(simulator.now_s, row, action) for action in now.planned]
@@ -64,10 +66,11 @@ class Reshaped:
         difference = after - before
         # Cores are taken before they are given, so that none is ever given twice.
         for changed in (np.argwhere(difference < 0), np.argwhere(difference > 0)):
-            for machine, task in changed.tolist():
-                cores, slot = int(after[machine, task]), int(slots[machine])
+            machines, tasks = changed.T
+            columns = (tasks, slots[machines], numbers[slots[machines]], after[machines, tasks])
+            for task, slot, number, cores in zip(*(each.tolist() for each in columns), strict=True):
                 sim.place(row, task, slot, cores)
-                sim.note(row, PlaceInstances(self._signatures[task], f"vm-{numbers[slot]}", cores))
+                sim.note(row, PlaceInstances(self._signatures[task], f"vm-{number}", cores))
         for machine in now.to_release().tolist():
             sim.note(row, ReleaseMachine(f"vm-{numbers[slots[machine]]}"))
             sim.release(row, int(slots[machine]))

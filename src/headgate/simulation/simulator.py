@@ -149,7 +149,7 @@ class Simulator:
         fleet = self.fleet
         more = cores - int(fleet.placed[row, slot, task])
         fleet.placed[row, slot, task] = cores
-        if more > 0 and self.step > 0 and fleet.ready[row, slot] <= self.now_s:
+        if self.setting.deploy_s > 0 and more > 0 and self.step > 0 and fleet.ready[row, slot] <= self.now_s:
             speed = self.pool.speed[fleet.trace[row, slot], (fleet.offset[row, slot] + self.step) % self._moments]
             self._lost_power_s[row, task] += more * fleet.power[row, slot] * speed * self.setting.deploy_s
 
@@ -168,7 +168,7 @@ class Simulator:
     def release(self, row: int, slot: int) -> None:
         """Release a machine."""
         self.fleet.release(row, slot, self.now_s)
-        self.fleet.settle(self.now_s)
+        self.fleet.close(row, slot, self.now_s)
 
     def note(self, row: int, action: Action) -> None:
         """Record a decision."""
