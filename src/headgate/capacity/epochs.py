@@ -8,7 +8,7 @@ from math import ceil, inf, prod
 from headgate.model.capacity import FragmentLoad, Pool
 from headgate.queueing.compiled import borrowing
 
-__all__ = ["driver_seconds", "epoch_length", "overhead_s", "partitions_of", "startable", "usable_power"]
+__all__ = ["epoch_length", "overhead_s", "partitions_of", "startable", "usable_power"]
 
 
 @borrowing
@@ -85,14 +85,3 @@ def epoch_length(pool: Pool, loads: Sequence[FragmentLoad], work: float, headroo
         middle = (low + high) / 2
         low, high = (low, middle) if suffices(middle) else (middle, high)
     return high
-
-
-def driver_seconds(of_one: float, fragments: int, driver_cores: int) -> float:
-    """Seconds of the driver in an epoch, before they are measured: planning is shared by the fragments of a pool.
-
-    Fitted to three points on two driver cores (1, 3 and 6 fragments: 0.064, 0.08 to 0.11, 0.17 to 0.23 s).
-
-    >>> [round(driver_seconds(0.064, fragments, 2), 3) for fragments in (1, 3, 6)]
-    [0.064, 0.096, 0.192]
-    """
-    return of_one * max(1.0, fragments / driver_cores)
