@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from headgate.runtime.engine.engine import Engine
+from headgate.runtime.epochs.fragment import RunningFragment
+from headgate.store.entries import EpochCommitted
 from tests.runtime.small import files, flow, memory, numbered, put
 
 FILES = 4
@@ -29,7 +31,11 @@ def _ran(engine: Engine, place: Path, columns: dict[str, str]) -> tuple[list[dic
         put(place / "in", str(number), numbered(number * 5, 5))
     engine.wait_until_idle()
     (fragment,) = engine.fragments.values()
-    return _lines(place / "out"), list(fragment.epochs.jobs._kept._jobs.values())  # type: ignore[attr-defined]
+    return _lines(place / "out"), _kept(fragment)
+
+
+def _kept(fragment: RunningFragment) -> list[object]:
+    return list(fragment.epochs.jobs._kept._jobs.values())  # type: ignore[attr-defined]
 
 
 @pytest.mark.spark
@@ -72,3 +78,39 @@ def test_workers_that_read_splits_stage_them_where_spark_has_nothing_to_do(engin
         for job in fragment.epochs.jobs._kept._jobs.values()  # type: ignore[attr-defined]
     }
     assert workers == {1, 2}, "one to read and stage; two where a filter is between them"
+
+
+@pytest.mark.spark
+def test_a_plan_that_changes_nothing_in_a_fragment_keeps_its_job(engine: Engine, tmp_path: Path) -> None:
+    sinks = {name: {"type": "write_files", "config": {"path": str(tmp_path / name), "format": "json"}} for name in "fg"}
+    for name, sink in sinks.items():
+        (tmp_path / f"in_{name}").mkdir()
+        put(tmp_path / f"in_{name}", "0", numbered(0, 5))
+        engine.submit(flow(name, files(tmp_path / f"in_{name}"), {"id": "w", **sink}))
+        engine.wait_until_idle()
+    first = next(iter(engine.fragments.values()))
+    before = list(_kept(first))
+    put(tmp_path / "in_f", "1", numbered(5, 5))
+    engine.wait_until_idle()
+    assert sorted(row["id"] for row in _lines(tmp_path / "f")) == list(range(10))  # type: ignore[type-var]
+    assert _kept(first) == before
+    committed = engine.journal.latest(EpochCommitted, first.begun.origin)
+    assert committed is not None
+    assert {output.target.snapshot for output in committed.outputs} == {engine.plan.number}, "rows are of the new plan"
+
+
+@pytest.mark.spark
+def test_an_alternate_that_comes_back_finds_its_job(engine: Engine, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    ways = [{"name": name, "type": "derive", "config": {"columns": {"way": f"'{name}'"}}} for name in "ab"]
+    sink = {"id": "w", "type": "write_files", "config": {"path": str(tmp_path / "out"), "format": "json"}}
+    engine.submit(flow("f", files(tmp_path / "in"), {"id": "d", "alternates": ways}, sink))
+    (fragment,) = engine.fragments.values()
+    jobs = []
+    for number, way in enumerate("aba"):
+        engine.switch("f", "d", way)
+        put(tmp_path / "in", str(number), numbered(number, 1))
+        engine.wait_until_idle()
+        jobs.append(_kept(fragment))
+    assert [row["way"] for row in sorted(_lines(tmp_path / "out"), key=lambda row: int(str(row["id"])))] == list("aba")
+    assert [len(kept) for kept in jobs] == [1, 2, 2]

@@ -126,6 +126,12 @@ class CompiledTask:
     def time_budget_s(self) -> float | None:
         return self.running.task.time_budget_s
 
+    @property
+    def job_part(self) -> tuple[object, ...]:
+        """What its part of a Spark job depends on: not for which dataflows it runs."""
+        does = self.alternate.type, self.alternate.config, self.partitions
+        return self.signature, self.feeds, self.ports, *does, self.on_error, self.time_budget_s
+
 
 def alternate_key(alternate: Alternate) -> str:
     """What an alternate does, as a text: the same in every dataflow that has it, whatever it is called there."""
@@ -182,6 +188,11 @@ class CompiledPlan:
     def fragments_of(self, tasks: Iterable[Signature]) -> tuple[str, ...]:
         """The fragments that run any of some tasks; those that are not in the plan have none."""
         return tuple(dict.fromkeys(home for task in tasks for home in self.homes.get(task, ())))
+
+    def job_parts(self, fragment: str) -> tuple[object, ...]:
+        """What the jobs of a fragment depend on: plans that agree in it run the same jobs."""
+        here = self.fragments[fragment]
+        return here, *(self.tasks[task].job_part for task in (*here.roots, *here.tasks) if task in self.tasks)
 
     def hosts_text(self) -> str:
         """What the workers of keyed hosts need of this plan, as JSON: the hosted tasks, in the order of results."""

@@ -1,7 +1,8 @@
 """A fragment's tasks as one Spark job, and the jobs that are kept from one epoch to the next.
 
 Building, analysing, optimising and planning a job takes longer than running it over a few rows. A job that reads splits
-is the same in every epoch, as long as its plan, its guards and its resting tasks are. It is planned once and run again.
+is the same in every epoch, as long as what its fragment does, its guards and its resting tasks are. It is planned once
+and run again, also under later plans that change nothing in its fragment.
 Jobs with a shuffle, a stored frame or an expression that Spark decides anew for each query (the time, a random number)
 are not kept: run again, they would give what they gave before.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pyspark.sql import DataFrame
@@ -23,11 +24,11 @@ from headgate.runtime.spark_internals.frames import can_run_again, observed_metr
 
 __all__ = ["FusedJob", "JobKey", "KeptJobs", "release"]
 
-JobKey = tuple[int, frozenset[str], frozenset[str], int]
-"""Plan, resting tasks, guarded tasks, number of splits."""
+JobKey = tuple[tuple[object, ...], frozenset[str], frozenset[str], int]
+"""What the fragment does, resting tasks, guarded tasks, number of splits."""
 
 MOST = 8
-"""Jobs that are kept: of the current plan, and of epochs with more or fewer splits."""
+"""Jobs that are kept: of the current and of former plans, and of epochs with more or fewer splits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,10 @@ class FusedJob:
         for fusion in self.fusions:
             counts.update(fusion.counted(rows, metrics))
         return counts
+
+    def under(self, plan: int) -> FusedJob:
+        """The same job for a plan in which the fragment does the same: its outputs carry that number."""
+        return replace(self, targets=tuple(target._replace(snapshot=plan) for target in self.targets))
 
     def can_be_kept(self) -> bool:
         """Whether it gives the right rows for other epochs too."""
@@ -88,6 +93,7 @@ class KeptJobs:
         """The job of a key; ``None`` if it cannot be kept."""
         if key in self._jobs:
             job = self._jobs[key]
+            self._jobs.move_to_end(key)
             if job is None or job.is_current():
                 return job
         built = build()

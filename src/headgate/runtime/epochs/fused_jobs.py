@@ -12,6 +12,7 @@ from typing import Protocol
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from headgate.model.identity import remembered
 from headgate.model.task_type import Role
 from headgate.runtime.compile.arrow_stage import staged_tasks
 from headgate.runtime.compile.fusion import Fusion, Output, union
@@ -88,6 +89,10 @@ class FusedJobs:
         self._time_budget_s = time_budget_s
         self._counting = counting
         self._kept = KeptJobs()
+        self._parts_of = remembered(self._job_parts, most=4)
+
+    def _job_parts(self, plan: CompiledPlan) -> tuple[object, ...]:
+        return plan.job_parts(self._fragment_id)
 
     def drain(self, rows: DataFrame) -> None:
         drain(rows)
@@ -133,8 +138,9 @@ class FusedJobs:
             rows = split_frame(self._spark, splits.reader, len(splits.parts))
             return self._job([(plan, rows)], resting, guarded, splits)
 
-        key = (plan.number, frozenset(resting), frozenset(guarded), len(splits.parts))
-        return self._kept.job(key, build) if splits.parts else None
+        key = (self._parts_of(plan), frozenset(resting), frozenset(guarded), len(splits.parts))
+        job = self._kept.job(key, build) if splits.parts else None
+        return None if job is None else job.under(plan.number)
 
     def _job(self, parts: Sequence[Part], resting: Items, guarded: Items, splits: Splits | None = None) -> FusedJob:
         fusions: list[Fusion] = []
