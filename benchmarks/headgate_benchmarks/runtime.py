@@ -4,10 +4,14 @@ Everything is measured in one run, on one Spark, the two sides of each ratio tak
 
 - ``overhead``: CPU of one dataflow under Headgate over that of the same pipeline written by hand;
 - ``shared``: CPU of 8 dataflows with a common prefix, merged, over that of 8 queries written by hand;
-- ``floor_ms``: median time of a micro-batch with 50 tiny dataflows on one source at 1,000 rows/s;
+- ``floor_ms``: median time of a micro-batch with 50 tiny dataflows on one source at 1,000 rows/s; ``floor_one_ms``:
+  with one of them alone, measured after the 50; ``floor_vs_one``: their ratio;
 - ``hot_merge_s``, ``hot_switch_s``, ``hot_keyed_s``: from the request to the first row under the new plan, p50;
+  ``hot_merge_ratio`` and so on: over one trigger (``trigger_s``) and one batch (``floor_ms``; for keyed tasks
+  ``keyed_batch_ms``, the source's median batch of that part);
 - ``hot_pause_ms``, ``hot_pause_worst_ms``: how much longer the first batch under a new plan took than the median of the
-  batches before it, p50 and the worst; ``jitter_worst_ms`` is the same of batches under which nothing changed;
+  batches before it, p50 and the worst; ``jitter_worst_ms`` is the same of batches under which nothing changed, and
+  ``jitter_ratio`` is that over ``floor_ms``;
 - ``keyed_rows_per_s``: throughput of a keyed host with three tasks over 5,000 keys;
 - ``files_etl_cpu``, ``files_json_cpu``: CPU of dataflows that read files over that of the same with Spark's own reader
   (:mod:`headgate_benchmarks.file_reading`).
@@ -35,7 +39,9 @@ from headgate_benchmarks.on_spark import READINGS, drop, on_spark, readings
 from headgate_benchmarks.study import Measured, Progress
 from headgate_benchmarks.workloads import dataflow_of, parquet_sink
 
-__all__ = ["RUNTIME", "tiny_dataflows"]
+__all__ = ["RUNTIME", "tiny_dataflows", "tiny_floor"]
+
+TRIGGER_S = 0.5
 
 BEFORE = 5
 """Batches before a change that its first batch is compared with."""
@@ -176,9 +182,27 @@ def tiny_dataflows(source: Path, place: Path, count: int) -> list[Dataflow]:
 
 
 def _floor(seed: int, progress: Progress, sizes: Sizes) -> Measured:
+    """Many tiny dataflows beside one, and changes while the many run."""
+    with on_spark() as (spark, place):
+        many = _hot_changes(spark, place / "many", seed, progress, sizes)
+        progress("one tiny dataflow at 1,000 rows/s")
+        alone = tiny_floor(spark, place / "one", seed, 1, sizes.warm, sizes.steady)
+    one, floor = statistics.median(alone), many.figures["floor_ms"]
+    return many | Measured({"floor_one_ms": one, "floor_vs_one": floor / one}, {"floor_one": alone})
+
+
+def tiny_floor(spark: Any, place: Path, seed: int, count: int, warm: int, steady: int) -> list[float]:
+    """Milliseconds of the micro-batches of so many tiny dataflows at 1,000 rows/s."""
+    with _fed(spark, place, seed + 6) as (engine, feeder):
+        engine.submit(*tiny_dataflows(feeder.source, place, count))
+        (fragment,) = engine.fragments.values()
+        return list(_batches(fragment, feeder, warm, steady).values())
+
+
+def _hot_changes(spark: Any, place: Path, seed: int, progress: Progress, sizes: Sizes) -> Measured:
     """Tiny dataflows at 1,000 rows/s; then dataflows are submitted and alternates are switched while they run."""
     merges, switches, pauses = [], [], []
-    with on_spark() as (spark, place), _fed(spark, place, seed + 6) as (engine, feeder):
+    with _fed(spark, place, seed + 6) as (engine, feeder):
         source = feeder.source
         progress(f"{sizes.tiny} tiny dataflows at 1,000 rows/s")
         engine.submit(*tiny_dataflows(source, place, sizes.tiny), _switchable(source, place / "switched"))
@@ -200,25 +224,34 @@ def _floor(seed: int, progress: Progress, sizes: Sizes) -> Measured:
         failed = engine.failures()
         assert not failed, failed
     jitter = [now - statistics.median(steady[at - BEFORE : at]) for at, now in enumerate(steady) if at >= BEFORE]
+    floor, merged, switched = (statistics.median(samples) for samples in (steady, merges, switches))
     figures = {
-        "floor_ms": statistics.median(steady),
-        "hot_merge_s": statistics.median(merges),
-        "hot_switch_s": statistics.median(switches),
+        "floor_ms": floor,
+        "trigger_s": TRIGGER_S,
+        "hot_merge_s": merged,
+        "hot_merge_ratio": merged / _trigger_and_batch_s(floor),
+        "hot_switch_s": switched,
+        "hot_switch_ratio": switched / _trigger_and_batch_s(floor),
         "hot_pause_ms": statistics.median(pauses),
         "hot_pause_worst_ms": max(pauses),
         "jitter_worst_ms": max(jitter),
+        "jitter_ratio": max(jitter) / floor,
     }
     return Measured(figures, {"floor": steady, "hot_merge": merges, "hot_switch": switches, "hot_pauses": pauses})
 
 
+def _trigger_and_batch_s(batch_ms: float) -> float:
+    return TRIGGER_S + batch_ms / 1000
+
+
 @contextmanager
 def _fed(spark: Any, place: Path, seed: int, sensors: int = 5_000) -> Iterator[tuple[Any, _Feeder]]:
-    """An engine with a trigger of 500 ms, and a feeder of a folder for its dataflows to read."""
+    """An engine, and a feeder of a folder for its dataflows to read."""
     from headgate.runtime.engine.engine import Engine
 
     source = place / "in"
     source.mkdir(parents=True)
-    with Engine(place / "state", spark=spark, trigger_s=0.5) as engine:
+    with Engine(place / "state", spark=spark, trigger_s=TRIGGER_S) as engine:
         yield engine, _Feeder(source, random.Random(seed), sensors)
 
 
@@ -330,7 +363,9 @@ def _hot_keyed(seed: int, progress: Progress, sizes: Sizes) -> Measured:
     with on_spark() as (spark, place), _fed(spark, place, seed + 7, sensors=200) as (engine, feeder):
         engine.submit(_keyed_flow("base", feeder.source, _keyed_tasks(0), place / "base", None))
         host = next(f for f in engine.fragments.values() if f.fragment.kind == "keyed")
+        source = next(f for f in engine.fragments.values() if f.fragment.kind == "source")
         _batches(host, feeder, warm=2 * sizes.warm // 3, wanted=1)
+        batch = statistics.median(_batches(source, feeder, 0, sizes.steady).values())
         for turn in range(sizes.changes):
             progress(f"hot keyed change {turn + 1} of {sizes.changes}")
             out = place / f"more{turn}"
@@ -338,7 +373,10 @@ def _hot_keyed(seed: int, progress: Progress, sizes: Sizes) -> Measured:
             flow = _keyed_flow(f"more{turn}", feeder.source, [work], out, None)
             took.append(_first_row(lambda flow=flow: engine.submit(flow), out / "0", feeder))  # type: ignore[misc]
             _batches(host, feeder, warm=0, wanted=2)
-    return Measured({"hot_keyed_s": statistics.median(took)}, {"hot_keyed": took})
+    keyed = statistics.median(took)
+    ratio = keyed / _trigger_and_batch_s(batch)
+    figures = {"hot_keyed_s": keyed, "keyed_batch_ms": batch, "hot_keyed_ratio": ratio}
+    return Measured(figures, {"hot_keyed": took})
 
 
 def _keyed_throughput(seed: int, progress: Progress, sizes: Sizes) -> Measured:
@@ -368,7 +406,9 @@ RUNTIME = Benchmark(
     {"cost": _costs, "floor": _floor, "keyed": _keyed, "files": _files},
     Sizes(),
     Sizes(1, 3, 300, (2, 500), 4, 1, BEFORE + 1, 2, (20, 60)),
-    "overhead shared hand_cpu_s_per_million headgate_cpu_s_per_million floor_ms hot_merge_s hot_switch_s hot_pause_ms "
-    "hot_pause_worst_ms jitter_worst_ms hot_keyed_s keyed_rows_per_s files_*_cpu files_*_cpu_s_per_million",
+    "overhead shared hand_cpu_s_per_million headgate_cpu_s_per_million floor_ms floor_one_ms floor_vs_one trigger_s "
+    "hot_merge_s hot_merge_ratio hot_switch_s hot_switch_ratio hot_pause_ms hot_pause_worst_ms jitter_worst_ms "
+    "jitter_ratio hot_keyed_s keyed_batch_ms hot_keyed_ratio keyed_rows_per_s "
+    "files_*_cpu files_*_cpu_s_per_million",
     spark=("local[2]", "3g"),
 )

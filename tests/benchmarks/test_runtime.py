@@ -1,0 +1,20 @@
+"""A short form of ``floor_vs_one`` of ``headgate bench runtime``: many tiny dataflows cost a micro-batch little."""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from headgate_benchmarks.runtime import tiny_floor
+
+MOST = 2.5
+"""The bound of the long form."""
+
+
+@pytest.mark.spark
+def test_a_batch_of_50_tiny_dataflows_takes_little_longer_than_of_one(spark: SparkSession, tmp_path: Path) -> None:
+    many, one = (tiny_floor(spark, tmp_path / str(count), 1, count, warm=10, steady=12) for count in (50, 1))
+    assert statistics.median(many) <= MOST * statistics.median(one), (many, one)
