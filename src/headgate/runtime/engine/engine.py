@@ -113,7 +113,7 @@ class Engine:
             self.background = BackgroundJobs(self.spark)
             self.dead_letters = DeadLetters(self.state.path / "dead_letters")
             self.records = Records()
-            self.profiler = Profiler(self.spark, measuring)
+            self.profiler = Profiler(self.spark, measuring, self.background.ended)
             context = FragmentContext(
                 self.spark,
                 self.state,

@@ -31,7 +31,7 @@ class BackgroundJobs:
         self._work: deque[tuple[DataFrame, Callable[[DataFrame], None]]] = deque()
         self._changed = threading.Condition()
         self._busy = False
-        self._ended = False
+        self.ended = threading.Event()
         self._thread: InheritableThread | None = None
         self.failures: deque[str] = deque(maxlen=20)
         """What jobs raised, the latest last."""
@@ -42,7 +42,7 @@ class BackgroundJobs:
         If not, the caller must unpersist the rows.
         """
         with self._changed:
-            if self._ended or len(self._work) >= WAITING:
+            if self.ended.is_set() or len(self._work) >= WAITING:
                 return False
             if self._thread is None:
                 self._thread = InheritableThread(target=self._run, name="headgate-background", daemon=True)
@@ -59,7 +59,7 @@ class BackgroundJobs:
     def stop(self) -> None:
         """Take no more jobs, drop those in the queue, and wait for the running one."""
         with self._changed:
-            self._ended = True
+            self.ended.set()
             self._work.clear()
             self._changed.notify_all()
         if self._thread is not None:
@@ -72,8 +72,8 @@ class BackgroundJobs:
             with self._changed:
                 self._busy = False
                 self._changed.notify_all()
-                self._changed.wait_for(lambda: self._work or self._ended)
-                if self._ended:
+                self._changed.wait_for(lambda: self._work or self.ended.is_set())
+                if self.ended.is_set():
                     return
                 rows, work = self._work.popleft()
                 self._busy = True

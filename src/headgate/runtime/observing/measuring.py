@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from dataclasses import dataclass
 
-__all__ = ["MEASURING", "Measuring", "ProfilingBudget"]
+__all__ = ["MEASURING", "Measuring", "Pace", "ProfilingBudget"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,9 @@ class Measuring:
 
 
 MEASURING = Measuring()
+
+STRETCH = 0.25
+"""The share of the time that profiling takes while it goes on, where its budget is smaller."""
 
 
 class ProfilingBudget:
@@ -65,3 +69,34 @@ class ProfilingBudget:
         """Seconds that may be spent now; negative if the budget is overdrawn."""
         with self._lock:
             return self._at_first_s + self._share * self.worked_s - self.spent_s
+
+
+class Pace:
+    """Lets profiling rest after each of its steps, so that epochs beside it hardly become slower."""
+
+    def __init__(self, share: float, ended: threading.Event) -> None:
+        self._rest = 1 / min(1.0, max(share, STRETCH)) - 1
+        self._ended = ended
+        self._since = 0.0
+        self.busy_s = 0.0
+        self.goes_on = False
+
+    def begin(self) -> None:
+        """Profiling begins."""
+        self._since, self.busy_s, self.goes_on = time.monotonic(), 0.0, True
+
+    def step(self) -> None:
+        """A step has ended: rest in proportion to the time it took."""
+        self._ended.wait(self._note() * self._rest)
+        self._since = time.monotonic()
+
+    def end(self) -> float:
+        """Profiling ends; how many seconds it took, without rests."""
+        self._note()
+        self.goes_on = False
+        return self.busy_s
+
+    def _note(self) -> float:
+        took = time.monotonic() - self._since
+        self.busy_s += took
+        return took

@@ -13,9 +13,8 @@ import shutil
 import statistics
 import tempfile
 import threading
-import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -30,8 +29,8 @@ from headgate.runtime.compile.plan import CompiledPlan, CompiledTask, Fragment, 
 from headgate.runtime.epochs.staging import pack, stage
 from headgate.runtime.exchange.files import INGEST
 from headgate.runtime.observing.isolated_task import IsolatedTask, isolated
-from headgate.runtime.observing.measured_run import Trials, drain
-from headgate.runtime.observing.measuring import Measuring, ProfilingBudget
+from headgate.runtime.observing.measured_run import Trial, Trials, drain
+from headgate.runtime.observing.measuring import Measuring, Pace, ProfilingBudget
 
 __all__ = ["Profiler"]
 
@@ -70,9 +69,12 @@ Key = tuple[Signature, str]
 class Profiler:
     """Keeps the measurements of tasks, and measures more when epochs hand over rows."""
 
-    def __init__(self, spark: SparkSession, measuring: Measuring) -> None:
+    def __init__(self, spark: SparkSession, measuring: Measuring, ended: threading.Event) -> None:
+        """When it has ``ended``, the task that is being measured is the last, and there is no rest any more."""
         self._every = measuring.sample_every
         self.budget = ProfilingBudget(measuring.share, measuring.at_first_s)
+        self._ended = ended
+        self._pace = Pace(measuring.share, ended)
         self._trials = Trials(spark)
         self._lock = threading.Lock()
         self._samples: dict[Key, deque[_Sample]] = {}
@@ -82,26 +84,27 @@ class Profiler:
 
     def wants(self, epoch: int) -> bool:
         """Whether an epoch is to keep its rows: one in so many, while the budget allows another task."""
-        if self._every is None or epoch < 1 or epoch % self._every:
+        if self._every is None or epoch < 1 or epoch % self._every or self._pace.goes_on:
             return False
         return self.budget.left_s >= self.next_s
 
     def sample(self, rows: DataFrame, plan: CompiledPlan, fragment: Fragment) -> None:
         """Measure some of a fragment's tasks on an epoch's rows: at least one, and as many as the budget allows."""
-        began = time.monotonic()
+        pace = self._pace
+        pace.begin()
         allowed_s = self.budget.left_s
         kept = rows.limit(ROWS).persist()
         try:
             kept.count()
+            pace.step()
             for count, task in enumerate(self._in_need(plan, fragment), start=1):
                 self._measure(kept, plan, fragment, task)
-                spent_s = time.monotonic() - began
-                self.next_s = spent_s / count
-                if spent_s + self.next_s > allowed_s:
+                self.next_s = pace.busy_s / count
+                if self._ended.is_set() or pace.busy_s + self.next_s > allowed_s:
                     break
         finally:
             kept.unpersist()
-            self.budget.spend(time.monotonic() - began)
+            self.budget.spend(pace.end())
 
     def _in_need(self, plan: CompiledPlan, fragment: Fragment) -> list[CompiledTask]:
         """The tasks that can be measured, those measured least often first."""
@@ -133,6 +136,7 @@ class Profiler:
             return
         try:
             given = work.rows()
+            self._pace.step()
             sample = self._sampled(work, given, self._samples.get(key, ())) if given else None
         finally:
             work.close()
@@ -147,12 +151,13 @@ class Profiler:
             # Warm-up: compilation and imports are not part of the cost of rows.
             for frame in (work.without(entering), work.made(entering)):
                 drain(frame)
+                self._pace.step()
         while True:
             with work.scaled(given, wanted) as (entering, count):
                 with self._trials.metering():
                     without, made = work.without(entering), work.made(entering)
-                before = self._trials.run(partial(drain, without))
-                after = self._trials.run(partial(drain, made))
+                before = self._run(partial(drain, without))
+                after = self._run(partial(drain, made))
                 cpu_s, run_s = after.cpu_s - before.cpu_s, after.run_s - before.run_s
                 if cpu_s < WORTH_S and run_s < WAITED_S and wanted < MOST_ROWS:
                     grown = 1.5 * min(
@@ -167,6 +172,11 @@ class Profiler:
             transfer_s = known[-1].transfer_s if known else self._transfer(work, given, min(count, TRANSFERRED))
             return replace(sample, transfer_s=transfer_s)
 
+    def _run(self, work: Callable[[], object]) -> Trial:
+        trial = self._trials.run(work)
+        self._pace.step()
+        return trial
+
     def _transfer(self, work: IsolatedTask, given: int, wanted: int) -> float:
         """CPU seconds per output row to write it to a topic."""
         folder = Path(tempfile.mkdtemp(prefix="headgate-trial-"))
@@ -174,11 +184,11 @@ class Profiler:
             output = work.output(entering).persist()
             try:
                 rows = output.count()
-                before = self._trials.run(partial(drain, output))
+                before = self._run(partial(drain, output))
                 visible = [F.col(f"`{name}`") for name in output.columns if name != INGEST]
                 packed = pack(output.select(F.struct(*visible).alias("o0")))
                 with self._trials.metering():
-                    taken = self._trials.run(lambda: stage(packed, ["topic"], folder, 0))
+                    taken = self._run(lambda: stage(packed, ["topic"], folder, 0))
                 return max(taken.cpu_s - before.cpu_s, 0.0) / rows if rows else 0.0
             finally:
                 output.unpersist()
