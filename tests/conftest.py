@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import sys
 from collections.abc import Iterator
@@ -72,7 +73,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     from tests.runtime.place import MASTER, SETTINGS
 
     log = tmp_path_factory.getbasetemp() / "spark.log"
-    session = open_session(MASTER, {"spark.driver.memory": "2g", **SETTINGS}, log)
+    # The folder in which Spark starts is where its workers look for modules; the first test may be in one of its own.
+    with contextlib.chdir(Path(__file__).parent.parent):
+        session = open_session(MASTER, {"spark.driver.memory": "2g", **SETTINGS}, log)
     yield session
     session.stop()
 

@@ -33,7 +33,6 @@ from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
 from headgate import InvalidDataflow, default_registry, parse
 from headgate.documents.cloud_document import load_cloud
 from headgate.service.size import load_request
-from headgate.tasks.registry import ENTRY_POINT_GROUP
 from tests.docs.shell import Shell, needs_spark
 
 __all__ = [
@@ -170,9 +169,11 @@ def _install(example: Example) -> None:
     (folder / "METADATA").write_text(
         f"Metadata-Version: 2.4\nName: {project['name']}\nVersion: {project['version']}\n", encoding="utf-8"
     )
-    points = project["entry-points"][ENTRY_POINT_GROUP]
-    lines = [f"[{ENTRY_POINT_GROUP}]", *(f"{name} = {value}" for name, value in points.items())]
-    (folder / "entry_points.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    groups = [
+        "\n".join([f"[{group}]", *(f"{name} = {value}" for name, value in points.items())])
+        for group, points in project["entry-points"].items()
+    ]
+    (folder / "entry_points.txt").write_text("\n".join(groups) + "\n", encoding="utf-8")
     importlib.invalidate_caches()
     default_registry.cache_clear()
 
