@@ -27,6 +27,7 @@ from headgate.api.application import application
 from headgate.cli.main import app
 from headgate.cli.settings import settings_of_commands
 from headgate.documents import document
+from headgate.documents.project_tables import ProjectTables
 from headgate.documents.settings import CommandSettings, environment_name
 from headgate.model.strategy import StrategyName
 from headgate.model.task_type import Role, TaskType
@@ -109,7 +110,7 @@ def _json(value: object) -> str:
 
 def without_engine() -> ServedEngine:
     """What the routes are made of; nobody asks for anything."""
-    return cast(ServedEngine, SimpleNamespace(engine=None))
+    return cast(ServedEngine, SimpleNamespace(policy=None, refusals=None))
 
 
 def task_types() -> str:
@@ -201,6 +202,11 @@ def settings_page() -> str:
             ", ".join(used[name]),
         ]
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    lines += ["", "## Tables", "", "An engine reads these when it starts.", ""]
+    lines += ["| Table | Key | Meaning |", "|---|---|---|"]
+    for table, field in ProjectTables.model_fields.items():
+        for name, part in cast(type[BaseModel], field.annotation).model_fields.items():
+            lines.append(f"| `[{table}]` | `{name}` | {part.description} |")
     lines += ["", "Unknown names and wrong values are reported all at once, each with its line; the exit status is 2."]
     return "\n".join(lines) + "\n"
 

@@ -7,19 +7,23 @@ from typing import Any
 
 import httpx
 
+from headgate.access.policy import AccessPolicy
+from headgate.access.principal import AccessRole, Principal
 from headgate.api.application import application
 from headgate.service.serve import ServedEngine
 from headgate.tasks.registry import default_registry
 from tests.api.fake import FakeEngine
 
 REGISTRY = default_registry()
+ADMIN = Principal("root", AccessRole.ADMIN)
 
 
 class InProcess:
     """Sends requests to the API of an engine that goes on with what its state directory holds."""
 
-    def __init__(self, engine: FakeEngine) -> None:
-        self.app = application(ServedEngine(engine, REGISTRY))
+    def __init__(self, engine: FakeEngine, who: Principal | None = ADMIN, policy: AccessPolicy | None = None) -> None:
+        self.app = application(ServedEngine(engine, REGISTRY, policy))
+        self.who = who
 
     def __call__(self, method: str, path: str, request_id: str | None = None, **more: Any) -> httpx.Response:
         return self.together((method, path, request_id, more))[0]
@@ -28,7 +32,7 @@ class InProcess:
         """Answers to requests that are sent at the same time."""
 
         async def send() -> list[httpx.Response]:
-            transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
+            transport = httpx.ASGITransport(self._as_caller, raise_app_exceptions=False)
             async with httpx.AsyncClient(transport=transport, base_url="http://engine/v1") as client:
                 return await asyncio.gather(
                     *(
@@ -38,3 +42,8 @@ class InProcess:
                 )
 
         return asyncio.run(send())
+
+    async def _as_caller(self, scope: Any, receive: Any, send: Any) -> None:
+        """Say who asks, as what authenticates a request does."""
+        scope["state"] = {} if self.who is None else {"principal": self.who}
+        await self.app(scope, receive, send)

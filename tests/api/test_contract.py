@@ -76,6 +76,9 @@ def test_every_operation_answers_as_the_document_says(contract: Contract) -> Non
     submitted = contract("POST", "/v1/dataflows", json={"dataflows": flows})
     assert submitted["submitted"][1]["wider"]
     contract("GET", "/v1/engine")
+    assert contract("GET", "/v1/me")["role"] == "admin"
+    contract("GET", "/v1/access")
+    assert contract("GET", "/v1/audit")["entries"][0]["objects"] == ["wide", "narrow"]
     contract("GET", "/v1/dataflows")
     contract("GET", "/v1/dataflows/{}", "wide")
     assert contract("GET", "/v1/status")["fragments"]
@@ -105,6 +108,7 @@ def test_every_refusal_is_a_problem_document(contract: Contract) -> None:
     contract("GET", "/v1/dataflows/{}", "none", status=404)
     contract("GET", "/v1/observations", status=400, params={"limit": 0})
     contract("GET", "/v1/bill", status=404, params={"owner": "nobody"})
+    contract("POST", "/v1/dataflows", json={"dataflows": [document("wide")]})
     contract("PUT", "/v1/dataflows/{}/tasks/{}/limit", "wide", "r", status=422, json={"rows": 0})
     for method, path, status, condition in [
         ("GET", "/none", 404, "UNKNOWN_ROUTE"),
@@ -144,4 +148,4 @@ def test_statuses_follow_who_can_mend_it() -> None:
     assert problem_of(InputError("NEVER_SEEN", "m"))["status"] == 422
     assert problem_of(Infeasible("NEVER_SEEN", "m"))["status"] == 422
     assert problem_of(HeadgateError("NEVER_SEEN", "m"))["status"] == 500
-    assert set(STATUSES.values()) <= {400, 404, 405, 408, 409, 413, 503, 507}
+    assert set(STATUSES.values()) <= {400, 401, 403, 404, 405, 408, 409, 413, 503, 507}

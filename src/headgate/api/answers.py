@@ -10,7 +10,9 @@ from headgate.model.cluster.observation import Observation
 from headgate.model.status import DataflowStatus, FragmentStatus
 
 __all__ = [
+    "AccessAnswer",
     "AlternateRequest",
+    "AuditAnswer",
     "BillAnswer",
     "Changed",
     "DataflowDetails",
@@ -18,6 +20,7 @@ __all__ = [
     "EngineStatus",
     "LimitRequest",
     "Listing",
+    "Me",
     "Observations",
     "PartitionsRequest",
     "SubmissionRequest",
@@ -70,6 +73,56 @@ class EngineAnswer(BaseModel):
     folder: str = Field(description="Relative paths in dataflows are looked up here.")
     strategy: str
     snapshot: int
+
+
+class Me(BaseModel):
+    """Who you are to an engine."""
+
+    name: str = Field(description="The user, or the name of the token.")
+    role: str = Field(description="viewer, submitter, operator or admin.")
+    teams: list[str] = Field(description="The owners for whom you may speak.")
+    origin: str = Field(description="From where the request came.")
+    may_to_all: list[str] = Field(description="What you may do to the dataflows of all owners, and to the engine.")
+
+
+class RoleOf(BaseModel):
+    """The role of a user; * stands for all others."""
+
+    name: str
+    role: str
+
+
+class TeamMembers(BaseModel):
+    """The members of a team, which is the owner of dataflows."""
+
+    team: str
+    members: list[str]
+
+
+class AccessAnswer(BaseModel):
+    """Who has which role, and the members of teams."""
+
+    roles: list[RoleOf]
+    teams: list[TeamMembers]
+
+
+class AuditEntry(BaseModel):
+    """A change that was made, or a request that was refused."""
+
+    at: float = Field(description="Seconds since 1970.")
+    principal: str
+    role: str
+    origin: str
+    action: str
+    objects: list[str]
+    outcome: str = Field(description="done, or the condition of the refusal.")
+    message: str
+
+
+class AuditAnswer(BaseModel):
+    """Changes and refusals, oldest first."""
+
+    entries: list[AuditEntry]
 
 
 class Listing(EngineAnswer):

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from headgate import __version__
+from headgate.access.authority import AccessRefused
+from headgate.api.callers import caller
 from headgate.api.limits import Limits
 from headgate.api.problems import CONTENT_TYPE, ProblemDocument, problem_of
-from headgate.api.routes import change_routes, problem_response, read_routes
+from headgate.api.routes import action_of, change_routes, problem_response, read_routes
 from headgate.errors import HeadgateError, InputError, refused_write
 from headgate.service.serve import ServedEngine
 
@@ -35,6 +37,7 @@ def application(served: ServedEngine) -> FastAPI:
         docs_url=None,  # its scripts would come from another host
         redoc_url=None,
         generate_unique_id_function=lambda route: route.name,
+        dependencies=[Depends(caller)],
         responses={"default": {"model": ProblemDocument, "description": "Refused; nothing has changed."}},
         exception_handlers={
             HeadgateError: _refused,
@@ -44,6 +47,7 @@ def application(served: ServedEngine) -> FastAPI:
             Exception: _failed,
         },
     )
+    app.state.policy, app.state.refusals = served.policy, served.refusals
     app.include_router(read_routes(served))
     app.include_router(change_routes(served))
     app.add_middleware(Limits)
@@ -59,7 +63,9 @@ def _response(error: HeadgateError, **more: Any) -> JSONResponse:
 
 
 async def _refused(request: Request, error: Any) -> JSONResponse:
-    del request
+    who = getattr(request.state, "principal", None)
+    if isinstance(error, AccessRefused) and who is not None:
+        request.app.state.refusals.note(who, action_of(request), error)
     return _response(error)
 
 

@@ -105,6 +105,18 @@ class EngineClient:
         """Who pays what."""
         return self._send("GET", "/bill", owner=owner)
 
+    def me(self) -> Answer:
+        """Who the engine takes this process for."""
+        return self._send("GET", "/me")
+
+    def access(self) -> Answer:
+        """Roles and teams."""
+        return self._send("GET", "/access")
+
+    def audit(self, since: float = 0.0, limit: int = 100) -> Answer:
+        """Who changed what, and what was refused, oldest first."""
+        return self._send("GET", "/audit", since=since, limit=limit)
+
     def _change(self, method: str, path: str, request_id: str | None, body: Mapping[str, Any] | None = None) -> Answer:
         return self._send(method, path, body, {"Idempotency-Key": request_id or str(uuid.uuid4())})
 

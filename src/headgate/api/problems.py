@@ -15,6 +15,8 @@ CONTENT_TYPE = "application/problem+json"
 
 STATUSES = {
     "BAD_REQUEST": 400,
+    "NOT_AUTHENTICATED": 401,
+    "NOT_ALLOWED": 403,
     "UNKNOWN_ROUTE": 404,
     "UNKNOWN_DATAFLOW": 404,
     "UNKNOWN_TASK": 404,

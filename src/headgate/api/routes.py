@@ -12,8 +12,11 @@ from fastapi import APIRouter, Header, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
 
+from headgate.access.authority import Verb, check_access
 from headgate.api.answers import (
+    AccessAnswer,
     AlternateRequest,
+    AuditAnswer,
     BillAnswer,
     Changed,
     DataflowDetails,
@@ -21,20 +24,25 @@ from headgate.api.answers import (
     EngineStatus,
     LimitRequest,
     Listing,
+    Me,
     Observations,
     PartitionsRequest,
     SubmissionRequest,
     WithdrawalRequest,
 )
+from headgate.api.callers import Caller
 from headgate.api.problems import CONTENT_TYPE, problem_of
 from headgate.errors import HeadgateError
+from headgate.service.access import access_facts, me_facts
+from headgate.service.audit import audit
 from headgate.service.bill import bill_facts
 from headgate.service.engine import listing, status
 from headgate.service.observations import latest
-from headgate.service.serve import Acknowledger, Answer, ServedEngine, acknowledging
+from headgate.service.principal_engine import PrincipalEngine, check_bill
+from headgate.service.serve import Acknowledge, Acknowledger, Answer, ServedEngine, acknowledging
 from headgate.service.submit import submit, withdraw
 
-__all__ = ["change_routes", "problem_response", "read_routes"]
+__all__ = ["action_of", "change_routes", "problem_response", "read_routes"]
 
 RequestId = Annotated[
     str | None,
@@ -58,16 +66,24 @@ class _Changes:
         self._lock = asyncio.Lock()
 
     async def __call__(
-        self, request: Request, request_id: str | None, change: Callable[[Acknowledger | None], Mapping[str, Any]]
+        self,
+        request: Request,
+        who: Caller,
+        request_id: str | None,
+        change: Callable[[PrincipalEngine, Acknowledger | None], Mapping[str, Any]],
     ) -> JSONResponse:
+        engine = self._served.acting_for(who)
+
         def answer(acknowledge: Acknowledger | None) -> Answer:
             try:
-                return 200, change(acknowledge)
+                return 200, change(engine, acknowledge)
             except HeadgateError as error:
+                self._served.refusals.note(who, action_of(request), error)
                 problem = problem_of(error)
                 return problem["status"], problem
 
-        asked = b"%s %s " % (request.method.encode(), str(request.url).encode()) + await request.body()
+        # With the name of who asks: an answer is for nobody else, whoever guesses its id.
+        asked = f"{who.name}\0{request.method} {request.url} ".encode() + await request.body()
         fingerprint = hashlib.blake2b(asked, digest_size=16).hexdigest()
         async with self._lock:
             if request_id is None:
@@ -75,6 +91,11 @@ class _Changes:
             else:
                 status, body = await run_in_threadpool(self._served.once, request_id, fingerprint, answer)
         return JSONResponse(body) if status == 200 else problem_response(body)
+
+
+def action_of(request: Request) -> str:
+    """What a request asks for, as the audit has it."""
+    return f"{request.method} {request.url.path}"
 
 
 def problem_response(problem: Mapping[str, Any]) -> JSONResponse:
@@ -85,99 +106,138 @@ def problem_response(problem: Mapping[str, Any]) -> JSONResponse:
 
 def change_routes(served: ServedEngine) -> APIRouter:
     """The routes that change what an engine runs."""
-    router, change, engine = APIRouter(prefix="/v1"), _Changes(served), served.engine
+    router, change = APIRouter(prefix="/v1"), _Changes(served)
 
     @router.post("/dataflows", response_model=Changed)
-    async def submit_dataflows(request: Request, body: SubmissionRequest, request_id: RequestId = None) -> Any:
+    async def submit_dataflows(
+        request: Request, body: SubmissionRequest, who: Caller, request_id: RequestId = None
+    ) -> Any:
         """Submit dataflows, all of them or none."""
-        act = partial(submit, engine, body.dataflows, served.registry, body.replace)
-        return await change(request, request_id, act)
+
+        def act(engine: PrincipalEngine, acknowledge: Acknowledger | None) -> Mapping[str, Any]:
+            return submit(engine, body.dataflows, served.registry, body.replace, acknowledge)
+
+        return await change(request, who, request_id, act)
 
     @router.post("/withdrawals", response_model=Changed)
-    async def withdraw_dataflows(request: Request, body: WithdrawalRequest, request_id: RequestId = None) -> Any:
+    async def withdraw_dataflows(
+        request: Request, body: WithdrawalRequest, who: Caller, request_id: RequestId = None
+    ) -> Any:
         """Withdraw dataflows, all of them or none; tasks that others share keep running."""
-        return await change(request, request_id, partial(withdraw, engine, body.dataflows))
+        return await change(request, who, request_id, partial(_withdraw, body.dataflows))
 
     @router.delete("/dataflows/{dataflow}", response_model=Changed)
-    async def withdraw_dataflow(request: Request, dataflow: str, request_id: RequestId = None) -> Any:
+    async def withdraw_dataflow(request: Request, dataflow: str, who: Caller, request_id: RequestId = None) -> Any:
         """Withdraw one dataflow."""
-        return await change(request, request_id, partial(withdraw, engine, [dataflow]))
+        return await change(request, who, request_id, partial(_withdraw, [dataflow]))
 
     @router.post("/dataflows/{dataflow}/pause", response_model=EngineAnswer)
-    async def pause_dataflow(request: Request, dataflow: str, request_id: RequestId = None) -> Any:
+    async def pause_dataflow(request: Request, dataflow: str, who: Caller, request_id: RequestId = None) -> Any:
         """Pause a dataflow: its sinks get no rows until it is resumed."""
-        return await change(request, request_id, _then_about(partial(engine.pause, dataflow)))
+        act = _then_about(lambda engine, applied: engine.pause(dataflow, applied))
+        return await change(request, who, request_id, act)
 
     @router.post("/dataflows/{dataflow}/resume", response_model=EngineAnswer)
-    async def resume_dataflow(request: Request, dataflow: str, request_id: RequestId = None) -> Any:
+    async def resume_dataflow(request: Request, dataflow: str, who: Caller, request_id: RequestId = None) -> Any:
         """Resume a paused dataflow."""
-        return await change(request, request_id, _then_about(partial(engine.resume, dataflow)))
+        act = _then_about(lambda engine, applied: engine.resume(dataflow, applied))
+        return await change(request, who, request_id, act)
 
     @router.put("/dataflows/{dataflow}/tasks/{task}/limit", response_model=EngineAnswer)
     async def limit_task(
-        request: Request, dataflow: str, task: str, body: LimitRequest, request_id: RequestId = None
+        request: Request, dataflow: str, task: str, body: LimitRequest, who: Caller, request_id: RequestId = None
     ) -> Any:
         """Limit how many rows a source or stateful task takes per trigger, for all dataflows that share it."""
-        return await change(request, request_id, _then_about(partial(engine.limit, dataflow, task, body.rows)))
+        act = _then_about(lambda engine, applied: engine.limit(dataflow, task, body.rows, applied))
+        return await change(request, who, request_id, act)
 
     @router.put("/dataflows/{dataflow}/tasks/{task}/alternate", response_model=EngineAnswer)
     async def switch_alternate(
-        request: Request, dataflow: str, task: str, body: AlternateRequest, request_id: RequestId = None
+        request: Request, dataflow: str, task: str, body: AlternateRequest, who: Caller, request_id: RequestId = None
     ) -> Any:
         """Make another alternate of a task active, for all dataflows that share it."""
-        return await change(request, request_id, _then_about(partial(engine.switch, dataflow, task, body.alternate)))
+        act = _then_about(lambda engine, applied: engine.switch(dataflow, task, body.alternate, applied))
+        return await change(request, who, request_id, act)
 
     @router.put("/dataflows/{dataflow}/tasks/{task}/partitions", response_model=EngineAnswer)
     async def set_partitions(
-        request: Request, dataflow: str, task: str, body: PartitionsRequest, request_id: RequestId = None
+        request: Request, dataflow: str, task: str, body: PartitionsRequest, who: Caller, request_id: RequestId = None
     ) -> Any:
         """Set on how many partitions a task runs."""
-        act = _then_about(partial(engine.repartition, dataflow, task, body.partitions))
-        return await change(request, request_id, act)
-
-    def _then_about(act: Callable[..., None]) -> Callable[[Acknowledger | None], Mapping[str, Any]]:
-        def answer(acknowledge: Acknowledger | None) -> Mapping[str, Any]:
-            about = engine.about()
-            act(acknowledge=acknowledging(acknowledge, lambda applied: {**about, "snapshot": applied.snapshot}))
-            return engine.about()
-
-        return answer
+        act = _then_about(lambda engine, applied: engine.repartition(dataflow, task, body.partitions, applied))
+        return await change(request, who, request_id, act)
 
     return router
 
 
-def read_routes(served: ServedEngine) -> APIRouter:
-    """The routes that read what an engine runs and has measured."""
-    router, engine = APIRouter(prefix="/v1"), served.engine
+def _withdraw(names: list[str], engine: PrincipalEngine, acknowledge: Acknowledger | None) -> Mapping[str, Any]:
+    return withdraw(engine, names, acknowledge)
 
-    @router.get("/engine", response_model=EngineAnswer)
-    def engine_facts() -> Any:
-        """Which engine this is."""
+
+def _then_about(
+    act: Callable[[PrincipalEngine, Acknowledge | None], None],
+) -> Callable[[PrincipalEngine, Acknowledger | None], Mapping[str, Any]]:
+    """A change that is answered with which engine made it."""
+
+    def answer(engine: PrincipalEngine, acknowledge: Acknowledger | None) -> Mapping[str, Any]:
+        about = engine.about()
+        act(engine, acknowledging(acknowledge, lambda applied: {**about, "snapshot": applied.snapshot}))
         return engine.about()
 
+    return answer
+
+
+def read_routes(served: ServedEngine) -> APIRouter:
+    """The routes that read what an engine runs and has measured."""
+    router = APIRouter(prefix="/v1")
+
+    @router.get("/me", response_model=Me)
+    def me(who: Caller) -> Any:
+        """Who you are to this engine, and what you may do."""
+        return me_facts(who)
+
+    @router.get("/access", response_model=AccessAnswer)
+    def access(who: Caller) -> Any:
+        """Show who has which role, and the members of teams."""
+        check_access(who, Verb.READ)
+        return access_facts(served.policy)
+
+    @router.get("/audit", response_model=AuditAnswer)
+    def audit_entries(who: Caller, since: Since = 0.0, limit: Most = 100) -> Any:
+        """Show who changed what, and what was refused."""
+        check_access(who, Verb.AUDIT)
+        return {"entries": audit(served.state, since, limit)}
+
+    @router.get("/engine", response_model=EngineAnswer)
+    def engine_facts(who: Caller) -> Any:
+        """Which engine this is."""
+        return served.acting_for(who).about()
+
     @router.get("/dataflows", response_model=Listing)
-    def list_dataflows() -> Any:
+    def list_dataflows(who: Caller) -> Any:
         """List the dataflows, in the order of submission."""
-        return listing(engine)
+        return listing(served.acting_for(who))
 
     @router.get("/dataflows/{dataflow}", response_model=DataflowDetails)
-    def dataflow_status(dataflow: str) -> Any:
+    def dataflow_status(dataflow: str, who: Caller) -> Any:
         """Show one dataflow, and who shares its tasks."""
-        return status(engine, dataflow)
+        return status(served.acting_for(who), dataflow)
 
     @router.get("/status", response_model=EngineStatus)
-    def engine_status() -> Any:
+    def engine_status(who: Caller) -> Any:
         """Show all dataflows and fragments."""
-        return status(engine)
+        return status(served.acting_for(who))
 
     @router.get("/observations", response_model=Observations)
-    def observations(since: Since = 0.0, limit: Most = 1) -> Any:
+    def observations(who: Caller, since: Since = 0.0, limit: Most = 1) -> Any:
         """Read what was measured: rates, cost per row, latency, batches, workers."""
+        check_access(who, Verb.READ)
         return {"observations": latest(served.state, since, limit)}
 
     @router.get("/bill", response_model=BillAnswer)
-    def bill(owner: Annotated[str | None, Query(description="Only what this owner pays.")] = None) -> Any:
+    def bill(who: Caller, owner: Annotated[str | None, Query(description="Only what this owner pays.")] = None) -> Any:
         """Show who pays what."""
+        check_bill(who, owner)
         return bill_facts(served.state, owner)
 
     return router

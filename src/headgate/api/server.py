@@ -20,6 +20,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from headgate.api import limits
+from headgate.api.callers import peer_of
 from headgate.api.place import socket_place
 from headgate.api.standby import bound
 from headgate.errors import InputError
@@ -43,6 +44,7 @@ class _Connection(H11Protocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        self.app_state = {**self.app_state, "peer": peer_of(transport.get_extra_info("socket"))}
         self._watch(None, first=True)
 
     def _watch(self, seen: object, first: bool = False) -> None:

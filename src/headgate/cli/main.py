@@ -63,7 +63,7 @@ COMMANDS = {
     **{"init": "init", "validate": "dataflow_files", "show": "dataflow_files", "convert": "dataflow_files"},
     **{"diff": "dataflow_files", "plan": "plan", "schema": "dataflow_files", "tasks": "tasks", "size": "size"},
     **{name: name for name in ("simulate", "experiment", "forecast", "run", "submit")},
-    **{"withdraw": "engine", "status": "engine"},
+    **{"withdraw": "engine", "status": "engine", "whoami": "access", "access": "access"},
     **{"bill": "state_directory", "top": "state_directory", "observations": "state_directory", "bench": "bench"},
     **{"list": "engine", "dead-letters": "state_directory", "traces": "traces", "cluster": "cluster"},
 }

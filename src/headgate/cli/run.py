@@ -18,6 +18,7 @@ from headgate.cli.background import in_background, stop_signals
 from headgate.cli.engine_link import EngineLink
 from headgate.cli.output import JsonAtEnd, known_types, print_json, read_dataflows, seconds
 from headgate.cli.run_display import RunDisplay, print_summary, run_display
+from headgate.cli.settings import given_tables
 from headgate.cli.supervisor import supervised
 from headgate.errors import InputError, shorten
 from headgate.model.status import DataflowStatus, FragmentStatus
@@ -99,6 +100,7 @@ def run(
         strategy,
         not exact,
         _amount(price),
+        given_tables().access.policy(),
     )
     limits = RunLimits(None if duration is None else seconds("--for", duration), until_idle, serve)
     loaded = read_dataflows(files or [], registry)
@@ -124,6 +126,7 @@ def _run(
     display: RunDisplay,
 ) -> RunResult:
     from headgate.api.application import application
+    from headgate.api.callers import running_user
     from headgate.api.server import serving
     from headgate.service.run import follow, start, stop, submit_given
     from headgate.service.serve import ServedEngine
@@ -141,9 +144,10 @@ def _run(
         engine = in_background(lambda: start(settings, provider, link.lock, link.without_newest), starting)
     try:
         with link.reporting():
-            served = ServedEngine(engine, settings.registry)
+            served = ServedEngine(engine, settings.registry, settings.access)
+            mine = served.acting_for(running_user(settings.access))
             if link.served_at is None:  # what was changed since the first engine served must not be undone
-                submit = partial(submit_given, engine, loaded, replace, limits.serve)
+                submit = partial(submit_given, mine, loaded, replace, limits.serve)
                 in_background(submit, lambda: display.wait("submitting dataflows"))
             with serving(engine.state.path, application(served), link.listener), link.serving():
                 display.say(f"running after {time.monotonic() - began:.1f} s; Spark's log is {engine.log}")

@@ -6,9 +6,19 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["COMMANDS_WITHOUT", "default_map", "find_settings_file", "setting_of", "settings_of_commands"]
+if TYPE_CHECKING:
+    from headgate.documents.project_tables import ProjectTables
+
+__all__ = [
+    "COMMANDS_WITHOUT",
+    "default_map",
+    "find_settings_file",
+    "given_tables",
+    "setting_of",
+    "settings_of_commands",
+]
 
 FILE_NAME = "headgate.toml"
 
@@ -59,8 +69,7 @@ def settings_of_commands(commands: Mapping[str, Any]) -> Iterator[tuple[tuple[st
 
 def default_map(commands: Mapping[str, Any], config: Path | None, arguments: Sequence[str] = ()) -> dict[str, Any]:
     """Defaults by command and parameter, from the file of settings and the environment."""
-    named = config or (Path(os.environ["HEADGATE_CONFIG"]) if os.environ.get("HEADGATE_CONFIG") else None)
-    file = named or find_settings_file(Path.cwd())
+    file = _settings_file(config)
     if file is None and not any(name.startswith("HEADGATE_") for name in os.environ):
         return {}
     from headgate.documents.settings import given_settings
@@ -78,3 +87,19 @@ def default_map(commands: Mapping[str, Any], config: Path | None, arguments: Seq
             value = given[setting]
             place[parameter.name] = value.value if isinstance(value, Enum) else value
     return defaults
+
+
+def given_tables() -> ProjectTables:
+    """The tables of the file of settings that the command under way uses."""
+    from click import get_current_context
+
+    from headgate.documents.settings import project_tables
+
+    context = get_current_context(silent=True)
+    config: Path | None = context.find_root().params.get("config") if context is not None else None
+    return project_tables(_settings_file(config))
+
+
+def _settings_file(config: Path | None) -> Path | None:
+    named = config or (Path(os.environ["HEADGATE_CONFIG"]) if os.environ.get("HEADGATE_CONFIG") else None)
+    return named or find_settings_file(Path.cwd())

@@ -16,13 +16,15 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from headgate.documents.check.pydantic_faults import model_of
 from headgate.documents.located import Located, MarkedDict
+from headgate.documents.project_tables import ProjectTables
 from headgate.errors import Fault, InputError, InvalidDataflow, Place, os_reason
 from headgate.model.strategy import StrategyName
 
-__all__ = ["CommandSettings", "environment_name", "given_settings"]
+__all__ = ["CommandSettings", "environment_name", "given_settings", "project_tables"]
 
 PREFIX = "HEADGATE_"
 NOT_SETTINGS = ("HEADGATE_CONFIG", "HEADGATE_TRACEBACK")
+TABLES = frozenset(ProjectTables.model_fields)
 
 
 class CommandSettings(BaseModel):
@@ -56,12 +58,32 @@ def environment_name(setting: str) -> str:
 
 def given_settings(file: Path | None, environment: Mapping[str, str]) -> dict[str, Any]:
     """The settings that a file and the environment give, by name; raises :class:`InvalidDataflow` with every fault."""
-    values = _checked(*_read(file)) if file is not None else {}
+    values: dict[str, Any] = {}
     if file is not None:
+        values, located = _read(file)
+        faults: list[Fault] = []
+        _tables(values, located, faults)
+        values = _checked({name: value for name, value in values.items() if name not in TABLES}, located, faults)
         folder = file.parent
         paths = {name for name in values if Path in (_type(name), *get_args(_type(name)))}
         values |= {name: _from(folder, Path(values[name])) for name in paths}
-    return values | _checked(*_from_environment(environment))
+    return values | _checked(*_from_environment(environment), [])
+
+
+def project_tables(file: Path | None) -> ProjectTables:
+    """The tables of a file of settings; raises :class:`InvalidDataflow` with every fault."""
+    if file is None:
+        return ProjectTables()
+    faults: list[Fault] = []
+    tables = _tables(*_read(file), faults)
+    if tables is None:
+        raise InvalidDataflow(faults)
+    return tables
+
+
+def _tables(values: Mapping[str, Any], located: Located, faults: list[Fault]) -> ProjectTables | None:
+    given = {name: value for name, value in values.items() if name in TABLES}
+    return model_of(ProjectTables, given, located, faults)
 
 
 def _type(name: str) -> Any:
@@ -73,10 +95,9 @@ def _from(folder: Path, path: Path) -> Path:
     return path if folder.resolve() == Path.cwd() else folder / path
 
 
-def _checked(values: Mapping[str, Any], located: Located) -> dict[str, Any]:
-    faults: list[Fault] = []
+def _checked(values: Mapping[str, Any], located: Located, faults: list[Fault]) -> dict[str, Any]:
     settings = model_of(CommandSettings, values, located, faults)
-    if settings is None:
+    if settings is None or faults:
         raise InvalidDataflow(faults)
     return {name: getattr(settings, name) for name in values}
 
@@ -91,13 +112,22 @@ def _read(file: Path) -> tuple[dict[str, Any], Located]:
         raise InvalidDataflow([Fault("NOT_TOML", f"this is not TOML: {error}", place)]) from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError("BAD_SETTINGS", f"cannot read {file}: {os_reason(error)}") from None
-    marked = MarkedDict((1, None))
+    return values, Located(values, str(file), lambda: _marked(text))
+
+
+def _marked(text: str) -> MarkedDict:
+    """The lines of keys and tables, as far as a key stands at the beginning of its line."""
+    root = table = MarkedDict((1, None))
     for number, line in enumerate(text.splitlines(), 1):
-        key = re.match(r"\s*\"?([\w-]+)\"?\s*=|\s*\[([\w-]+)", line)
-        name = (key[1] or key[2]) if key else None
-        if name in values and name not in marked:
-            marked.put(name, values[name], (number, None))
-    return values, Located(values, str(file), lambda: marked)
+        if (header := re.match(r"\s*\[([\w.*-]+)\]", line)) is not None:
+            table = root
+            for name in header[1].split("."):
+                if name not in table:
+                    table.put(name, MarkedDict((number, None)), (number, None))
+                table = table[name]
+        elif (key := re.match(r"\s*(?:\"([^\"]*)\"|([\w-]+))\s*=", line)) is not None:
+            table.put(key[1] or key[2], None, (number, None))
+    return root
 
 
 def _from_environment(environment: Mapping[str, str]) -> tuple[dict[str, Any], Located]:

@@ -13,7 +13,7 @@ from headgate.sharing.deduplicate import SignedDataflow
 from headgate.sharing.shared_set import SharedSet
 from headgate.store.journal import Journal
 
-__all__ = ["RunningEngine", "listing", "status"]
+__all__ = ["JournaledEngine", "RunningEngine", "listing", "status"]
 
 
 class RunningEngine(Protocol):
@@ -26,8 +26,6 @@ class RunningEngine(Protocol):
     def shared(self) -> SharedSet: ...
     @property
     def dataflows(self) -> Sequence[Dataflow]: ...
-    @property
-    def journal(self) -> Journal: ...
     def submit(
         self, *dataflows: SignedDataflow, replace: bool = False, acknowledge: Acknowledge | None = None
     ) -> Applied: ...
@@ -41,6 +39,13 @@ class RunningEngine(Protocol):
     ) -> None: ...
     def status(self) -> tuple[Sequence[DataflowStatus], Sequence[FragmentStatus]]: ...
     def about(self) -> dict[str, Any]: ...
+
+
+class JournaledEngine(RunningEngine, Protocol):
+    """An engine with its journal, which requests do not reach."""
+
+    @property
+    def journal(self) -> Journal: ...
 
 
 def listing(engine: RunningEngine) -> dict[str, Any]:

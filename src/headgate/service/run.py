@@ -13,10 +13,12 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headgate.access.policy import AccessPolicy
 from headgate.errors import InputError, missing_package, refused_write
 from headgate.model.status import DataflowStatus, FragmentStatus
 from headgate.model.strategy import StrategyName
 from headgate.service.load import Loaded
+from headgate.service.principal_engine import PrincipalEngine
 from headgate.service.submit import split_submission
 from headgate.service.task_types import Registry
 from headgate.store.files import scratch_of
@@ -62,6 +64,8 @@ class EngineSettings:
     strategy: StrategyName | None = None
     semantic: bool = True
     price_per_h: Decimal = Decimal("0.10")
+    access: AccessPolicy = field(default_factory=AccessPolicy)
+    """Who may use the engine."""
 
     def provider(self) -> LocalProvider | None:
         """The local cluster to run on; raises :class:`InputError` if it is not up."""
@@ -168,11 +172,13 @@ def start(
         raise missing_package("NO_SPARK", "running", error, "spark") from None
 
 
-def submit_given(engine: Engine, loaded: Sequence[Loaded], replace: bool, serve: bool) -> None:
+def submit_given(engine: PrincipalEngine, loaded: Sequence[Loaded], replace: bool, serve: bool) -> None:
     """Submit the dataflows that a run was given, as far as they do not run yet."""
     todo = split_submission(engine.shared.running, [one.signed for one in loaded], replace)
     if not loaded and not engine.dataflows and not serve:
-        message = f"nothing to run: {engine.state.path} has no dataflows; give a file, or wait for some with --serve"
+        message = (
+            f"nothing to run: {engine.about()['state']} has no dataflows; give a file, or wait for some with --serve"
+        )
         raise InputError("NOTHING_TO_RUN", message)
     if todo.new or todo.replacing:
         engine.submit(*todo.new, *todo.replacing, replace=replace)

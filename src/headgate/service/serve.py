@@ -7,13 +7,17 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from headgate.access.policy import AccessPolicy
+from headgate.access.principal import Principal
 from headgate.errors import InputError
-from headgate.service.engine import RunningEngine
+from headgate.service.audit import RefusalLog
+from headgate.service.engine import JournaledEngine
+from headgate.service.principal_engine import PrincipalEngine
 from headgate.sharing.applied import Acknowledge, Applied
 from headgate.store.entries import Acknowledged
 from headgate.tasks.registry import Registry
 
-__all__ = ["Acknowledger", "Answer", "ServedEngine", "acknowledging"]
+__all__ = ["Acknowledge", "Acknowledger", "Answer", "ServedEngine", "acknowledging"]
 
 Answer = tuple[int, Mapping[str, Any]]
 """A status of HTTP, and a JSON object."""
@@ -30,11 +34,17 @@ def acknowledging(
 
 
 class ServedEngine:
-    """An engine, the task types that it knows, and the answers that it has given."""
+    """An engine, the task types that it knows, who may use it, and the answers that it has given."""
 
-    def __init__(self, engine: RunningEngine, registry: Registry) -> None:
-        self.engine, self.registry = engine, registry
+    def __init__(self, engine: JournaledEngine, registry: Registry, policy: AccessPolicy | None = None) -> None:
+        self._engine, self.registry = engine, registry
+        self.policy = policy or AccessPolicy()
         self.state = Path(engine.about()["state"])
+        self.refusals = RefusalLog(self.state)
+
+    def acting_for(self, principal: Principal) -> PrincipalEngine:
+        """The engine as somebody may use it; requests have no other way to it."""
+        return PrincipalEngine(self._engine, principal)
 
     def once(self, request: str, fingerprint: str, change: Callable[[Acknowledger], Answer]) -> Answer:
         """Make a change, or answer as before if the request was answered. Called for one change at a time.
@@ -51,9 +61,9 @@ class ServedEngine:
             return before.status, before.body
         status, body = change(lambda answer: Acknowledged(request, fingerprint, 200, answer, time.time()))
         if status < 500 and self._answer(request) is None:  # nothing has changed
-            self.engine.journal.append(Acknowledged(request, fingerprint, status, body, time.time()))
+            self._engine.journal.append(Acknowledged(request, fingerprint, status, body, time.time()))
         return status, body
 
     def _answer(self, request: str) -> Acknowledged | None:
-        answer = self.engine.journal.latest(Acknowledged, request)
+        answer = self._engine.journal.latest(Acknowledged, request)
         return answer if answer is not None and answer.at >= time.time() - Acknowledged.KEPT_S else None

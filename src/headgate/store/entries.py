@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 __all__ = [
     "STEPS",
     "Acknowledged",
+    "Audited",
     "CommittedOutput",
     "DataflowStored",
     "Delivered",
@@ -202,6 +203,32 @@ class UsageChanged:
         return ""
 
 
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """Who has changed what, from where; appended together with the change.
+
+    It has no key: one does not replace another.
+    """
+
+    KEPT_S: ClassVar[float] = 90 * 24 * 3600.0
+    """How long it is known."""
+
+    at: float
+    principal: str
+    role: str
+    origin: str
+    action: str
+    objects: tuple[str, ...]
+    outcome: str
+    """``done``, or the condition of the refusal."""
+
+    message: str = ""
+
+    @property
+    def key(self) -> str:
+        return ""
+
+
 Entry = (
     DataflowStored
     | SnapshotPublished
@@ -211,6 +238,7 @@ Entry = (
     | EpochCommitted
     | Delivered
     | UsageChanged
+    | Audited
 )
 
 STEPS: dict[str, str] = {
@@ -222,8 +250,9 @@ STEPS: dict[str, str] = {
     "EpochCommitted": "commit",
     "Delivered": "delivered",
     "UsageChanged": "usage",
+    "Audited": "snapshot",
 }
-"""The durable step that appending each kind of entry is."""
+"""The durable step that appending each kind of entry is; who made a change is part of the change."""
 
 _FORMS: dict[str, TypeAdapter[Any]] = {kind.__name__: TypeAdapter(kind) for kind in Entry.__args__}
 

@@ -23,7 +23,7 @@ class StateLock:
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._file = (self.path / "lock").open("a+", encoding="utf-8")
         except OSError as error:
             raise InputError("STATE_UNUSABLE", f"cannot use {path} as state directory: {os_reason(error)}") from None

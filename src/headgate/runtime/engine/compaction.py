@@ -15,6 +15,7 @@ from headgate.runtime.epochs.fragment import RunningFragment
 from headgate.runtime.exchange.files import FileExchange
 from headgate.store.entries import (
     Acknowledged,
+    Audited,
     DataflowStored,
     Delivered,
     Entry,
@@ -58,7 +59,7 @@ def compact_journal(journal: Journal, hosts: Path, oldest: int, begun: Collectio
     snapshots = [one for one in journal.every(SnapshotPublished) if one.number >= oldest or one.number in needed]
     numbers = {snapshot.number for snapshot in snapshots}
     dataflows = {name for snapshot in snapshots for name in snapshot.snapshot["dataflows"].values()}
-    answered = time.time() - Acknowledged.KEPT_S
+    answered, audited = time.time() - Acknowledged.KEPT_S, time.time() - Audited.KEPT_S
 
     def is_needed(entry: Entry) -> bool:
         match entry:
@@ -68,6 +69,8 @@ def compact_journal(journal: Journal, hosts: Path, oldest: int, begun: Collectio
                 return entry.id in dataflows
             case Acknowledged():
                 return entry.at >= answered
+            case Audited():
+                return entry.at >= audited
             case FragmentBegun():
                 return entry in begun
             case EpochCommitted() | Delivered():

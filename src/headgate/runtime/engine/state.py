@@ -41,6 +41,7 @@ class StateDirectory:
         self.path = path = self._lock.path
         try:
             self._check_version(path)
+            self.path.chmod(0o700)  # rows of all teams are in it; only now is it known to be ours
             for name in ("hosts", "fragments", "exchange", "staging", "pending"):
                 (self.path / name).mkdir(exist_ok=True)
             self.journal = Journal(self.path / "journal")

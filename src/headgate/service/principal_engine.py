@@ -1,0 +1,128 @@
+"""An engine as one principal may use it: every use is checked, and every change is noted with who made it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from headgate.access.authority import ENGINE, AccessObject, Verb, check_access, may
+from headgate.access.principal import AccessRole, Principal
+from headgate.model.dataflow import Dataflow
+from headgate.model.names import DataflowName, TaskId
+from headgate.model.status import DataflowStatus, FragmentStatus
+from headgate.service.engine import RunningEngine
+from headgate.sharing.applied import Acknowledge, Applied
+from headgate.sharing.deduplicate import SignedDataflow
+from headgate.sharing.shared_set import SharedSet
+from headgate.store.entries import Audited
+
+__all__ = ["PrincipalEngine"]
+
+HIDDEN = "hidden: only its owner's members and operators may see why"
+
+
+class PrincipalEngine:
+    """The only way in which a request reaches an engine. It raises what :func:`check_access` does."""
+
+    def __init__(self, engine: RunningEngine, principal: Principal) -> None:
+        self._engine = engine
+        self.principal = principal
+
+    @property
+    def shared(self) -> SharedSet:
+        check_access(self.principal, Verb.READ)
+        return self._engine.shared
+
+    @property
+    def dataflows(self) -> Sequence[Dataflow]:
+        check_access(self.principal, Verb.READ)
+        return self._engine.dataflows
+
+    def about(self) -> dict[str, Any]:
+        check_access(self.principal, Verb.READ)
+        return self._engine.about()
+
+    def status(self) -> tuple[Sequence[DataflowStatus], Sequence[FragmentStatus]]:
+        """How dataflows and fragments are doing. Reasons may quote rows: others' are hidden."""
+        check_access(self.principal, Verb.READ)
+        flows, fragments = self._engine.status()
+        seen = [flow if not flow.reason or self._sees(flow) else replace(flow, reason=HIDDEN) for flow in flows]
+        if self.principal.is_at_least(AccessRole.OPERATOR):
+            return seen, fragments
+        return seen, [one if one.failure is None else replace(one, failure=HIDDEN) for one in fragments]
+
+    def submit(
+        self, *dataflows: SignedDataflow, replace: bool = False, acknowledge: Acknowledge | None = None
+    ) -> Applied:
+        """Submit for owners that the principal may speak for, in place of dataflows that it may change."""
+        new = [AccessObject(signed.dataflow.owner, signed.name) for signed in dataflows]
+        check_access(self.principal, Verb.SUBMIT, *new)
+        there = self._engine.shared.running.submitted
+        replaced = [self._object(signed.name) for signed in dataflows if signed.name in there]
+        if replaced:
+            check_access(self.principal, Verb.CHANGE, *replaced)
+        names = [signed.name for signed in dataflows]
+        return self._engine.submit(
+            *dataflows,
+            replace=replace,
+            acknowledge=self._noted("replace" if replaced else "submit", names, acknowledge),
+        )
+
+    def withdraw(self, *names: str, acknowledge: Acknowledge | None = None) -> Applied:
+        self._check_change(*names)
+        return self._engine.withdraw(*names, acknowledge=self._noted("withdraw", names, acknowledge))
+
+    def pause(self, name: str, acknowledge: Acknowledge | None = None) -> None:
+        self._check_change(name)
+        self._engine.pause(name, self._noted("pause", [name], acknowledge))
+
+    def resume(self, name: str, acknowledge: Acknowledge | None = None) -> None:
+        self._check_change(name)
+        self._engine.resume(name, self._noted("resume", [name], acknowledge))
+
+    def limit(self, dataflow: str, task: str, rows: int | None, acknowledge: Acknowledge | None = None) -> None:
+        self._check_change(*self._users(dataflow, task))
+        noted = self._noted("limit", [f"{dataflow}.{task}", str(rows)], acknowledge)
+        self._engine.limit(dataflow, task, rows, noted)
+
+    def switch(self, dataflow: str, task: str, alternate: str, acknowledge: Acknowledge | None = None) -> None:
+        self._check_change(*self._users(dataflow, task))
+        noted = self._noted("switch", [f"{dataflow}.{task}", alternate], acknowledge)
+        self._engine.switch(dataflow, task, alternate, noted)
+
+    def repartition(
+        self, dataflow: str, task: str, partitions: int | None, acknowledge: Acknowledge | None = None
+    ) -> None:
+        self._check_change(*self._users(dataflow, task))
+        noted = self._noted("repartition", [f"{dataflow}.{task}", str(partitions)], acknowledge)
+        self._engine.repartition(dataflow, task, partitions, noted)
+
+    def _object(self, name: str) -> AccessObject:
+        """A dataflow with its owner; raises :class:`InputError` if it does not run."""
+        return AccessObject(self._engine.shared.running.find(name).dataflow.owner, name)
+
+    def _users(self, dataflow: str, task: str) -> list[str]:
+        """The dataflows that share a task: what is set for one is set for all of them."""
+        running = self._engine.shared.running
+        signature = running.find(dataflow).signatures.get(TaskId(task))
+        return [dataflow, *(() if signature is None else sorted(running.users(signature)))]
+
+    def _check_change(self, *names: str) -> None:
+        check_access(self.principal, Verb.READ)  # whether a name exists is not for everybody
+        check_access(self.principal, Verb.CHANGE, *map(self._object, dict.fromkeys(names)))
+
+    def _sees(self, flow: DataflowStatus) -> bool:
+        return may(self.principal, Verb.INSPECT, AccessObject(flow.owner, DataflowName(flow.name)))
+
+    def _noted(self, action: str, objects: Sequence[str], acknowledge: Acknowledge | None) -> Acknowledge:
+        """What becomes durable with a change: what was asked for, and who made it."""
+        who = self.principal
+        entry = Audited(time.time(), who.name, who.role.value, who.origin, action, tuple(objects), "done")
+        return lambda applied: [*(() if acknowledge is None else acknowledge(applied)), entry]
+
+
+def check_bill(principal: Principal, owner: str | None) -> None:
+    """Raise :class:`AccessRefused` unless somebody may see a bill: an owner's, or all of it."""
+    check_access(principal, Verb.INSPECT, ENGINE if owner is None else AccessObject(owner))

@@ -1,0 +1,196 @@
+"""Who may do what through the API: nothing by default, and whose dataflow it is decides the rest."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.routing import APIRoute
+from starlette.routing import BaseRoute
+
+from headgate.access.authority import AccessRefused
+from headgate.access.policy import AccessPolicy
+from headgate.access.principal import AccessRole, Principal
+from headgate.api.callers import Peer, peer_of, principal_of
+from headgate.api.client import EngineClient
+from headgate.api.server import serving
+from headgate.service.audit import MOST_BYTES, RefusalLog, audit
+from tests.api.fake import FakeEngine
+from tests.api.in_process import ADMIN, InProcess
+from tests.api.samples import document
+
+ANA = Principal("ana", AccessRole.SUBMITTER, frozenset({"ana", "city"}), "unix socket, process 7")
+VIEWER = Principal("vic", AccessRole.VIEWER, frozenset({"city"}))
+BODIES = {
+    "/v1/dataflows": {"dataflows": [document("new", owner="city")]},
+    "/v1/withdrawals": {"dataflows": ["alarms"]},
+    "limit": {"rows": 5},
+    "alternate": {"alternate": "a"},
+    "partitions": {"partitions": 2},
+}
+OPEN = ("/v1/openapi.json",)
+"""What may be read by whoever can connect: nothing of an engine is in it."""
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> FakeEngine:
+    made = FakeEngine(tmp_path)
+    admin = InProcess(made)
+    for name, owner in (("alarms", "city"), ("delays", "rail")):
+        assert admin("POST", "/dataflows", json={"dataflows": [document(name, owner=owner)]}).status_code == 200
+    return made
+
+
+def leaves(routes: Iterable[BaseRoute]) -> Iterator[BaseRoute]:
+    """The routes of an application, also those that it includes."""
+    for route in routes:
+        included = getattr(route, "original_router", None)
+        yield from [route] if included is None else leaves(included.routes)
+
+
+def routes(client: InProcess) -> list[tuple[str, str]]:
+    """All that the API serves, with names put into the paths."""
+    kept = [route for route in leaves(client.app.routes) if isinstance(route, APIRoute)]
+    places = [(method, route.path) for route in kept for method in sorted(route.methods or ())]
+    return [(method, re.sub(r"{task}", "r", re.sub(r"{dataflow}", "alarms", path))) for method, path in places]
+
+
+def ask(client: InProcess, method: str, path: str) -> Any:
+    body = BODIES.get(path, BODIES.get(path.rpartition("/")[2]))
+    more: dict[str, Any] = {} if body is None or method == "GET" else {"json": body}
+    return client(method, path.removeprefix("/v1"), **more)
+
+
+def conditions(client: InProcess) -> dict[tuple[str, str], str]:
+    return {place: ask(client, *place).json().get("condition", "") for place in routes(client)}
+
+
+def test_what_is_served_is_a_route_that_is_tried_here(engine: FakeEngine) -> None:
+    client = InProcess(engine)
+    assert len(routes(client)) >= 17
+    others = [route for route in leaves(client.app.routes) if not isinstance(route, APIRoute)]
+    assert [getattr(route, "path", route) for route in others] == list(OPEN)
+
+
+def test_who_is_unknown_or_has_no_role_is_refused_everywhere(engine: FakeEngine) -> None:
+    before = engine.snapshot
+    assert set(conditions(InProcess(engine, None)).values()) == {"NOT_AUTHENTICATED"}
+    assert set(conditions(InProcess(engine, Principal("eve", teams=frozenset({"city"})))).values()) == {"NOT_ALLOWED"}
+    assert engine.snapshot == before
+
+
+def test_a_viewer_reads_and_changes_nothing(engine: FakeEngine) -> None:
+    before = engine.snapshot
+    for (method, path), condition in conditions(InProcess(engine, VIEWER)).items():
+        allowed = method == "GET" and path not in ("/v1/audit", "/v1/bill")
+        assert (condition == "NOT_ALLOWED") is not allowed, (method, path)
+    assert engine.snapshot == before
+
+
+def test_only_members_change_a_dataflow(engine: FakeEngine) -> None:
+    ana = InProcess(engine, ANA)
+    refused = [
+        ana("DELETE", "/dataflows/delays"),
+        ana("POST", "/withdrawals", json={"dataflows": ["alarms", "delays"]}),
+        ana("POST", "/dataflows/delays/pause"),
+        ana("POST", "/dataflows", json={"dataflows": [document("x", owner="rail")]}),
+        ana("POST", "/dataflows", json={"dataflows": [document("x")]}),
+        ana("POST", "/dataflows", json={"dataflows": [document("delays", "value > 2", owner="city")], "replace": True}),
+    ]
+    assert {answer.status_code for answer in refused} == {403}
+    assert [flow.name for flow in engine.dataflows] == ["alarms", "delays"], "nothing has changed, of alarms neither"
+    assert ana("POST", "/dataflows/alarms/pause").status_code == 200
+    changed = {"dataflows": [document("alarms", "value > 2", owner="city")], "replace": True}
+    assert ana("POST", "/dataflows", json=changed).status_code == 200
+    assert ana("DELETE", "/dataflows/alarms").status_code == 200
+
+
+def test_what_is_set_for_all_takes_the_consent_of_all(engine: FakeEngine) -> None:
+    """The source and the filter are shared with a dataflow of another team."""
+    ana, operator = InProcess(engine, ANA), InProcess(engine, Principal("olga", AccessRole.OPERATOR))
+    body: dict[str, Any] = {"json": {"rows": 1}}
+    assert ana("PUT", "/dataflows/alarms/tasks/r/limit", **body).status_code == 403
+    assert ana("PUT", "/dataflows/alarms/tasks/w/limit", **body).status_code == 200
+    assert operator("PUT", "/dataflows/alarms/tasks/r/limit", **body).status_code == 200
+
+
+def test_an_answer_is_for_who_asked(engine: FakeEngine) -> None:
+    ana, ben = InProcess(engine, ANA), InProcess(engine, Principal("ben", AccessRole.SUBMITTER, frozenset({"city"})))
+    first = ana("DELETE", "/dataflows/alarms", "guessed")
+    assert first.status_code == 200
+    assert ben("DELETE", "/dataflows/alarms", "guessed").json()["condition"] == "REQUEST_ID_REUSED"
+
+
+def test_reasons_quote_rows_and_are_for_members(engine: FakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dataclasses import replace
+
+    flows, fragments = engine.status()
+    flows = [replace(flow, state="degraded", reason="cannot cast 'secret'") for flow in flows]
+    monkeypatch.setattr(engine, "status", lambda: (flows, [replace(fragments[0], failure="cannot cast 'secret'")]))
+    seen = InProcess(engine, VIEWER)("GET", "/status").json()
+    assert [flow["reason"].startswith("hidden") for flow in seen["dataflows"]] == [False, True]
+    assert seen["fragments"][0]["failure"].startswith("hidden")
+    assert "hidden" not in InProcess(engine)("GET", "/status").text
+
+
+def test_every_change_and_refusal_is_in_the_audit(engine: FakeEngine, tmp_path: Path) -> None:
+    ana = InProcess(engine, ANA)
+    ana("POST", "/dataflows/alarms/pause", "1")
+    ana("POST", "/dataflows/alarms/pause", "1")
+    ana("DELETE", "/dataflows/delays", "2")
+    ana("GET", "/audit")
+    ana("POST", "/dataflows", json={"dataflows": [document("x", "no such", owner="city")]})
+    entries = [entry for entry in audit(tmp_path) if entry["principal"] == "ana"]
+    assert [(entry["action"], entry["outcome"]) for entry in entries] == [
+        ("pause", "done"),
+        ("DELETE /v1/dataflows/delays", "NOT_ALLOWED"),
+        ("GET /v1/audit", "NOT_ALLOWED"),
+        ("POST /v1/dataflows", "INVALID_DATAFLOW"),
+    ]
+    assert entries[0]["objects"] == ("alarms",)
+    assert (entries[0]["origin"], entries[0]["role"]) == ("unix socket, process 7", "submitter")
+    answer = InProcess(engine)("GET", "/audit", params={"limit": 2}).json()
+    assert answer["entries"][-1]["outcome"] == "INVALID_DATAFLOW"
+
+
+def test_a_flood_of_refusals_does_not_fill_the_disk(tmp_path: Path) -> None:
+    log, error = RefusalLog(tmp_path), AccessRefused("NOT_ALLOWED", "x" * 10_000)
+    for _ in range(3 * MOST_BYTES // 600):
+        log.note(ADMIN, "y" * 10_000, error)
+    assert sum(file.stat().st_size for file in tmp_path.iterdir()) <= 2 * MOST_BYTES + 1_000
+    assert sum(1 for _ in log.read()) > MOST_BYTES // 1_000
+
+
+def test_the_kernel_says_who_is_at_the_other_end() -> None:
+    ours, theirs = socket.socketpair(socket.AF_UNIX)
+    with closing(ours), closing(theirs):
+        assert peer_of(ours) == Peer(os.getpid(), os.getuid())
+    with closing(socket.socket(socket.AF_INET)) as network:
+        assert peer_of(network) is None
+
+
+def test_a_user_of_the_system_is_a_principal() -> None:
+    policy = AccessPolicy({"nobody": AccessRole.VIEWER, "uid-54321": AccessRole.OPERATOR})
+    assert principal_of(Peer(1, 54321), policy).role is AccessRole.OPERATOR
+    assert principal_of(Peer(1, os.getuid()), policy).role is AccessRole.ADMIN
+    assert principal_of(Peer(1, 54322), policy).role is AccessRole.NONE
+
+
+@pytest.fixture
+def client(engine: FakeEngine, tmp_path: Path) -> Iterator[EngineClient]:
+    with serving(tmp_path, InProcess(engine).app), EngineClient(tmp_path) as made:
+        yield made
+
+
+def test_on_the_socket_who_runs_the_engine_is_its_admin(client: EngineClient) -> None:
+    me = client.me()
+    assert (me["role"], me["origin"]) == ("admin", f"unix socket, process {os.getpid()}")
+    client.pause("delays")
+    assert [entry["action"] for entry in client.audit()["entries"]][-1] == "pause"
+    assert client.access() == {"roles": [], "teams": []}
