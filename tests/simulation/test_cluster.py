@@ -53,11 +53,11 @@ def test_it_is_a_cluster_and_tells_what_was_measured() -> None:
     assert second.partitions == 2
     assert first.profile is not None
     assert first.profile.cpu_s_per_row == 0.1
-    (worker,) = seen.workers
-    assert (worker.machine, worker.vm_class, worker.cores, worker.speed) == ("vm-0", "large", 4, 2.0)
-    assert (worker.acquired, worker.ready) == (0.0, True)
+    (machine,) = seen.machines
+    assert (machine.name, machine.vm_class, machine.cores, machine.speed) == ("vm-0", "large", 4, 2.0)
+    assert (machine.asked, machine.works) == (0.0, True)
     # a uses 0.5 of its one core of power 2, b 2.0 of its two: 0.25 + 1.0 of four cores.
-    assert worker.busy == pytest.approx((0.25 + 2 * 0.5) / 4)
+    assert machine.busy == pytest.approx((0.25 + 2 * 0.5) / 4)
     simulator.advance(1)
     assert cluster.observe().seconds == 120.0
     assert cluster.observe().seconds == 0.0

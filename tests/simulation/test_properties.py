@@ -76,7 +76,7 @@ def _random_action(rng: np.random.Generator, cluster: SimulatedCluster) -> Actio
     seen = cluster.observe()
     sim = cluster.simulator
     task = seen.tasks[rng.integers(len(seen.tasks))]
-    machines = [worker.machine for worker in seen.workers] or ["vm-99"]
+    machines = seen.machines.name or ("vm-99",)
     machine = machines[rng.integers(len(machines))]
     kinds = sim.setting.cloud.classes
     match rng.integers(6):

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from headgate.errors import InputError
+from headgate.model.cluster.machine_columns import MachineColumns
 from headgate.model.cluster.observation import (
     FragmentObservation,
     Observation,
     Sojourn,
     TaskObservation,
     TaskProfile,
-    WorkerObservation,
 )
 from headgate.model.names import TaskId
 from headgate.service.load import load
@@ -72,7 +72,7 @@ def test_rates_costs_and_speeds_are_found_again() -> None:
     pool = observed_pool(seen)
     assert len(pool.speed) == 9
     assert pool.speed.max() == 1.0
-    live = np.array([[worker.speed for worker in each.workers] for each in seen[1:]])
+    live = np.array([each.machines.speed for each in seen[1:]])
     assert pool.speed.mean() == pytest.approx(live.mean() / live.max(), rel=0.05)
 
 
@@ -125,7 +125,7 @@ def test_what_cannot_be_replayed_is_told() -> None:
         gap(twice)
     with pytest.raises(InputError, match="source 'a' was not observed"):
         observed_rates(twice, {"a": sign(FLOW)[FLOW.tasks[0].id]})
-    unprobed = [Observation(60.0 * n, 60.0, workers=(WorkerObservation("w", "m", 2, 0.5, None),)) for n in (1, 2)]
+    unprobed = [Observation(60.0 * n, 60.0, machines=MachineColumns(("m",))) for n in (1, 2)]
     assert observed_pool(unprobed).speed.tolist() == [[1.0]]
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from decimal import Decimal
-from enum import StrEnum
 from typing import Protocol
 
+from headgate.model.cluster.machine_columns import GONE, MachineState
 from headgate.model.cluster.vm_class import VmClass
 
 __all__ = ["AcquiredMachine", "MachineState", "Provider", "machine_class"]
@@ -22,22 +22,6 @@ def machine_class(
 ) -> VmClass:
     """A VM class of local machines: only cores, memory, price and speed differ."""
     return VmClass(name, cores, core_power, LOOPBACK_MBIT_PER_S, price_per_h, boot_s, memory_bytes=memory_bytes)
-
-
-class MachineState(StrEnum):
-    """The state of a requested machine."""
-
-    STARTING = "starting"
-    READY = "ready"
-    DRAINING = "draining"
-    """It ends what it is doing and takes nothing new."""
-
-    RELEASED = "released"
-    LOST = "lost"
-    """It ended by itself."""
-
-
-GONE = frozenset({MachineState.RELEASED, MachineState.LOST})
 
 
 @dataclass(frozen=True, slots=True)

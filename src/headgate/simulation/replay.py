@@ -100,16 +100,15 @@ def measured_costs(
 
 
 def observed_pool(observations: Sequence[Observation]) -> TracePool:
-    """Speeds of the workers over time, each relative to the best that any of them had; steady if none was probed."""
+    """Speeds of the machines over time, each relative to the best that any of them had; steady if none was probed."""
     seen = _observed(observations)
-    machines = dict.fromkeys(worker.machine for each in seen for worker in each.workers if worker.speed is not None)
+    speeds_by_interval = [dict(zip(each.machines.name, each.machines.speed, strict=True)) for each in seen]
+    machines = dict.fromkeys(name for each in speeds_by_interval for name, speed in each.items() if speed is not None)
     if not machines:
         return STEADY
     rows = []
     for machine in machines:
-        speeds = [
-            next((w.speed for w in each.workers if w.machine == machine and w.speed is not None), None) for each in seen
-        ]
+        speeds = [each.get(machine) for each in speeds_by_interval]
         known = [speed for speed in speeds if speed is not None]
         # Before and after its life a machine is taken to be as it was on the mean.
         filled = [speed if speed is not None else sum(known) / len(known) for speed in speeds]

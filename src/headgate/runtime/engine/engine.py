@@ -135,7 +135,7 @@ class Engine:
             self._publisher = Publisher(self._plans, self._queries, self.schemas, self.scaling.executors)
             self._upkeep = Upkeep(self.state, self._plans, self._queries, self.exchange, price_per_h)
             self._stopped = False
-            self._workers = Workers(self.spark, self.state.path / "reference_core.json", self.scaling.machines)
+            self._workers = Workers(self.spark, self.state.path, self.scaling.machines, price_per_h)
             self._observer = self.observer()
             self._counting = measuring.counting
             self._queries.resume()
@@ -370,7 +370,7 @@ class Engine:
         observed = ObservedEngine(
             internals(self.spark),
             self.records,
-            lambda: self.plan,
+            self._plans,
             lambda: list(self.fragments.values()),
             lambda: list(self.outbox.refusals),
             self.profiler.profiles,

@@ -37,9 +37,9 @@ class Scaling:
         with self._lock:
             self.executors.request(count)
 
-    def machines(self) -> dict[str, AcquiredMachine]:
-        """The machines that there are, by host."""
-        return {} if self.provider is None else {machine.host: machine for machine in self.provider.list()}
+    def machines(self) -> Sequence[AcquiredMachine]:
+        """The machines that there ever were, in the order in which they were acquired."""
+        return () if self.provider is None else self.provider.list(gone=True)
 
     def check(self, acquired: Sequence[str], released: Sequence[str]) -> None:
         """Raise :class:`InputError` unless machines of these classes can be had and these ones be released."""
