@@ -12,7 +12,7 @@ from headgate.adaptation.cluster_view import ClusterView
 from headgate.adaptation.policies.reactive import Core
 from headgate.model.arrays import Floats, Ints, Shape
 from headgate.model.cluster.deployment import Deployment
-from headgate.model.cluster.machine_columns import MachineRow
+from headgate.model.cluster.machine_observations import MachineRow
 from headgate.model.cluster.observation import Observation
 from headgate.model.cluster.vm_class import Cloud
 from headgate.model.dataflow import Dataflow

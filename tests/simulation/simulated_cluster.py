@@ -10,7 +10,7 @@ import numpy as np
 
 from headgate.adaptation.cluster import AcquireMachine, Action, Cluster, PlaceInstances, ReleaseMachine, SwitchAlternate
 from headgate.errors import InputError
-from headgate.model.cluster.machine_columns import MachineColumns, MachineState
+from headgate.model.cluster.machine_observations import MachineObservations, MachineState
 from headgate.model.cluster.observation import (
     FragmentObservation,
     Observation,
@@ -148,7 +148,7 @@ class SimulatedCluster:
             0.0,
         )
 
-    def _machines(self) -> MachineColumns:
+    def _machines(self) -> MachineObservations:
         sim, row, fleet = self.simulator, self.row, self.simulator.fleet
         slots = fleet.working(row, sim.now_s)
         speed = sim.speeds()[row] * fleet.power[row]
@@ -158,7 +158,7 @@ class SimulatedCluster:
         kinds = [sim.setting.cloud.classes[kind] for kind in fleet.kind[row, slots].tolist()]
         busy = (fleet.placed[row, : int(fleet.slots[row])] @ used)[slots] / np.array([kind.cores for kind in kinds])
         is_ready = (fleet.ready[row, slots] <= sim.now_s).tolist()
-        return MachineColumns(
+        return MachineObservations(
             tuple(f"vm-{number}" for number in fleet.number[row, slots].tolist()),
             tuple(kind.name for kind in kinds),
             tuple(MachineState.READY if ready else MachineState.STARTING for ready in is_ready),

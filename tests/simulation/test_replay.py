@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from headgate.errors import InputError
-from headgate.model.cluster.machine_columns import MachineColumns
+from headgate.model.cluster.machine_observations import MachineObservations
 from headgate.model.cluster.observation import (
     FragmentObservation,
     Observation,
@@ -125,7 +125,7 @@ def test_what_cannot_be_replayed_is_told() -> None:
         gap(twice)
     with pytest.raises(InputError, match="source 'a' was not observed"):
         observed_rates(twice, {"a": sign(FLOW)[FLOW.tasks[0].id]})
-    unprobed = [Observation(60.0 * n, 60.0, machines=MachineColumns(("m",))) for n in (1, 2)]
+    unprobed = [Observation(60.0 * n, 60.0, machines=MachineObservations(("m",))) for n in (1, 2)]
     assert observed_pool(unprobed).speed.tolist() == [[1.0]]
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from headgate.errors import InputError
 from headgate.model.cluster.alternate_cost import AlternateCost, Origin
-from headgate.model.cluster.machine_columns import MachineColumns
+from headgate.model.cluster.machine_observations import MachineObservations
 from headgate.model.cluster.observation import (
     DataflowObservation,
     Figures,
@@ -41,7 +41,9 @@ def observation(ended: float) -> Observation:
         (TaskObservation(task, "flow.parse", "parse_json", "parse", ("flow", "other"), None, 500, 480, 3, profile),),
         (SinkObservation(sink, "flow.out", ("flow",), 480, Sojourn(0.5, 0.4, 0.9, 1.1)),),
         (FragmentObservation("source-1", "source", (task, sink), 9, 500, 20, 2.0, 0.5, 0.2, 1.0, 0.3),),
-        MachineColumns(("here",), ("small",), cores=(2,), speed=(0.97,), busy=(0.5,), price_per_h=(Decimal("0.05"),)),
+        MachineObservations(
+            ("here",), ("small",), cores=(2,), speed=(0.97,), busy=(0.5,), price_per_h=(Decimal("0.05"),)
+        ),
         (SourceObservation(task, "flow.parse", ("flow", "other"), 500, 512.0, 20.0, 4_000),),
         (DataflowObservation("flow", "ana", LEVEL, 0.7, figures=FIGURES),),
         (AlternateCost(task, "parse", 2e-6, Origin.MEASURED, 1e-6),),

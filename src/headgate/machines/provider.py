@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Protocol
 
-from headgate.model.cluster.machine_columns import GONE, MachineState
+from headgate.model.cluster.machine_observations import GONE, MachineState
 from headgate.model.cluster.vm_class import VmClass
 
 __all__ = ["AcquiredMachine", "MachineState", "Provider", "machine_class"]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from headgate.model.cluster.alternate_cost import Origin
-from headgate.model.cluster.machine_columns import MachineColumns
+from headgate.model.cluster.machine_observations import MachineObservations
 from headgate.model.names import Signature
 from headgate.model.task_type import Role
 from headgate.runtime.observing.observer import ObservedEngine, Observer
@@ -48,7 +48,7 @@ class Rig:
             lambda: [running],
             lambda: self.refusing,
             dict,
-            lambda _: MachineColumns(("m",), speed=(0.5,)),
+            lambda _: MachineObservations(("m",), speed=(0.5,)),
         )
         self.observer = self.another()
 
@@ -156,7 +156,7 @@ def test_work_is_run_time_on_the_reference_core() -> None:
 
 def test_what_was_agreed_and_what_rows_cost_is_there() -> None:
     (agreed,) = (seen := Rig().observer.observe()).dataflows
-    assert (agreed.name, agreed.owner, agreed.level, agreed.paused) == ("some", "anonymous", SOME.service_level, False)
+    assert (agreed.name, agreed.owner, agreed.level, agreed.paused) == ("some", "nobody", SOME.service_level, False)
     assert {(cost.alternate, cost.origin) for cost in seen.costs} == {
         ("read_files", Origin.DEFAULT),
         ("write_memory", Origin.DEFAULT),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from headgate.model.cluster.alternate_cost import AlternateCost
-from headgate.model.cluster.machine_columns import MachineColumns
+from headgate.model.cluster.machine_observations import MachineObservations
 from headgate.model.names import Signature
 from headgate.model.service_level import ServiceLevel
 
@@ -242,7 +242,7 @@ class Observation:
     tasks: tuple[TaskObservation, ...] = ()
     sinks: tuple[SinkObservation, ...] = ()
     fragments: tuple[FragmentObservation, ...] = ()
-    machines: MachineColumns = field(default_factory=MachineColumns)
+    machines: MachineObservations = field(default_factory=MachineObservations)
     sources: tuple[SourceObservation, ...] = ()
     dataflows: tuple[DataflowObservation, ...] = ()
     costs: tuple[AlternateCost, ...] = ()

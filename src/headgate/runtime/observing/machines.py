@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from headgate.machines.provider import AcquiredMachine
-from headgate.model.cluster.machine_columns import MachineColumns, MachineRow
+from headgate.model.cluster.machine_observations import MachineObservations, MachineRow
 
 __all__ = ["ExecutorLoad", "machine_columns"]
 
@@ -32,7 +32,7 @@ def machine_columns(
     machines: Sequence[AcquiredMachine],
     since: float,
     price_per_h: Decimal | None = None,
-) -> MachineColumns:
+) -> MachineObservations:
     """Machines of the provider in the order in which they were acquired, then hosts that it does not know.
 
     Machines that were gone before ``since`` are left out. ``price_per_h`` is what a host costs that no provider knows.
@@ -43,7 +43,7 @@ def machine_columns(
     kept = [machine for machine in machines if machine.gone_at is None or machine.gone_at >= since]
     rows = [_acquired(machine, [] if machine.is_gone else on.pop(machine.host, [])) for machine in kept]
     strangers = [_row(host, sum(each.cores for each in there), there, price_per_h) for host, there in on.items()]
-    return MachineColumns.of([*rows, *strangers])
+    return MachineObservations.of([*rows, *strangers])
 
 
 def _acquired(machine: AcquiredMachine, there: Sequence[ExecutorLoad]) -> MachineRow:

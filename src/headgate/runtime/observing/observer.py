@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from headgate.adaptation.costs import CostedTask, Profiles, alternate_costs
-from headgate.model.cluster.machine_columns import MachineColumns
+from headgate.model.cluster.machine_observations import MachineObservations
 from headgate.model.cluster.observation import (
     DataflowObservation,
     FragmentObservation,
@@ -48,7 +48,7 @@ class ObservedEngine:
     """The sinks that refuse rows; these rows have not arrived."""
 
     profiles: Callable[[], Profiles]
-    machines: Callable[[float], MachineColumns]
+    machines: Callable[[float], MachineObservations]
 
 
 LOOKED_AT = 4
@@ -224,7 +224,7 @@ def _dataflows(snapshot: Snapshot) -> Iterator[DataflowObservation]:
         yield DataflowObservation(flow.name, str(flow.owner), flow.service_level, worst, paused)
 
 
-def _mean_speed(machines: MachineColumns) -> float | None:
+def _mean_speed(machines: MachineObservations) -> float | None:
     """The mean over cores that work; none until one was probed."""
     known = [(row.cores, row.speed) for row in machines if row.works and row.speed is not None]
     cores = sum(count for count, _ in known)

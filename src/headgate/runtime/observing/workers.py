@@ -15,7 +15,7 @@ from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
 from headgate.machines.provider import AcquiredMachine
-from headgate.model.cluster.machine_columns import MachineColumns
+from headgate.model.cluster.machine_observations import MachineObservations
 from headgate.runtime.observing.machines import ExecutorLoad, machine_columns
 from headgate.runtime.observing.speed import calibrated, probe
 from headgate.runtime.spark_internals.executors import Executors
@@ -67,7 +67,7 @@ class Workers:
         self._probing: InheritableThread | None = None
         self._probed = float("-inf")
 
-    def observe(self, seconds: float, spent: dict[str, float] | None = None) -> MachineColumns:
+    def observe(self, seconds: float, spent: dict[str, float] | None = None) -> MachineObservations:
         """What machines did in the interval of so many seconds that ends now.
 
         One who looks at other times than others do brings his own account of what tasks had ``spent``.

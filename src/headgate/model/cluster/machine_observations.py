@@ -12,7 +12,7 @@ import numpy as np
 from headgate.errors import BadValue
 from headgate.model.arrays import Floats
 
-__all__ = ["GONE", "MachineColumns", "MachineRow", "MachineState"]
+__all__ = ["GONE", "MachineObservations", "MachineRow", "MachineState"]
 
 
 class MachineState(StrEnum):
@@ -71,10 +71,10 @@ class MachineRow:
 
 
 @dataclass(frozen=True, slots=True)
-class MachineColumns:
+class MachineObservations:
     """The columns of :class:`MachineRow`, equally long. A column left out has its default in every row.
 
-    >>> two = MachineColumns(("a", "b"), cores=(2, 4), speed=(1.0, None))
+    >>> two = MachineObservations(("a", "b"), cores=(2, 4), speed=(1.0, None))
     >>> two.numbers("speed").tolist(), [row.cores for row in two]
     ([1.0, nan], [2, 4])
     """
@@ -117,6 +117,6 @@ class MachineColumns:
         return numbers
 
     @classmethod
-    def of(cls, rows: Sequence[MachineRow]) -> MachineColumns:
+    def of(cls, rows: Sequence[MachineRow]) -> MachineObservations:
         """The columns of some machines."""
         return cls(*(tuple(getattr(row, column.name) for row in rows) for column in fields(MachineRow)))
