@@ -106,9 +106,10 @@ def test_how_tasks_run_is_changed_through_the_engine(
 
 def test_what_is_no_number_changes_nothing(engine: FakeEngine) -> None:
     run("submit", write("wide"))
-    for arguments in (["limit", "wide", "r", "few"], ["partitions", "wide", "f", "1.5"], ["limit", "wide", "r", "\u0663"]):
-        with pytest.raises(HeadgateError, match="expected a whole number, or none"):
-            run(*arguments)
+    for number in ("few", "1.5", "\u0663"):
+        for command in (["limit", "wide", "r"], ["partitions", "wide", "f"]):
+            with pytest.raises(HeadgateError, match="expected a whole number, or none"):
+                run(*command, number)
     assert engine.done == []
 
 

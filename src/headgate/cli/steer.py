@@ -1,4 +1,4 @@
-"""``headgate switch``, ``pause``, ``resume``, ``limit`` and ``partitions``: change how a running engine runs its tasks."""
+"""Commands that change how tasks are run: ``switch``, ``partitions``, ``limit``, ``pause``, ``resume``."""
 
 from __future__ import annotations
 
