@@ -16,7 +16,6 @@ from headgate.planning.plan import Plan
 from headgate.service.capacity import CapacityRequest, problem_of
 from headgate.service.figures import figures_of, figures_tables
 from headgate.service.load import load
-from headgate.service.plan import dataflow_files
 from headgate.tasks.registry import default_registry
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

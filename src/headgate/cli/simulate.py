@@ -82,7 +82,13 @@ def simulate(
     with packages("simulating", "simulation"):
         from headgate.report.figures import check_picture
         from headgate.report.runs import draw_runs
-        from headgate.service.simulate import PolicySettings, SimulationRequest, run_policies, setting_of, simulated_dataflow
+        from headgate.service.simulate import (
+            PolicySettings,
+            SimulationRequest,
+            run_policies,
+            setting_of,
+            simulated_dataflow,
+        )
         from headgate.service.simulation_tables import (
             ledger_table,
             plans_table,
