@@ -42,7 +42,7 @@ def _planned(path: Path) -> str:
 
 
 def test_examples_are_planned_although_hardly_any_states_a_cost() -> None:
-    """None is refused for its costs: 37 of 39 are planned, one has a loop, and one a budget below a core for each task."""
+    """None is refused for its costs: 37 of 39 are planned, one loops, one has a budget below a core for each task."""
     assert Counter(map(_planned, FILES)) == {"plan": 37, "LOOP": 1, "NO_BUDGET": 1}
 
 
@@ -66,7 +66,7 @@ def test_measured_counts_before_stored_before_declared_before_default(flow_path:
     flow, registry = load(flow_path, default_registry()).dataflow, default_registry()
     measured = {("odd", "filter"): Measured(None, 0.5), ("way", "a"): Measured(3e-3, None)}
     stored = {("odd", "filter"): Measured(2e-3, 0.9), ("way", "a"): Measured(1.0, 1.0)}
-    figures = {(each.task, each.alternate): each for each in known_figures(flow, registry, measured, stored)}
+    figures = {(str(each.task), each.alternate): each for each in known_figures(flow, registry, measured, stored)}
     assert figures["odd", "filter"].cost_s == Figure(2e-3, Origin.STORED)
     assert figures["odd", "filter"].selectivity == Figure(0.5, Origin.MEASURED)
     assert figures["way", "a"].cost_s == Figure(3e-3, Origin.MEASURED)

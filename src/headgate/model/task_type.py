@@ -210,7 +210,7 @@ class TaskType:
     """What it does (:mod:`headgate.model.work`). Without it, tasks of the type are checked and simulated, not run."""
 
     cost_s: float | None = None
-    """Core-seconds of a row, roughly, for plans of tasks that were not measured; the kind of work says it if left out."""
+    """Core-seconds of a row, roughly, where it was not measured; if left out, the kind of work says it."""
 
     @property
     def typical_cost_s(self) -> float | None:

@@ -1,4 +1,4 @@
-"""What is known of the work of each alternate, and where it comes from: given, measured, stored, declared or typical."""
+"""What is known of the work of each alternate, and where it comes from: given, measured, stored, declared, default."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import TaskId
-from headgate.model.task import Task
+from headgate.model.task import Alternate, Task
 from headgate.planning.measured_figures import Measured
 from headgate.tasks.registry import Registry
 

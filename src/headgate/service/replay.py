@@ -21,7 +21,9 @@ from headgate.tasks.registry import Registry
 __all__ = ["replay_gap", "replayed_setting"]
 
 
-def replayed_setting(request: SimulationRequest, path: Path, registry: Registry) -> tuple[Setting, tuple[AlternateFigures, ...]]:
+def replayed_setting(
+    request: SimulationRequest, path: Path, registry: Registry
+) -> tuple[Setting, tuple[AlternateFigures, ...]]:
     """The world of a live run: its rates, what its tasks cost, how its machines performed.
 
     Given rates win over observed ones; what was not measured is as the file declares it, or the task type's default.
