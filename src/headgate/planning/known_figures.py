@@ -12,10 +12,10 @@ from headgate.model.task import Alternate, Task
 from headgate.planning.measured_figures import Measured
 from headgate.tasks.registry import Registry
 
-__all__ = ["AlternateFigures", "Figure", "Origin", "costs_of", "known_figures", "with_best_alternates"]
+__all__ = ["AlternateFigures", "Figure", "FigureOrigin", "costs_of", "known_figures", "with_best_alternates"]
 
 
-class Origin(StrEnum):
+class FigureOrigin(StrEnum):
     """Where a figure comes from; of several, the first that is there counts."""
 
     GIVEN = "given"
@@ -39,7 +39,7 @@ class Figure:
     """A number, and where it comes from."""
 
     value: float
-    origin: Origin
+    origin: FigureOrigin
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +80,10 @@ def known_figures(
             key = task.id, way.name
             kind = registry.get(way.type)
             sources = (
-                (Origin.MEASURED, (measured or {}).get(key, Measured())),
-                (Origin.STORED, (stored or {}).get(key, Measured())),
-                (Origin.DECLARED, Measured(way.cost_s, way.selectivity)),
-                (Origin.TYPE, Measured(None if kind is None else kind.typical_cost_s, 1.0)),
+                (FigureOrigin.MEASURED, (measured or {}).get(key, Measured())),
+                (FigureOrigin.STORED, (stored or {}).get(key, Measured())),
+                (FigureOrigin.DECLARED, Measured(way.cost_s, way.selectivity)),
+                (FigureOrigin.TYPE, Measured(None if kind is None else kind.typical_cost_s, 1.0)),
             )
             cost = _first((origin, each.cost_s) for origin, each in sources)
             share = _first((origin, each.selectivity) for origin, each in sources)
@@ -92,7 +92,7 @@ def known_figures(
     return tuple(figures)
 
 
-def _first(figures: Iterable[tuple[Origin, float | None]]) -> Figure | None:
+def _first(figures: Iterable[tuple[FigureOrigin, float | None]]) -> Figure | None:
     return next((Figure(value, origin) for origin, value in figures if value is not None), None)
 
 
