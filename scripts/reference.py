@@ -293,6 +293,7 @@ def house_picture() -> str:
 
 
 ROOMS = {
+    "access": "who may do what",
     "adaptation": "policies",
     "api": "HTTP",
     "billing": "who pays",
