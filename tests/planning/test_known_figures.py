@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from headgate.errors import HeadgateError, InputError
+from headgate.model.cluster.alternate_cost import Origin
 from headgate.model.graph import Graph
 from headgate.planning.greedy import Centralised
-from headgate.planning.known_figures import Figure, FigureOrigin, known_figures
+from headgate.planning.known_figures import Figure, known_figures
 from headgate.planning.measured_figures import Measured
 from headgate.planning.plan import Plan
 from headgate.service.capacity import CapacityRequest, problem_of
@@ -67,11 +68,11 @@ def test_measured_counts_before_stored_before_declared_before_default(flow_path:
     measured = {("odd", "filter"): Measured(None, 0.5), ("way", "a"): Measured(3e-3, None)}
     stored = {("odd", "filter"): Measured(2e-3, 0.9), ("way", "a"): Measured(1.0, 1.0)}
     figures = {(str(each.task), each.alternate): each for each in known_figures(flow, registry, measured, stored)}
-    assert figures["odd", "filter"].cost_s == Figure(2e-3, FigureOrigin.STORED)
-    assert figures["odd", "filter"].selectivity == Figure(0.5, FigureOrigin.MEASURED)
-    assert figures["way", "a"].cost_s == Figure(3e-3, FigureOrigin.MEASURED)
-    assert figures["way", "b"].cost_s == Figure(0.1, FigureOrigin.DECLARED)
-    assert figures["in", "rate"].cost_s.origin is FigureOrigin.TYPE
+    assert figures["odd", "filter"].cost_s == Figure(2e-3, Origin.STORED)
+    assert figures["odd", "filter"].selectivity == Figure(0.5, Origin.MEASURED)
+    assert figures["way", "a"].cost_s == Figure(3e-3, Origin.MEASURED)
+    assert figures["way", "b"].cost_s == Figure(0.1, Origin.DECLARED)
+    assert figures["in", "rate"].cost_s.origin is Origin.DEFAULT
     (table,) = figures_tables(tuple(figures.values()), in_full=False)
     assert "1 of 4 costs is the default of the task type" in table.notes[0]
 
@@ -79,7 +80,7 @@ def test_measured_counts_before_stored_before_declared_before_default(flow_path:
 def test_given_costs_win_and_name_what_they_are_for(flow_path: Path) -> None:
     flow, registry = load(flow_path, default_registry()).dataflow, default_registry()
     given = figures_of(flow, registry, ["way=2", "odd/filter=0"], {("way", "a"): Measured(1.0, 1.0)})
-    costs = {(each.task, each.alternate): each.cost_s for each in given if each.cost_s.origin is FigureOrigin.GIVEN}
+    costs = {(each.task, each.alternate): each.cost_s for each in given if each.cost_s.origin is Origin.GIVEN}
     assert {key: each.value for key, each in costs.items()} == {("way", "a"): 2, ("way", "b"): 2, ("odd", "filter"): 0}
     for text, reason in [
         ("wya=2", "did you mean 'way'"),

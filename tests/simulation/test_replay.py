@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from headgate.errors import InputError
+from headgate.model.cluster.alternate_cost import Origin
 from headgate.model.cluster.machine_observations import MachineObservations
 from headgate.model.cluster.observation import (
     FragmentObservation,
@@ -17,7 +18,6 @@ from headgate.model.cluster.observation import (
     TaskProfile,
 )
 from headgate.model.names import TaskId
-from headgate.planning.known_figures import FigureOrigin
 from headgate.planning.measured_figures import measured_figures
 from headgate.service.load import load
 from headgate.service.replay import replayed_setting
@@ -161,8 +161,8 @@ def test_a_dataflow_as_people_write_it_is_replayed_though_no_file_tells_its_cost
     setting, figures = replayed_setting(asked, tmp_path / "seen.jsonl", default_registry())
     assert setting.costs["odd", "filter"] == (2e-3, 0.5)
     assert [(each.task, each.cost_s.origin, each.selectivity.origin) for each in figures] == [
-        ("read", FigureOrigin.TYPE, FigureOrigin.MEASURED),
-        ("odd", FigureOrigin.MEASURED, FigureOrigin.MEASURED),
-        ("out", FigureOrigin.TYPE, FigureOrigin.TYPE),
+        ("read", Origin.DEFAULT, Origin.MEASURED),
+        ("odd", Origin.MEASURED, Origin.MEASURED),
+        ("out", Origin.DEFAULT, Origin.DEFAULT),
     ]
     assert setting.rates["read"].mean_per_s == pytest.approx(100.0)

@@ -4,34 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
+from headgate.model.cluster.alternate_cost import Origin
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import TaskId
 from headgate.model.task import Alternate, Task
 from headgate.planning.measured_figures import Measured
 from headgate.tasks.registry import Registry
 
-__all__ = ["AlternateFigures", "Figure", "FigureOrigin", "costs_of", "known_figures", "with_best_alternates"]
-
-
-class FigureOrigin(StrEnum):
-    """Where a figure comes from; of several, the first that is there counts."""
-
-    GIVEN = "given"
-    """With the command."""
-
-    MEASURED = "measured"
-    """In the task itself, while it ran."""
-
-    STORED = "stored profile"
-    """In another task of the same type and options."""
-
-    DECLARED = "declared"
-    """In the dataflow."""
-
-    TYPE = "default"
-    """The default of the task type: an order of magnitude."""
+__all__ = ["AlternateFigures", "Figure", "costs_of", "known_figures", "with_best_alternates"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +20,7 @@ class Figure:
     """A number, and where it comes from."""
 
     value: float
-    origin: FigureOrigin
+    origin: Origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +61,10 @@ def known_figures(
             key = task.id, way.name
             kind = registry.get(way.type)
             sources = (
-                (FigureOrigin.MEASURED, (measured or {}).get(key, Measured())),
-                (FigureOrigin.STORED, (stored or {}).get(key, Measured())),
-                (FigureOrigin.DECLARED, Measured(way.cost_s, way.selectivity)),
-                (FigureOrigin.TYPE, Measured(None if kind is None else kind.typical_cost_s, 1.0)),
+                (Origin.MEASURED, (measured or {}).get(key, Measured())),
+                (Origin.STORED, (stored or {}).get(key, Measured())),
+                (Origin.DECLARED, Measured(way.cost_s, way.selectivity)),
+                (Origin.DEFAULT, Measured(None if kind is None else kind.typical_cost_s, 1.0)),
             )
             cost = _first((origin, each.cost_s) for origin, each in sources)
             share = _first((origin, each.selectivity) for origin, each in sources)
@@ -92,7 +73,7 @@ def known_figures(
     return tuple(figures)
 
 
-def _first(figures: Iterable[tuple[FigureOrigin, float | None]]) -> Figure | None:
+def _first(figures: Iterable[tuple[Origin, float | None]]) -> Figure | None:
     return next((Figure(value, origin) for origin, value in figures if value is not None), None)
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
+from headgate.model.cluster.machine_observations import MachineObservations
 from headgate.model.cluster.observation import Observation, TaskObservation, TaskProfile
 from headgate.model.dataflow import Dataflow
 from headgate.model.graph import Graph
@@ -34,14 +36,8 @@ def _cost_s(profile: TaskProfile, speed: float) -> float:
 
 def observed_speed(observations: Iterable[Observation]) -> float:
     """The mean power of a core over all intervals in which machines were probed; 1 if none ever was."""
-    probed = [
-        (worker.cores, worker.speed)
-        for each in observations
-        for worker in each.workers
-        if worker.speed is not None and worker.speed > 0
-    ]
-    cores = sum(count for count, _ in probed)
-    return sum(count * speed for count, speed in probed) / cores if cores else 1.0
+    rows = chain.from_iterable(each.machines for each in observations)
+    return MachineObservations.of(list(rows)).mean_speed() or 1.0
 
 
 def measured_figures(

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from headgate.errors import InputError, unknown
+from headgate.model.cluster.alternate_cost import Origin
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import TaskId
 from headgate.model.table import Table, TableColumn
-from headgate.planning.known_figures import AlternateFigures, Figure, FigureOrigin, known_figures
+from headgate.planning.known_figures import AlternateFigures, Figure, known_figures
 from headgate.planning.measured_figures import Measured
 from headgate.tasks.registry import Registry
 
@@ -36,9 +37,9 @@ def figures_of(
     figures = {(each.task, each.alternate): each for each in known_figures(dataflow, registry, measured, stored)}
     for text in costs:
         for key, cost_s in _given(text, dataflow).items():
-            one = Figure(1.0, FigureOrigin.TYPE)
+            one = Figure(1.0, Origin.DEFAULT)
             known = figures.get(key) or AlternateFigures(key[0], key[1], one, one)
-            figures[key] = replace(known, cost_s=Figure(cost_s, FigureOrigin.GIVEN))
+            figures[key] = replace(known, cost_s=Figure(cost_s, Origin.GIVEN))
     return tuple(figures.values())
 
 
@@ -65,9 +66,9 @@ def _given(text: str, dataflow: Dataflow) -> dict[tuple[TaskId, str], float]:
 
 def figures_tables(figures: Sequence[AlternateFigures], in_full: bool) -> list[Table]:
     """Costs and selectivities, each with its origin; where the dataflow declares all costs, only ``in_full``."""
-    if not in_full and all(each.cost_s.origin is FigureOrigin.DECLARED for each in figures):
+    if not in_full and all(each.cost_s.origin is Origin.DECLARED for each in figures):
         return []
-    typical = sum(each.cost_s.origin is FigureOrigin.TYPE for each in figures)
+    typical = sum(each.cost_s.origin is Origin.DEFAULT for each in figures)
     notes = []
     if typical:
         of = f"{typical} of {len(figures)} costs are" if typical > 1 else f"1 of {len(figures)} costs is"

@@ -17,6 +17,7 @@ from headgate.model.task_type import Role
 from headgate.runtime.observing.observer import ObservedEngine, Observer
 from headgate.runtime.observing.records import Arrivals, EpochRecord, Records
 from headgate.runtime.spark_internals.protocol import BatchProgress, JobInfo
+from headgate.tasks.registry import default_registry
 from tests.compiled import plan_of
 from tests.runtime.fakes import FakeInternals
 from tests.runtime.small import files, flow, memory
@@ -30,7 +31,9 @@ class Rig:
     def __init__(self) -> None:
         self.now = 100.0
         self.waiting: int | None = 7
-        snapshot = SimpleNamespace(dataflows=(SOME,), paused=frozenset())
+        snapshot = SimpleNamespace(
+            dataflows=(SOME,), paused=frozenset(), shared=SimpleNamespace(registry=default_registry())
+        )
         self.plan = plan_of(SOME)
         (self.fragment,) = self.plan.fragments.values()
         (self.sink,) = [task.signature for task in self.plan.tasks.values() if task.role is Role.SINK]

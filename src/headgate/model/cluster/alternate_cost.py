@@ -13,6 +13,9 @@ __all__ = ["AlternateCost", "Origin"]
 class Origin(StrEnum):
     """How a cost is known, best first."""
 
+    GIVEN = "given"
+    """With a command."""
+
     MEASURED = "measured"
     """Here, beside the epochs, while this alternate was active."""
 
@@ -29,7 +32,7 @@ class Origin(StrEnum):
     """By the dataflow's author (``cost_s``)."""
 
     DEFAULT = "default"
-    """Assumed for a type that costs next to nothing, such as a sink's share of its epoch."""
+    """Of the task type: an order of magnitude."""
 
     @property
     def is_measured(self) -> bool:

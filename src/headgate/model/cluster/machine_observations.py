@@ -116,6 +116,16 @@ class MachineObservations:
         numbers.setflags(write=False)
         return numbers
 
+    def mean_speed(self) -> float | None:
+        """The mean power of a core, of those that work and were probed; none where none was.
+
+        >>> MachineObservations(("a", "b", "c"), cores=(1, 3, 9), speed=(1.0, 0.5, None)).mean_speed()
+        0.625
+        """
+        known = [(row.cores, row.speed) for row in self if row.works and row.speed]
+        cores = sum(count for count, _ in known)
+        return sum(count * speed for count, speed in known) / cores if cores else None
+
     @classmethod
     def of(cls, rows: Sequence[MachineRow]) -> MachineObservations:
         """The columns of some machines."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from headgate.adaptation.costs import CostedTask, Profiles, alternate_costs
+from headgate.model.cluster.alternate_cost import AlternateCost
 from headgate.model.cluster.machine_observations import MachineObservations
 from headgate.model.cluster.observation import (
     DataflowObservation,
@@ -91,7 +92,7 @@ class Observer:
         profiles = self.engine.profiles()
         refusing = set(self.engine.refusing())
         machines = self.engine.machines(seconds)
-        speed = _mean_speed(machines)
+        speed = machines.mean_speed()
         fragments = tuple(
             self._fragment(fragment, by_fragment[fragment.fragment.id], speed) for fragment in self.engine.fragments()
         )
@@ -110,8 +111,13 @@ class Observer:
             machines,
             tuple(_sources(tasks, fragments)),
             tuple(_dataflows(self.engine.plans.snapshot)),
-            tuple(alternate_costs(map(_costed, tasks), profiles)),
+            tuple(self._costs(tasks, speed or 1.0)),
         )
+
+    def _costs(self, tasks: Iterable[CompiledTask], speed: float) -> Iterator[AlternateCost]:
+        kinds = self.engine.plans.snapshot.shared.registry
+        costed = (CostedTask(task.signature, task.running.task, task.alternate.name) for task in tasks)
+        return alternate_costs(costed, kinds, self.engine.profiles(), speed=speed)
 
     def _fragment(
         self, fragment: RunningFragment, records: Sequence[EpochRecord], speed: float | None
@@ -194,10 +200,6 @@ def _value(task: CompiledTask) -> float:
     return ways.relative_values[names.index(task.alternate.name)]
 
 
-def _costed(task: CompiledTask) -> CostedTask:
-    return CostedTask(task.signature, task.running.task, task.alternate.name, task.role is not Role.STEP)
-
-
 def _sources(tasks: Iterable[CompiledTask], fragments: Iterable[FragmentObservation]) -> Iterator[SourceObservation]:
     read_by = {fragment.tasks[0]: fragment for fragment in fragments if fragment.kind == "source"}
     for task in tasks:
@@ -222,13 +224,6 @@ def _dataflows(snapshot: Snapshot) -> Iterator[DataflowObservation]:
     for flow in snapshot.dataflows:
         paused, worst = flow.name in snapshot.paused, value_range(flow)[1]
         yield DataflowObservation(flow.name, str(flow.owner), flow.service_level, worst, paused)
-
-
-def _mean_speed(machines: MachineObservations) -> float | None:
-    """The mean over cores that work; none until one was probed."""
-    known = [(row.cores, row.speed) for row in machines if row.works and row.speed is not None]
-    cores = sum(count for count, _ in known)
-    return sum(count * speed for count, speed in known) / cores if cores else None
 
 
 def sojourn_of(arrivals: Sequence[Arrivals]) -> Sojourn | None:
