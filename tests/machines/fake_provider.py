@@ -1,4 +1,4 @@
-"""A provider of machines that are only lines in a file and outlive who uses it; it loses, delays and refuses at will."""
+"""A provider of machines that are only lines in a file and outlive who uses it; it loses, delays, refuses at will."""
 
 from __future__ import annotations
 

@@ -19,10 +19,10 @@ from typing import Any
 import pytest
 
 from headgate.errors import HeadgateError, InputError
-from headgate.machines.acquisitions import Acquisitions
 from headgate.machines.local import LocalProvider
 from headgate.machines.processes import Process, marked
 from headgate.machines.provider import MachineState, Provider, machine_class
+from headgate.machines.standalone import start_worker
 from tests.machines.provider_contract import check_contract
 
 pytestmark = [pytest.mark.spark, pytest.mark.own_spark]
@@ -112,11 +112,15 @@ def test_keys_make_requests_safe_to_repeat(folder: Path, monkeypatch: pytest.Mon
     class Killed(BaseException):
         pass
 
-    def killed(*_: object) -> None:
+    def started_and_killed(*arguments: Any) -> Process:
+        start_worker(*arguments)
+        raise Killed
+
+    def killed(*_: object) -> Process:
         raise Killed
 
     with monkeypatch.context() as patched:
-        patched.setattr(Acquisitions, "started", killed)
+        patched.setattr("headgate.machines.local.start_worker", started_and_killed)
         with pytest.raises(Killed):
             LocalProvider(folder).acquire("tiny", "test/3")
     (adopted,) = (machine for machine in provider.wait_until_settled() if machine.key == "test/3")
