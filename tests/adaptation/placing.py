@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from headgate.adaptation.cluster import AcquireMachine, Action, PlaceInstances, ReleaseMachine, SwitchAlternate
+from headgate.adaptation.actions import AcquireMachine, Action, AssignCores, ReleaseMachine, SwitchAlternate
 from headgate.adaptation.cluster_view import ClusterView
 from headgate.adaptation.policies.reactive import Core
 from headgate.model.arrays import Floats, Ints, Shape
@@ -135,14 +135,15 @@ class Placing:
         difference = now.placed[: now.held] - before
         for changed in (np.argwhere(difference < 0), np.argwhere(difference > 0)):
             actions += [
-                PlaceInstances(tasks[task], machines[row], int(now.placed[row, task])) for row, task in changed.tolist()
+                AssignCores(str(now.shape.names[task]), machines[row], int(now.placed[row, task]))
+                for row, task in changed.tolist()
             ]
         actions += [ReleaseMachine(machines[row]) for row in now.to_release().tolist()]
         for row in range(now.held, len(now.kind)):
             name = f"new-{row}"
             actions.append(AcquireMachine(now.cloud.classes[int(now.kind[row])].name, name))
             actions += [
-                PlaceInstances(tasks[task], name, int(now.placed[row, task]))
+                AssignCores(str(now.shape.names[task]), name, int(now.placed[row, task]))
                 for task in np.flatnonzero(now.placed[row]).tolist()
             ]
         return actions

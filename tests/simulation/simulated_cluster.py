@@ -8,7 +8,8 @@ from typing import Protocol
 
 import numpy as np
 
-from headgate.adaptation.cluster import AcquireMachine, Action, Cluster, PlaceInstances, ReleaseMachine, SwitchAlternate
+from headgate.adaptation.actions import AcquireMachine, Action, AssignCores, ReleaseMachine, SwitchAlternate
+from headgate.adaptation.cluster import Cluster
 from headgate.errors import InputError
 from headgate.model.cluster.observation import (
     FragmentObservation,
@@ -190,8 +191,8 @@ class SimulatedCluster:
                         new[machine] = slot
                 case ReleaseMachine(machine):
                     sim.release(row, self._slot(machine, new))
-                case PlaceInstances(task, machine, cores):
-                    sim.place(row, self._index[task], self._slot(machine, new), cores)
+                case AssignCores(pool, machine, cores):
+                    sim.place(row, sim.columns.index(pool), self._slot(machine, new), cores)
         for action in actions:
             sim.note(row, action)
 

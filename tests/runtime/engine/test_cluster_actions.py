@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.adaptation.cluster import AcquireMachine, Action, Cluster, ReleaseMachine, SetPartitions, SwitchAlternate
+from headgate.adaptation.actions import AcquireMachine, Action, ReleaseMachine, SetPartitions, SwitchAlternate
+from headgate.adaptation.cluster import Cluster
 from headgate.errors import HeadgateError, InputError
 from headgate.machines.provider import AcquiredMachine, MachineState, machine_class
 from headgate.model.cluster.vm_class import VmClass

@@ -44,7 +44,7 @@ from headgate.runtime.epochs.context import FragmentContext
 from headgate.runtime.epochs.fragment import RunningFragment
 from headgate.runtime.exchange.files import FileExchange
 from headgate.runtime.io.outbox import SinkOutbox
-from headgate.runtime.io.sinks import Memory
+from headgate.runtime.io.sinks import MemorySink
 from headgate.runtime.isolation.dead_letters import DeadLetters
 from headgate.runtime.isolation.sql_guard import DEFAULT_BUDGET_S
 from headgate.runtime.observing.measuring import MEASURING, Measuring
@@ -105,7 +105,7 @@ class Engine:
             self.spark = spark if spark is not None else open_session(master, settings, log=self.log)
             self._own = SparkProcess(self.spark, spark is None, self.log)
             self.scaling = Scaling(checked_executors(self.spark, self.state.path), provider)
-            self.memory = Memory()
+            self.memory = MemorySink()
             self.exchange = FileExchange(self.state.path / "exchange")
             self.outbox = SinkOutbox(self.state.path / "pending", self.spark, self.memory, self._plans)
             self._lock = threading.RLock()
