@@ -17,12 +17,14 @@ from headgate.model.cluster.observation import (
     WorkerObservation,
 )
 from headgate.model.names import TaskId
+from headgate.planning.known_figures import FigureOrigin
+from headgate.planning.measured_figures import measured_figures
 from headgate.service.load import load
 from headgate.service.replay import replayed_setting
 from headgate.service.simulate import SimulationRequest
 from headgate.sharing.signature import sign
 from headgate.simulation.rates import Steps
-from headgate.simulation.replay import FREE_S, gap, measured_costs, observed_pool, observed_rates
+from headgate.simulation.replay import gap, observed_pool, observed_rates
 from headgate.simulation.simulator import Simulator
 from headgate.simulation.variability import EC2, TracePool
 from headgate.store.observations import read_observations
@@ -67,8 +69,8 @@ def test_rates_costs_and_speeds_are_found_again() -> None:
     np.testing.assert_allclose(series.sum(), wanted.sum(), rtol=0.01)
     # A step within an observed interval is seen as its mean.
     assert np.abs(series - wanted).sum() / wanted.sum() < 0.05
-    costs = measured_costs(seen, signatures)
-    assert costs["b", "opaque"] == pytest.approx((0.02, 0.5), rel=0.01)
+    known = measured_figures(seen, sign(FLOW))["b", "opaque"]
+    assert (known.cost_s, known.selectivity) == pytest.approx((0.02, 0.5), rel=0.01)
     pool = observed_pool(seen)
     assert len(pool.speed) == 9
     assert pool.speed.max() == 1.0
@@ -139,7 +141,7 @@ tasks:
 
 
 def test_a_dataflow_as_people_write_it_is_replayed_though_no_file_tells_its_costs(tmp_path: Path) -> None:
-    """Sources and sinks have no profile, and are free; a filter costs what was measured; its selectivity is counted."""
+    """Sources and sinks have no profile and cost what is typical; a filter's cost is measured, its rows are counted."""
     (tmp_path / "live.yaml").write_text(LIVE)
     flow = load(tmp_path / "live.yaml", default_registry()).dataflow
     signed = sign(flow)
@@ -156,8 +158,11 @@ def test_a_dataflow_as_people_write_it_is_replayed_though_no_file_tells_its_cost
     seen = [Observation(5.0 * n, 5.0, tasks, (), (fragment,)) for n in range(1, 13)]
     write_observations(tmp_path / "seen.jsonl", seen)
     asked = SimulationRequest(tmp_path / "live.yaml", ())
-    setting = replayed_setting(asked, tmp_path / "seen.jsonl", default_registry())
+    setting, figures = replayed_setting(asked, tmp_path / "seen.jsonl", default_registry())
     assert setting.costs["odd", "filter"] == (2e-3, 0.5)
-    assert setting.costs["read", "rate"] == (FREE_S, 1.0)
-    assert setting.costs["out", "write_memory"] == (FREE_S, 1.0)
+    assert [(each.task, each.cost_s.origin, each.selectivity.origin) for each in figures] == [
+        ("read", FigureOrigin.TYPE, FigureOrigin.MEASURED),
+        ("odd", FigureOrigin.MEASURED, FigureOrigin.MEASURED),
+        ("out", FigureOrigin.TYPE, FigureOrigin.TYPE),
+    ]
     assert setting.rates["read"].mean_per_s == pytest.approx(100.0)

@@ -25,11 +25,7 @@ from headgate.simulation.setting import Setting
 from headgate.simulation.simulator import Simulator
 from headgate.simulation.variability import STEADY, TracePool
 
-__all__ = ["FREE_S", "Gap", "gap", "measured_costs", "observed_pool", "observed_rates"]
-
-
-FREE_S = 1e-9
-"""Core-seconds per message of what takes no time to speak of."""
+__all__ = ["Gap", "gap", "observed_pool", "observed_rates"]
 
 
 def _even(observations: Sequence[Observation], counts: Sequence[float]) -> tuple[Floats, float]:
@@ -76,27 +72,6 @@ def observed_rates(observations: Sequence[Observation], sources: Mapping[str, Si
 def _task(observation: Observation, signature: Signature, name: str) -> TaskObservation | None:
     by_signature = next((task for task in observation.tasks if task.task == signature), None)
     return by_signature or next((task for task in observation.tasks if task.name == name), None)
-
-
-def measured_costs(
-    observations: Sequence[Observation], tasks: Mapping[str, Signature]
-) -> Mapping[tuple[str, str], tuple[float, float]]:
-    """(cost_s, selectivity) of each alternate that ran, from profiles and row counts.
-
-    What has rows and no profile, such as a source, was never found to take a core's time; it is taken to take none.
-    """
-    costs: dict[tuple[str, str], tuple[float, float]] = {}
-    for name, signature in tasks.items():
-        seen = [task for each in observations if (task := _task(each, signature, name)) is not None]
-        for alternate in {task.alternate for task in seen}:
-            mine = [task for task in seen if task.alternate == alternate]
-            profiles = [task.profile for task in mine if task.profile is not None and task.profile.rows > 0]
-            rows = sum(task.rows_in for task in mine)
-            if rows:
-                # The latest profile knows all measurements before it.
-                cost_s = profiles[-1].cpu_s_per_row if profiles else FREE_S
-                costs[name, alternate] = (cost_s, sum(task.rows_out for task in mine) / rows)
-    return costs
 
 
 def observed_pool(observations: Sequence[Observation]) -> TracePool:
