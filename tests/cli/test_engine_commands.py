@@ -87,6 +87,7 @@ def test_list_status_withdraw_as_text_csv_and_json(engine: FakeEngine) -> None:
     ("arguments", "done", "sentence"),
     [
         (["switch", "wide", "f", "quick"], ("switch", "wide", "f", "quick"), "wide: f is done by quick"),
+        (["switch", "wide", "f", "--release"], ("release", "wide", "f"), "policies may choose how f is done"),
         (["partitions", "wide", "f", "8"], ("repartition", "wide", "f", 8), "wide: f runs on 8 partitions"),
         (["partitions", "wide", "f", "none"], ("repartition", "wide", "f", None), "as many partitions as its input"),
         (["limit", "wide", "r", "1"], ("limit", "wide", "r", 1), "wide: r takes at most 1 row a micro-batch"),

@@ -127,6 +127,11 @@ def change_routes(served: ServedEngine) -> APIRouter:
         """Make another alternate of a task active, for all dataflows that share it."""
         return await change(request, request_id, _then_about(partial(engine.switch, dataflow, task, body.alternate)))
 
+    @router.post("/dataflows/{dataflow}/tasks/{task}/release", response_model=EngineAnswer)
+    async def release_task(request: Request, dataflow: str, task: str, request_id: RequestId = None) -> Any:
+        """Let policies choose again how a task is done, for which a person has chosen."""
+        return await change(request, request_id, _then_about(partial(engine.release_task, dataflow, task)))
+
     @router.put("/dataflows/{dataflow}/tasks/{task}/partitions", response_model=EngineAnswer)
     async def set_partitions(
         request: Request, dataflow: str, task: str, body: PartitionsRequest, request_id: RequestId = None

@@ -20,14 +20,25 @@ Task = Annotated[str, typer.Argument(metavar="TASK", help="One of its tasks.")]
 def switch(
     dataflow: Name,
     task: Task,
-    alternate: Annotated[str, typer.Argument(metavar="ALTERNATE", help="One of the task's alternates, by its name.")],
+    alternate: Annotated[
+        str | None, typer.Argument(metavar="[ALTERNATE]", help="One of the task's alternates, by its name.")
+    ] = None,
+    release: Annotated[bool, typer.Option("--release", help="Let policies choose again for the task.")] = False,
     state: State = Path(".headgate"),
     as_json: AsJson = False,
 ) -> None:
     """Make another alternate of a task active, for all dataflows that share the task, from the next micro-batch on.
 
-    Example: [bold]headgate switch hot smooth moving_average --state here[/bold]
+    It holds: no policy chooses for the task until you release it.
+
+    Examples: [bold]headgate switch hot smooth moving_average[/bold], [bold]headgate switch hot smooth --release[/bold]
     """
+    if (alternate is None) != release:
+        raise InputError("NOTHING_TO_SWITCH", "name the alternate to switch to, or give --release without one")
+    if alternate is None:
+        answer = ask(state, lambda client: client.release_task(dataflow, task), "releasing")
+        _print(answer, as_json, f"{dataflow}: policies may choose how {task} is done")
+        return
     answer = ask(state, lambda client: client.switch(dataflow, task, alternate), "switching")
     _print(answer, as_json, f"{dataflow}: {task} is done by {alternate}")
 

@@ -37,6 +37,8 @@ class AcquiredMachine:
     acquired_at: float
     ready_at: float | None = None
     gone_at: float | None = None
+    key: str | None = None
+    """What whoever asked for it calls it: asked for again with the same key, it is the same machine."""
 
     @property
     def is_gone(self) -> bool:
@@ -68,11 +70,17 @@ class Provider(Protocol):
     def classes(self) -> tuple[VmClass, ...]:
         """The available VM classes."""
 
-    def acquire(self, vm_class: str) -> AcquiredMachine:
-        """Request a machine; returns at once, and :meth:`list` shows when it is ready."""
+    def acquire(self, vm_class: str, key: str | None = None) -> AcquiredMachine:
+        """Request a machine; returns at once, and :meth:`list` shows when it is ready.
+
+        With a key that was used before, whatever became of that request, it is the machine of that request.
+        """
 
     def release(self, machine: str) -> None:
-        """Release a machine after its current work; returns at once, and :meth:`list` shows when it is gone."""
+        """Release a machine after its current work; returns at once, and :meth:`list` shows when it is gone.
+
+        One that is being released stays so.
+        """
 
     def list(self, *, gone: bool = False) -> tuple[AcquiredMachine, ...]:
         """The machines that there are, in the order in which they were acquired; with ``gone`` all there ever were."""

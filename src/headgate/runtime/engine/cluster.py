@@ -17,6 +17,7 @@ from headgate.errors import HeadgateError, InputError
 from headgate.machines.provider import AcquiredMachine
 from headgate.model.cluster.observation import Observation
 from headgate.model.names import Signature
+from headgate.runtime.engine.choices import Choices
 from headgate.runtime.engine.engine import Engine
 
 __all__ = ["SparkCluster"]
@@ -52,7 +53,7 @@ class SparkCluster:
             for vm_class in acquired:
                 got.append(engine.scaling.acquire(vm_class))  # noqa: PERF401  (what came before a refusal counts)
             if switched or partitions:
-                engine.change(switched, partitions)
+                engine.change(Choices(switched, partitions))
         except BaseException:
             for machine in got:
                 with suppress(HeadgateError):
