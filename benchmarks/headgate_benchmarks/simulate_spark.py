@@ -70,7 +70,7 @@ def compare_live(seed: int, progress: Progress, sizes: LiveSizes) -> Measured:
 
 def _live(seed: int, progress: Progress, sizes: LiveSizes) -> tuple[list[Observation], Dataflow]:
     """A run on Spark until all rows are through, as it was observed."""
-    from headgate.adaptation.cluster import SetPartitions
+    from headgate.adaptation.actions import SetPartitions
     from headgate.runtime.engine.cluster import SparkCluster
     from headgate.runtime.engine.engine import Engine
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from headgate.adaptation.cluster import AcquireMachine, Action, PlaceInstances, ReleaseMachine, SwitchAlternate
+from headgate.adaptation.actions import AcquireMachine, Action, AssignCores, ReleaseMachine, SwitchAlternate
 from headgate.adaptation.cluster_view import ClusterView
 from headgate.adaptation.policies.reactive import Core
 from headgate.model.arrays import Floats, Ints, Shape
 from headgate.model.cluster.deployment import Deployment
-from headgate.model.cluster.observation import Observation, WorkerObservation
+from headgate.model.cluster.machine_observations import MachineRow
+from headgate.model.cluster.observation import Observation
 from headgate.model.cluster.vm_class import Cloud
 from headgate.model.dataflow import Dataflow
 from tests.adaptation.static import deploying
@@ -62,7 +63,7 @@ class Placing:
     def _view(self, observed: Observation) -> ClusterView:
         shape = self._shape
         place = {str(name): index for index, name in enumerate(shape.names)}
-        machine = {worker.machine: row for row, worker in enumerate(observed.workers)}
+        machine = {name: row for row, name in enumerate(observed.machines.name)}
         placed = np.zeros((len(machine), shape.tasks), dtype=np.int64)
         active = np.zeros(shape.tasks, dtype=np.int64)
         processed, waits = np.zeros(shape.tasks), np.zeros(shape.tasks)
@@ -89,13 +90,13 @@ class Placing:
             external,
             late,
             active,
-            np.array([self.cloud.place(worker.vm_class or "") for worker in observed.workers], dtype=np.int64),
-            np.array([self._speed(worker) for worker in observed.workers]),
+            np.array([self.cloud.place(each.vm_class or "") for each in observed.machines], dtype=np.int64),
+            np.array([self._speed(each) for each in observed.machines]),
             placed,
-            np.array([self._left_s(worker, observed.ended) for worker in observed.workers]),
-            tuple(worker.machine for worker in observed.workers),
+            np.array([self._left_s(each, observed.ended) for each in observed.machines]),
+            observed.machines.name,
             # Observations do not say when a machine will be ready: assume the boot time of its class.
-            np.array([0.0 if worker.ready else self._boot_s(worker) for worker in observed.workers]),
+            np.array([0.0 if each.works else self._boot_s(each) for each in observed.machines]),
             self.counts_queues,
         )
         view.omega = self._omega(view, processed / seconds, waited / seconds)
@@ -111,23 +112,23 @@ class Placing:
             share = np.where(could[ends] > 0, np.minimum(processed[ends] / could[ends], 1.0), 1.0)
         return float(share.mean())
 
-    def _speed(self, worker: WorkerObservation) -> float:
-        rated = self.cloud.vm_class(worker.vm_class or "").core_power
-        return worker.speed if worker.ready and worker.speed is not None else rated
+    def _speed(self, machine: MachineRow) -> float:
+        rated = self.cloud.vm_class(machine.vm_class or "").core_power
+        return machine.speed if machine.works and machine.speed is not None else rated
 
-    def _boot_s(self, worker: WorkerObservation) -> float:
-        return self.cloud.vm_class(worker.vm_class or "").boot_s
+    def _boot_s(self, machine: MachineRow) -> float:
+        return self.cloud.vm_class(machine.vm_class or "").boot_s
 
-    def _left_s(self, worker: WorkerObservation, now_s: float) -> float:
-        if worker.acquired is None:
+    def _left_s(self, machine: MachineRow, now_s: float) -> float:
+        if machine.asked is None:
             return 0.0
-        held_s = now_s - worker.acquired
+        held_s = now_s - machine.asked
         return self.cloud.billing.paid_until_s(held_s) - held_s
 
     def _actions(self, observed: Observation, now: ClusterView, before: Ints, active: Ints) -> list[Action]:
         signature = {task.name: task.task for task in observed.tasks}
         tasks = [signature[str(name)] for name in now.shape.names]
-        machines = [worker.machine for worker in observed.workers]
+        machines = observed.machines.name
         actions: list[Action] = [
             SwitchAlternate(tasks[task], now.shape.alternates[task][int(now.active[task])])
             for task in np.flatnonzero(now.active != active).tolist()
@@ -135,14 +136,15 @@ class Placing:
         difference = now.placed[: now.held] - before
         for changed in (np.argwhere(difference < 0), np.argwhere(difference > 0)):
             actions += [
-                PlaceInstances(tasks[task], machines[row], int(now.placed[row, task])) for row, task in changed.tolist()
+                AssignCores(str(now.shape.names[task]), machines[row], int(now.placed[row, task]))
+                for row, task in changed.tolist()
             ]
         actions += [ReleaseMachine(machines[row]) for row in now.to_release().tolist()]
         for row in range(now.held, len(now.kind)):
             name = f"new-{row}"
             actions.append(AcquireMachine(now.cloud.classes[int(now.kind[row])].name, name))
             actions += [
-                PlaceInstances(tasks[task], name, int(now.placed[row, task]))
+                AssignCores(str(now.shape.names[task]), name, int(now.placed[row, task]))
                 for task in np.flatnonzero(now.placed[row]).tolist()
             ]
         return actions

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headgate.adaptation.cluster import AcquireMachine, Action, PlaceInstances, SwitchAlternate
+from headgate.adaptation.actions import AcquireMachine, Action, AssignCores, SwitchAlternate
 from headgate.model.cluster.deployment import Deployment
 from headgate.model.cluster.observation import Observation
 from headgate.model.names import Signature
@@ -24,7 +24,7 @@ def deploying(deployment: Deployment, observed: Observation) -> tuple[Action, ..
     for number, machine in enumerate(deployment.machines):
         name = f"new-{number}"
         actions.append(AcquireMachine(machine.vm_class, name))
-        actions += [PlaceInstances(signatures[task], name, cores) for task, cores in machine.cores.items()]
+        actions += [AssignCores(task, name, cores) for task, cores in machine.cores.items()]
     return tuple(actions)
 
 

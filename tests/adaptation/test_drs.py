@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.adaptation.policies.drs import Decision, DrsSettings, Estimates, Resize, decide
+from headgate.adaptation.policies.drs import DrsSettings, Estimates, Resize, ResizeDecision, decide
 from headgate.errors import BadValue
 from headgate.queueing.fitting.correction import Correction
 from headgate.queueing.network import Network, Operator, Route
@@ -22,7 +22,7 @@ def flow(rate: float = 6.0, **more: int) -> Network:
 
 def decided(
     network: Network, allocation: tuple[int, ...], settings: DrsSettings, measured: float | None = None, **more: float
-) -> Decision:
+) -> ResizeDecision:
     correction = Correction(more.get("factor", 1.0), 5)
     last = more.get("last")
     return decide(Estimates(network, measured, correction), allocation, settings, 1_000.0, last)

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.adaptation.cluster import Action, Cluster, SetPartitions
+from headgate.adaptation.actions import Action, SetPartitions
+from headgate.adaptation.cluster import Cluster
 from headgate.adaptation.policies.drs import DrsSettings, Resize
 from headgate.adaptation.policies.drs_policy import DrsPolicy, Managed, act
 from headgate.documents import parse

@@ -115,6 +115,9 @@ class FakeEngine:
     def switch(self, dataflow: str, task: str, alternate: str, acknowledge: Acknowledge | None = None) -> None:
         self._set(acknowledge, "switch", dataflow, task, alternate)
 
+    def release_task(self, dataflow: str, task: str, acknowledge: Acknowledge | None = None) -> None:
+        self._set(acknowledge, "release", dataflow, task)
+
     def repartition(
         self, dataflow: str, task: str, partitions: int | None, acknowledge: Acknowledge | None = None
     ) -> None:

@@ -92,6 +92,7 @@ def test_every_operation_answers_as_the_document_says(contract: Contract) -> Non
         "partitions": {"partitions": 2},
     }.items():
         contract("PUT", f"/v1/dataflows/{{}}/tasks/{{}}/{setting}", "wide", "f", json=body)
+    contract("POST", "/v1/dataflows/{}/tasks/{}/release", "wide", "f")
     assert contract("DELETE", "/v1/dataflows/{}", "wide")["withdrawn"][0]["left"]
     contract("POST", "/v1/withdrawals", json={"dataflows": ["narrow"]})
     assert contract.covered == {(method, path) for path, item in DOCUMENT["paths"].items() for method in item}

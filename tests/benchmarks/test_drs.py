@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.adaptation.cluster import Action, SetPartitions
+from headgate.adaptation.actions import Action, SetPartitions
 from headgate.model.cluster.observation import FragmentObservation, Observation, SinkObservation, Sojourn
 from headgate.model.names import Signature
 from headgate.queueing.spark_flow import BatchCosts, SparkFlow, predict_flow

@@ -83,6 +83,37 @@ def test_list_status_withdraw_as_text_csv_and_json(engine: FakeEngine) -> None:
     assert [flow.name for flow in engine.dataflows] == ["narrow"]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "done", "sentence"),
+    [
+        (["switch", "wide", "f", "quick"], ("switch", "wide", "f", "quick"), "wide: f is done by quick"),
+        (["switch", "wide", "f", "--release"], ("release", "wide", "f"), "policies may choose how f is done"),
+        (["partitions", "wide", "f", "8"], ("repartition", "wide", "f", 8), "wide: f runs on 8 partitions"),
+        (["partitions", "wide", "f", "none"], ("repartition", "wide", "f", None), "as many partitions as its input"),
+        (["limit", "wide", "r", "1"], ("limit", "wide", "r", 1), "wide: r takes at most 1 row a micro-batch"),
+        (["limit", "wide", "r", "none"], ("limit", "wide", "r", None), "wide: r has no limit"),
+        (["pause", "wide"], ("pause", "wide"), "wide is paused; 'headgate resume wide' lets it go on"),
+        (["resume", "wide"], ("resume", "wide"), "wide goes on"),
+    ],
+)
+def test_how_tasks_run_is_changed_through_the_engine(
+    engine: FakeEngine, arguments: list[str], done: tuple[object, ...], sentence: str
+) -> None:
+    run("submit", write("wide"))
+    assert sentence in run(*arguments)
+    assert json.loads(run(*arguments, "--json"))["snapshot"] == engine.snapshot == 3
+    assert engine.done == [done, done]
+
+
+def test_what_is_no_number_changes_nothing(engine: FakeEngine) -> None:
+    run("submit", write("wide"))
+    for number in ("few", "1.5", "\u0663"):
+        for command in (["limit", "wide", "r"], ["partitions", "wide", "f"]):
+            with pytest.raises(HeadgateError, match="expected a whole number, or none"):
+                run(*command, number)
+    assert engine.done == []
+
+
 def test_refusals_are_the_engines(engine: FakeEngine) -> None:
     run("submit", write("wide"))
     for arguments, condition in [

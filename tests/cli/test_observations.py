@@ -36,7 +36,7 @@ def shown(*arguments: str) -> str:
     return done.stdout
 
 
-def test_top_shows_tasks_sinks_fragments_and_workers(state: Path) -> None:
+def test_top_shows_tasks_sinks_fragments_and_machines(state: Path) -> None:
     told = shown("top", "--state", str(state), "--once")
     for text in ("flow.parse", "0.96", "2.00", "flow.out", "0.90", "20", "50%", "0.97", "small"):
         assert text in told, told
@@ -78,7 +78,7 @@ def test_observations_as_a_list_and_as_json(state: Path) -> None:
 
 def test_export_holds_every_value(state: Path, tmp_path: Path) -> None:
     told = shown("observations", "--state", str(state), "--export", str(tmp_path / "out"))
-    assert told.startswith("3 tasks, 3 sinks, 3 fragments, 3 workers in ")
+    assert told.startswith("3 tasks, 3 sinks, 3 fragments, 3 machines, 3 sources, 3 dataflows, 3 costs in ")
     (task, *_) = pq.read_table(tmp_path / "out" / "tasks.parquet").to_pylist()
     assert (task["rows_in"], task["rows_out"], task["errors"], task["dataflows"]) == (500, 480, 3, ["flow", "other"])
     assert (task["profile_cpu_s_per_row"], task["profile_memory_bytes"], task["profile_spread"]) == (2e-6, 4_096, None)
@@ -86,7 +86,17 @@ def test_export_holds_every_value(state: Path, tmp_path: Path) -> None:
     assert (sink["rows"], sink["sojourn_p99_s"]) == (480, 1.1)
     (fragment, *_) = pq.read_table(tmp_path / "out" / "fragments.parquet").to_pylist()
     assert (fragment["rows_behind"], fragment["commit_s"]) == (20, 0.3)
-    (worker, *_) = pq.read_table(tmp_path / "out" / "workers.parquet").to_pylist()
-    assert (worker["busy"], worker["vm_class"]) == (0.5, "small")
+    (machine, *_) = pq.read_table(tmp_path / "out" / "machines.parquet").to_pylist()
+    assert (machine["busy"], machine["vm_class"], machine["price_per_h"]) == (0.5, "small", 0.05)
+    (source, *_) = pq.read_table(tmp_path / "out" / "sources.parquet").to_pylist()
+    assert (source["rows_arrived"], source["bytes_waiting"]) == (512.0, 4_000)
+    (dataflow, *_) = pq.read_table(tmp_path / "out" / "dataflows.parquet").to_pylist()
+    assert (dataflow["figures_omega"], dataflow["figures_sojourn_p95_s"], dataflow["figures_theta"]) == (
+        0.98,
+        0.9,
+        None,
+    )
+    (cost, *_) = pq.read_table(tmp_path / "out" / "costs.parquet").to_pylist()
+    assert (cost["cpu_s"], cost["origin"]) == (2e-6, "measured")
     with pytest.raises(InputError, match="is not an empty directory"):
         shown("observations", "--state", str(state), "--export", str(tmp_path / "out"))

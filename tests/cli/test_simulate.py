@@ -122,10 +122,24 @@ def test_clouds_that_cannot_be_are_told_with_their_line(tmp_path: Path, line: st
     assert "cloud.yaml:3" in ran.err
 
 
-def test_a_dataflow_without_costs_is_told_of_all_its_tasks() -> None:
-    ran = headgate("simulate", EXAMPLES.parent / "city" / "alarms.yaml", "--rate", "5")
+def test_a_dataflow_without_costs_is_simulated_with_those_of_its_task_types() -> None:
+    city = EXAMPLES.parent / "city" / "alarms.yaml"
+    ran = headgate("simulate", city, "--rate", "5", "--hours", "0.1", "--cost", "smooth/kalman=0.001", "--json")
+    assert ran.status == 0, ran.err
+    origins = {(row["task"], row["alternate"]): (row["cost_us"], row["cost_from"]) for row in ran.json["figures"]}
+    assert origins["smooth", "kalman"] == (1_000.0, "given")
+    assert {origin for key, (_, origin) in origins.items() if key != ("smooth", "kalman")} == {"default"}
+
+
+def test_what_nothing_is_known_of_is_asked_for_by_name(tmp_path: Path) -> None:
+    tasks = "{id: one, type: opaque, ports: {outputs: [out]}}, {id: two, type: opaque, inputs: [one]}"
+    (tmp_path / "flow.yaml").write_text(f"tasks: [{tasks}]")
+    ran = headgate("simulate", tmp_path / "flow.yaml", "--rate", "5")
     assert ran.status == 2
-    assert ran.err.count("has no cost_s") > 3
+    assert ran.err.count("has no cost_s") == 2
+    assert "task 'two'" in ran.err
+    given = ("--cost", "one=0.1", "--cost", "two=0.2", "--hours", "0.1")
+    assert headgate("simulate", tmp_path / "flow.yaml", "--rate", "5", *given).status == 0
 
 
 def test_yesterday_can_be_tried_with_another_policy(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def outbox(folder: Path) -> tuple[list[Operation], Callable[[], list[str]]]:
     from headgate.documents import parse
     from headgate.model.names import Signature
     from headgate.runtime.io.outbox import SinkOutbox
-    from headgate.runtime.io.sinks import Memory, StagedDelivery
+    from headgate.runtime.io.sinks import MemorySink, StagedDelivery
 
     sink_folder = folder / "sink"
     read = {"id": "r", "type": "read_files", "config": {"path": str(folder), "columns": "id bigint"}}
@@ -69,7 +69,7 @@ def outbox(folder: Path) -> tuple[list[Operation], Callable[[], list[str]]]:
     sink = next(signature for signature, task in plan.tasks.items() if task.alternate.type == "write_files")
     (folder / "pending").mkdir(exist_ok=True)
     spark: Any = None
-    box = SinkOutbox(folder / "pending", spark, Memory(), lambda _: plan)
+    box = SinkOutbox(folder / "pending", spark, MemorySink(), lambda _: plan)
     count = 6
     if not (folder / "staged").exists():
         for number in range(count):

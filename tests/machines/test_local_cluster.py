@@ -21,7 +21,9 @@ import pytest
 from headgate.errors import HeadgateError, InputError
 from headgate.machines.local import LocalProvider
 from headgate.machines.processes import Process, marked
-from headgate.machines.provider import MachineState, machine_class
+from headgate.machines.provider import MachineState, Provider, machine_class
+from headgate.machines.standalone import start_worker
+from tests.machines.provider_contract import check_contract
 
 pytestmark = [pytest.mark.spark, pytest.mark.own_spark]
 ROOT = Path(__file__).parents[2]
@@ -95,6 +97,45 @@ def test_machines_come_and_go_and_are_recorded(folder: Path) -> None:
     assert marked(f"{folder}/tiny-3") == []
     assert [machine.state for machine in provider.list(gone=True)][2] is MachineState.RELEASED
     assert (folder / "machines" / "tiny-3" / "worker.log").exists()
+
+
+def test_keys_make_requests_safe_to_repeat(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    provider = LocalProvider.up(folder, classes=[TINY])
+
+    def settle(asked: Provider) -> None:
+        del asked
+        provider.wait_until_settled()
+
+    check_contract(lambda: LocalProvider(folder), "tiny", settle)
+
+    # Killed between starting a worker and recording its process: the worker is adopted.
+    class Killed(BaseException):
+        pass
+
+    def started_and_killed(*arguments: Any) -> Process:
+        start_worker(*arguments)
+        raise Killed
+
+    def killed(*_: object) -> Process:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr("headgate.machines.local.start_worker", started_and_killed)
+        with pytest.raises(Killed):
+            LocalProvider(folder).acquire("tiny", "test/3")
+    (adopted,) = (machine for machine in provider.wait_until_settled() if machine.key == "test/3")
+    assert adopted.state is MachineState.READY
+    process = provider.process(adopted.name)
+    assert process is not None
+    assert process.pid in marked(f"{folder}/{adopted.name}")
+
+    # Killed before it was started: the machine is lost, and nothing of it runs.
+    with monkeypatch.context() as patched:
+        patched.setattr("headgate.machines.local.start_worker", killed)
+        with pytest.raises(Killed):
+            LocalProvider(folder).acquire("tiny", "test/4")
+    assert "test/4" not in {machine.key for machine in provider.list()}
+    assert provider.acquire("tiny", "test/4").state is MachineState.LOST
 
 
 def test_a_master_that_does_not_start_says_why(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from headgate.adaptation.cluster import (
+from headgate.adaptation.actions import (
     AcquireMachine,
     Action,
-    PlaceInstances,
+    AssignCores,
     ReleaseMachine,
     SetPartitions,
     SwitchAlternate,
+    kind_of,
 )
 from headgate.errors import BadValue, InputError
 from headgate.model.names import Signature
@@ -46,10 +47,12 @@ class ActionCheck:
                     self._release(machine)
                 case SwitchAlternate(task, alternate):
                     self._switch(task, alternate)
-                case PlaceInstances(task, machine, cores):
-                    self._place(task, machine, cores)
+                case AssignCores(pool, machine, cores):
+                    self._place(pool, machine, cores)
                 case SetPartitions(task, partitions):
                     self._spread(task, partitions)
+                case _:
+                    raise _refused(f"a simulation does not know {kind_of(action)}")
         return self._steps
 
     def _acquire(self, vm_class: str, machine: str | None) -> None:
@@ -77,14 +80,16 @@ class ActionCheck:
             raise _refused(f"{message}; choose one of {', '.join(there)}")
         self._steps.append(SwitchAlternate(task, alternate))
 
-    def _place(self, task: Signature, machine: str, cores: int) -> None:
-        place = self._place_of(task)
+    def _place(self, pool: str, machine: str, cores: int) -> None:
+        if pool not in self._simulator.columns:
+            raise _refused(f"there is no pool '{pool[:60]}'")
+        place = self._simulator.columns.index(pool)
         self._know(machine)
         more = cores - self._has[machine].get(place, 0)
         if cores < 0 or more > self._free[machine]:
             message = f"task '{self._name(place)}' needs {cores} cores on machine '{machine}'"
             raise _refused(f"{message}, which has {self._free[machine] + cores - more} free")
-        self._give(task, place, machine, more)
+        self._give(place, machine, more)
 
     def _spread(self, task: Signature, partitions: int | None) -> None:
         """Add cores where the task has most, remove them where it has fewest."""
@@ -101,14 +106,14 @@ class ActionCheck:
             mine = self._has[machine].get(place, 0)
             step = min(more, self._free[machine]) if more > 0 else max(more, -mine)
             if step:
-                self._give(task, place, machine, step)
+                self._give(place, machine, step)
                 more -= step
 
-    def _give(self, task: Signature, place: int, machine: str, more: int) -> None:
+    def _give(self, place: int, machine: str, more: int) -> None:
         self._free[machine] -= more
         cores = self._has[machine].get(place, 0) + more
         self._has[machine][place] = cores
-        self._steps.append(PlaceInstances(task, machine, cores))
+        self._steps.append(AssignCores(self._simulator.columns[place], machine, cores))
 
     def _know(self, machine: str) -> None:
         if machine not in self._free:

@@ -8,8 +8,10 @@ from typing import Protocol
 
 import numpy as np
 
-from headgate.adaptation.cluster import AcquireMachine, Action, Cluster, PlaceInstances, ReleaseMachine, SwitchAlternate
+from headgate.adaptation.actions import AcquireMachine, Action, AssignCores, ReleaseMachine, SwitchAlternate
+from headgate.adaptation.cluster import Cluster
 from headgate.errors import InputError
+from headgate.model.cluster.machine_observations import MachineObservations, MachineState
 from headgate.model.cluster.observation import (
     FragmentObservation,
     Observation,
@@ -17,7 +19,6 @@ from headgate.model.cluster.observation import (
     Sojourn,
     TaskObservation,
     TaskProfile,
-    WorkerObservation,
 )
 from headgate.model.graph import Graph
 from headgate.model.names import Signature
@@ -90,7 +91,7 @@ class SimulatedCluster:
             for place in sim.shape.outputs
         )
         fragments = tuple(self._fragment(place, done, seconds) for place in range(sim.shape.tasks))
-        return Observation(sim.now_s, seconds, tasks, sinks, fragments, self._workers())
+        return Observation(sim.now_s, seconds, tasks, sinks, fragments, self._machines())
 
     def _placed(self) -> list[list[tuple[str, int]]]:
         fleet, row = self.simulator.fleet, self.row
@@ -148,31 +149,27 @@ class SimulatedCluster:
             0.0,
         )
 
-    def _workers(self) -> tuple[WorkerObservation, ...]:
+    def _machines(self) -> MachineObservations:
         sim, row, fleet = self.simulator, self.row, self.simulator.fleet
         slots = fleet.working(row, sim.now_s)
         speed = sim.speeds()[row] * fleet.power[row]
         cost = sim.shape.cost_of(sim.active[row])
         capacity = sim.last.capacity[row]
         used = np.minimum(sim.last.done[row] * cost / np.where(capacity > 0, capacity, 1.0), 1.0)
-        busy = fleet.placed[row, : int(fleet.slots[row])] @ used
-        classes = sim.setting.cloud.classes
-        kinds = [(kind.cores, kind.name) for kind in classes]
-        columns = (
-            fleet.number[row, slots],
-            fleet.kind[row, slots],
-            busy[slots],
-            speed[slots],
-            fleet.acquired[row, slots],
-            fleet.ready[row, slots] <= sim.now_s,
+        kinds = [sim.setting.cloud.classes[kind] for kind in fleet.kind[row, slots].tolist()]
+        busy = (fleet.placed[row, : int(fleet.slots[row])] @ used)[slots] / np.array([kind.cores for kind in kinds])
+        is_ready = (fleet.ready[row, slots] <= sim.now_s).tolist()
+        return MachineObservations(
+            tuple(f"vm-{number}" for number in fleet.number[row, slots].tolist()),
+            tuple(kind.name for kind in kinds),
+            tuple(MachineState.READY if ready else MachineState.STARTING for ready in is_ready),
+            tuple(kind.cores for kind in kinds),
+            tuple(speed[slots].tolist()),
+            tuple(busy.tolist()),
+            tuple(fleet.acquired[row, slots].tolist()),
+            tuple(at if ready else None for at, ready in zip(fleet.ready[row, slots].tolist(), is_ready, strict=True)),
+            price_per_h=tuple(kind.price_per_h for kind in kinds),
         )
-        workers = []
-        # Plain numbers first: thousands of machines are looked at after every interval.
-        for number, kind, used_cores, pi, acquired, ready in zip(*(each.tolist() for each in columns), strict=True):
-            cores, name = kinds[kind]
-            worker, machine = f"worker-{number}", f"vm-{number}"
-            workers.append(WorkerObservation(worker, machine, cores, used_cores / cores, pi, name, acquired, ready))
-        return tuple(workers)
 
     def apply(self, actions: Sequence[Action]) -> None:
         """Do all of some actions or, if one cannot be done, none, and say why."""
@@ -190,8 +187,8 @@ class SimulatedCluster:
                         new[machine] = slot
                 case ReleaseMachine(machine):
                     sim.release(row, self._slot(machine, new))
-                case PlaceInstances(task, machine, cores):
-                    sim.place(row, self._index[task], self._slot(machine, new), cores)
+                case AssignCores(pool, machine, cores):
+                    sim.place(row, sim.columns.index(pool), self._slot(machine, new), cores)
         for action in actions:
             sim.note(row, action)
 

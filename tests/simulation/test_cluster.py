@@ -6,19 +6,18 @@ import numpy as np
 import pytest
 
 from headgate import parse
-from headgate.adaptation.cluster import (
+from headgate.adaptation.actions import (
     AcquireMachine,
     Action,
-    Cluster,
-    PlaceInstances,
+    AssignCores,
     ReleaseMachine,
     SetPartitions,
     SwitchAlternate,
 )
+from headgate.adaptation.cluster import Cluster
 from headgate.adaptation.policies.baselines import UtilisationTarget
 from headgate.errors import InputError
 from headgate.model.cluster.deployment import Deployment, Machine
-from headgate.model.names import Signature
 from headgate.sharing.signature import sign
 from headgate.simulation.policies import Deployed
 from headgate.simulation.rates import Bursts, RandomWalk
@@ -42,7 +41,7 @@ def _cluster(rate: float = 5.0) -> tuple[Simulator, SimulatedCluster]:
 def test_it_is_a_cluster_and_tells_what_was_measured() -> None:
     simulator, made = _cluster()
     cluster: Cluster = made
-    cluster.apply([AcquireMachine("large", "x"), PlaceInstances(A, "x", 1), PlaceInstances(B, "x", 2)])
+    cluster.apply([AcquireMachine("large", "x"), AssignCores("a", "x", 1), AssignCores("b", "x", 2)])
     simulator.advance(2)
     seen = cluster.observe()
     assert (seen.ended, seen.seconds) == (240.0, 240.0)
@@ -53,11 +52,11 @@ def test_it_is_a_cluster_and_tells_what_was_measured() -> None:
     assert second.partitions == 2
     assert first.profile is not None
     assert first.profile.cpu_s_per_row == 0.1
-    (worker,) = seen.workers
-    assert (worker.machine, worker.vm_class, worker.cores, worker.speed) == ("vm-0", "large", 4, 2.0)
-    assert (worker.acquired, worker.ready) == (0.0, True)
+    (machine,) = seen.machines
+    assert (machine.name, machine.vm_class, machine.cores, machine.speed) == ("vm-0", "large", 4, 2.0)
+    assert (machine.asked, machine.works) == (0.0, True)
     # a uses 0.5 of its one core of power 2, b 2.0 of its two: 0.25 + 1.0 of four cores.
-    assert worker.busy == pytest.approx((0.25 + 2 * 0.5) / 4)
+    assert machine.busy == pytest.approx((0.25 + 2 * 0.5) / 4)
     simulator.advance(1)
     assert cluster.observe().seconds == 120.0
     assert cluster.observe().seconds == 0.0
@@ -65,7 +64,7 @@ def test_it_is_a_cluster_and_tells_what_was_measured() -> None:
 
 def test_what_waits_is_told_where_it_waits() -> None:
     simulator, cluster = _cluster()
-    cluster.apply([AcquireMachine("small", "x"), PlaceInstances(A, "x", 1)])
+    cluster.apply([AcquireMachine("small", "x"), AssignCores("a", "x", 1)])
     simulator.advance(1)
     first, second = cluster.observe().tasks
     assert first.rows_waiting == 0.0
@@ -78,14 +77,14 @@ def test_what_waits_is_told_where_it_waits() -> None:
     [
         ([AcquireMachine("huge")], "no VM class 'huge'"),
         ([ReleaseMachine("vm-7")], "no machine 'vm-7'"),
-        ([PlaceInstances(A, "vm-0", 5)], "5 cores on machine 'vm-0', which has 4 free"),
-        ([PlaceInstances(A, "vm-0", 3), PlaceInstances(B, "vm-0", 2)], "which has 1 free"),
-        ([PlaceInstances(Signature("?"), "vm-0", 1)], "no task"),
+        ([AssignCores("a", "vm-0", 5)], "5 cores on machine 'vm-0', which has 4 free"),
+        ([AssignCores("a", "vm-0", 3), AssignCores("b", "vm-0", 2)], "which has 1 free"),
+        ([AssignCores("?", "vm-0", 1)], "no pool"),
         ([SwitchAlternate(A, "better")], "no alternate 'better'; choose one of opaque"),
         ([SetPartitions(A, 9)], "9 more than now, and 5 are free"),
         ([SetPartitions(A, None)], "say how many"),
         ([AcquireMachine("small", "vm-0")], "'vm-0' already"),
-        ([ReleaseMachine("vm-0"), PlaceInstances(A, "vm-0", 1)], "no machine 'vm-0'"),
+        ([ReleaseMachine("vm-0"), AssignCores("a", "vm-0", 1)], "no machine 'vm-0'"),
     ],
 )
 def test_all_or_nothing(actions: list[Action], message: str) -> None:
@@ -164,11 +163,10 @@ def test_thresholds_follow_the_load_and_let_machines_go_when_their_hour_ends() -
 def test_pauses_of_moves_and_switches_cost_what_they_say() -> None:
     simulator = Simulator(setting(dataflow({"a": (1.0, 1.0)}), 2.0, deploy_s=30.0, switch_s=60.0))
     cluster = SimulatedCluster(simulator)
-    task = next(iter(sign(simulator.setting.dataflow).values()))
-    cluster.apply([AcquireMachine("large", "x"), PlaceInstances(task, "x", 1)])
+    cluster.apply([AcquireMachine("large", "x"), AssignCores("a", "x", 1)])
     simulator.advance(1)
     assert simulator.queue[0, 0] == 0.0  # two a second, and one core of power 2
-    cluster.apply([AcquireMachine("large", "y"), PlaceInstances(task, "y", 1), PlaceInstances(task, "vm-0", 0)])
+    cluster.apply([AcquireMachine("large", "y"), AssignCores("a", "y", 1), AssignCores("a", "vm-0", 0)])
     simulator.advance(1)
     assert simulator.queue[0, 0] == pytest.approx(30 * 2)
     invariants.check(simulator)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from headgate.adaptation.cluster import AcquireMachine, PlaceInstances, ReleaseMachine, SwitchAlternate
+from headgate.adaptation.actions import AcquireMachine, AssignCores, ReleaseMachine, SwitchAlternate
 from headgate.model.cluster.deployment import Deployment
 from headgate.model.names import Signature
 from headgate.service.simulate import SimulationRequest, setting_of
@@ -50,8 +50,8 @@ def _do(simulator: Simulator, decided: Decided, places: dict[Signature, int]) ->
             assert machine == f"vm-{fleet.number[row, got]}"
         case ReleaseMachine(machine):
             simulator.release(row, slot(machine))
-        case PlaceInstances(task, machine, cores):
-            simulator.place(row, places[task], slot(machine), cores)
+        case AssignCores(pool, machine, cores):
+            simulator.place(row, simulator.columns.index(pool), slot(machine), cores)
         case SwitchAlternate(task, alternate):
             simulator.switch(row, places[task], simulator.shape.alternates[places[task]].index(alternate))
         case other:

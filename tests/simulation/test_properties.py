@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.adaptation.cluster import (
+from headgate.adaptation.actions import (
     AcquireMachine,
     Action,
-    PlaceInstances,
+    AssignCores,
     ReleaseMachine,
     SetPartitions,
     SwitchAlternate,
@@ -76,7 +76,7 @@ def _random_action(rng: np.random.Generator, cluster: SimulatedCluster) -> Actio
     seen = cluster.observe()
     sim = cluster.simulator
     task = seen.tasks[rng.integers(len(seen.tasks))]
-    machines = [worker.machine for worker in seen.workers] or ["vm-99"]
+    machines = seen.machines.name or ("vm-99",)
     machine = machines[rng.integers(len(machines))]
     kinds = sim.setting.cloud.classes
     match rng.integers(6):
@@ -89,7 +89,7 @@ def _random_action(rng: np.random.Generator, cluster: SimulatedCluster) -> Actio
         case 4:
             return SwitchAlternate(task.task, task.alternate)
         case _:
-            return PlaceInstances(task.task, machine, int(rng.integers(0, 6)))
+            return AssignCores(task.name, machine, int(rng.integers(0, 6)))
 
 
 @settings(max_examples=40)

@@ -8,21 +8,23 @@ import numpy as np
 import pytest
 
 from headgate.errors import InputError
+from headgate.model.cluster.alternate_cost import Origin
+from headgate.model.cluster.machine_observations import MachineObservations
 from headgate.model.cluster.observation import (
     FragmentObservation,
     Observation,
     Sojourn,
     TaskObservation,
     TaskProfile,
-    WorkerObservation,
 )
 from headgate.model.names import TaskId
+from headgate.planning.measured_figures import measured_figures
 from headgate.service.load import load
 from headgate.service.replay import replayed_setting
 from headgate.service.simulate import SimulationRequest
 from headgate.sharing.signature import sign
 from headgate.simulation.rates import Steps
-from headgate.simulation.replay import FREE_S, gap, measured_costs, observed_pool, observed_rates
+from headgate.simulation.replay import gap, observed_pool, observed_rates
 from headgate.simulation.simulator import Simulator
 from headgate.simulation.variability import EC2, TracePool
 from headgate.store.observations import read_observations
@@ -67,12 +69,12 @@ def test_rates_costs_and_speeds_are_found_again() -> None:
     np.testing.assert_allclose(series.sum(), wanted.sum(), rtol=0.01)
     # A step within an observed interval is seen as its mean.
     assert np.abs(series - wanted).sum() / wanted.sum() < 0.05
-    costs = measured_costs(seen, signatures)
-    assert costs["b", "opaque"] == pytest.approx((0.02, 0.5), rel=0.01)
+    known = measured_figures(seen, sign(FLOW))["b", "opaque"]
+    assert (known.cost_s, known.selectivity) == pytest.approx((0.02, 0.5), rel=0.01)
     pool = observed_pool(seen)
     assert len(pool.speed) == 9
     assert pool.speed.max() == 1.0
-    live = np.array([[worker.speed for worker in each.workers] for each in seen[1:]])
+    live = np.array([each.machines.speed for each in seen[1:]])
     assert pool.speed.mean() == pytest.approx(live.mean() / live.max(), rel=0.05)
 
 
@@ -125,7 +127,7 @@ def test_what_cannot_be_replayed_is_told() -> None:
         gap(twice)
     with pytest.raises(InputError, match="source 'a' was not observed"):
         observed_rates(twice, {"a": sign(FLOW)[FLOW.tasks[0].id]})
-    unprobed = [Observation(60.0 * n, 60.0, workers=(WorkerObservation("w", "m", 2, 0.5, None),)) for n in (1, 2)]
+    unprobed = [Observation(60.0 * n, 60.0, machines=MachineObservations(("m",))) for n in (1, 2)]
     assert observed_pool(unprobed).speed.tolist() == [[1.0]]
 
 
@@ -139,7 +141,7 @@ tasks:
 
 
 def test_a_dataflow_as_people_write_it_is_replayed_though_no_file_tells_its_costs(tmp_path: Path) -> None:
-    """Sources and sinks have no profile, and are free; a filter costs what was measured; its selectivity is counted."""
+    """Sources and sinks have no profile and cost what is typical; a filter's cost is measured, its rows are counted."""
     (tmp_path / "live.yaml").write_text(LIVE)
     flow = load(tmp_path / "live.yaml", default_registry()).dataflow
     signed = sign(flow)
@@ -156,8 +158,11 @@ def test_a_dataflow_as_people_write_it_is_replayed_though_no_file_tells_its_cost
     seen = [Observation(5.0 * n, 5.0, tasks, (), (fragment,)) for n in range(1, 13)]
     write_observations(tmp_path / "seen.jsonl", seen)
     asked = SimulationRequest(tmp_path / "live.yaml", ())
-    setting = replayed_setting(asked, tmp_path / "seen.jsonl", default_registry())
+    setting, figures = replayed_setting(asked, tmp_path / "seen.jsonl", default_registry())
     assert setting.costs["odd", "filter"] == (2e-3, 0.5)
-    assert setting.costs["read", "rate"] == (FREE_S, 1.0)
-    assert setting.costs["out", "write_memory"] == (FREE_S, 1.0)
+    assert [(each.task, each.cost_s.origin, each.selectivity.origin) for each in figures] == [
+        ("read", Origin.DEFAULT, Origin.MEASURED),
+        ("odd", Origin.MEASURED, Origin.MEASURED),
+        ("out", Origin.DEFAULT, Origin.DEFAULT),
+    ]
     assert setting.rates["read"].mean_per_s == pytest.approx(100.0)

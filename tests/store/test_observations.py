@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -9,17 +10,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.errors import InputError
+from headgate.model.cluster.alternate_cost import AlternateCost, Origin
+from headgate.model.cluster.machine_observations import MachineObservations
 from headgate.model.cluster.observation import (
+    DataflowObservation,
+    Figures,
     FragmentObservation,
     Observation,
     SinkObservation,
     Sojourn,
+    SourceObservation,
     TaskObservation,
     TaskProfile,
-    WorkerObservation,
 )
 from headgate.model.names import Signature
+from headgate.model.service_level import ServiceLevel
 from headgate.store.observations import ObservationHistory, history_of
+
+LEVEL = ServiceLevel(0.9, latency_max_s=2.0, budget_per_h=Decimal("1.50"))
+FIGURES = Figures(0.98, 1.01, 0.85, 0.12, None, Sojourn(0.5, 0.4, 0.9, 1.1), within=True)
 
 
 def observation(ended: float) -> Observation:
@@ -32,7 +41,13 @@ def observation(ended: float) -> Observation:
         (TaskObservation(task, "flow.parse", "parse_json", "parse", ("flow", "other"), None, 500, 480, 3, profile),),
         (SinkObservation(sink, "flow.out", ("flow",), 480, Sojourn(0.5, 0.4, 0.9, 1.1)),),
         (FragmentObservation("source-1", "source", (task, sink), 9, 500, 20, 2.0, 0.5, 0.2, 1.0, 0.3),),
-        (WorkerObservation("0", "here", 2, 0.5, 0.97, "small"),),
+        MachineObservations(
+            ("here",), ("small",), cores=(2,), speed=(0.97,), busy=(0.5,), price_per_h=(Decimal("0.05"),)
+        ),
+        (SourceObservation(task, "flow.parse", ("flow", "other"), 500, 512.0, 20.0, 4_000),),
+        (DataflowObservation("flow", "ana", LEVEL, 0.7, figures=FIGURES),),
+        (AlternateCost(task, "parse", 2e-6, Origin.MEASURED, 1e-6),),
+        FIGURES,
     )
 
 
@@ -48,10 +63,10 @@ def test_what_was_appended_is_read_in_order(tmp_path: Path) -> None:
 
 
 def test_the_ring_stays_within_its_size_and_the_newest_stay(tmp_path: Path) -> None:
-    history = ObservationHistory(tmp_path / "ring", most_bytes=10_000, file_bytes=2_000)
+    history = ObservationHistory(tmp_path / "ring", most_bytes=20_000, file_bytes=4_000)
     for n in range(100):
         history.append(observation(float(n)))
-        assert sum(file.stat().st_size for file in (tmp_path / "ring").iterdir()) <= 10_000
+        assert sum(file.stat().st_size for file in (tmp_path / "ring").iterdir()) <= 20_000
     kept = [one.ended for one in history.read()]
     assert kept == [float(n) for n in range(int(kept[0]), 100)]
     assert len(kept) > 4

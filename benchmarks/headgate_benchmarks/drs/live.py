@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from headgate.adaptation.cluster import Cluster, SetPartitions
+from headgate.adaptation.actions import SetPartitions
+from headgate.adaptation.cluster import Cluster
 from headgate.model.cluster.observation import FragmentObservation, Observation
 from headgate.model.names import Signature
 from headgate.queueing.fitting.batch_costs import BatchSample

@@ -6,24 +6,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from headgate.adaptation.policy import PlannedAction
 from headgate.model.arrays import Floats, Ints, Shape
 from headgate.model.cluster.vm_class import Cloud
 from headgate.model.service_level import ServiceLevel
 
-__all__ = ["ClusterView", "PlannedAction"]
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedAction:
-    """One step of a plan: what changes for a task, where, and how many seconds after the decision."""
-
-    in_s: float
-    task: str
-    change: str
-    """Another alternate, such as ``to 'quick'``, or cores, such as ``+2 cores``."""
-
-    machine: str = ""
-    """A machine by its name, or a new one with its class and when it is started."""
+__all__ = ["ClusterView"]
 
 
 @dataclass(slots=True)

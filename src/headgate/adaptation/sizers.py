@@ -7,7 +7,7 @@ from typing import Protocol
 
 from headgate.queueing.batch_sizing import assign_flow, min_flow
 from headgate.queueing.network import Network
-from headgate.queueing.predict import Prediction, predict
+from headgate.queueing.predict import NetworkPrediction, predict
 from headgate.queueing.sizing import assign_processors, min_processors
 from headgate.queueing.spark_flow import SparkFlow, predict_flow
 from headgate.queueing.station import StationModel
@@ -45,7 +45,7 @@ class NetworkSizer:
     model: StationModel
     percentile: float | None = None
 
-    def _predict(self, allocation: tuple[int, ...]) -> Prediction:
+    def _predict(self, allocation: tuple[int, ...]) -> NetworkPrediction:
         return predict(self.network, allocation, self.model)
 
     def latency_s(self, allocation: tuple[int, ...]) -> float:

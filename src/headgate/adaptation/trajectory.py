@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from headgate.adaptation.cluster_view import ClusterView, PlannedAction
+from headgate.adaptation.cluster_view import ClusterView
 from headgate.adaptation.outlook import Outlook
+from headgate.adaptation.policy import PlannedAction
 from headgate.capacity.serve import offered_to, propagate, rates_of
 from headgate.model.arrays import Floats, Ints
 from headgate.queueing.compiled import compiled

@@ -85,6 +85,10 @@ class EngineClient:
         """Make another alternate of a task active."""
         return self._change("PUT", _task(dataflow, task, "alternate"), request_id, {"alternate": alternate})
 
+    def release_task(self, dataflow: str, task: str, *, request_id: str | None = None) -> Answer:
+        """Let policies choose again how a task is done."""
+        return self._change("POST", _task(dataflow, task, "release"), request_id)
+
     def repartition(self, dataflow: str, task: str, partitions: int | None, *, request_id: str | None = None) -> Answer:
         """Set on how many partitions a task runs; ``None`` leaves it to the task's input."""
         return self._change("PUT", _task(dataflow, task, "partitions"), request_id, {"partitions": partitions})

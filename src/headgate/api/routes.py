@@ -159,6 +159,14 @@ def change_routes(served: ServedEngine) -> APIRouter:
         act = _then_about(lambda engine, applied: engine.switch(dataflow, task, body.alternate, applied))
         return await change(request, who, request_id, act)
 
+    @router.post("/dataflows/{dataflow}/tasks/{task}/release", response_model=EngineAnswer)
+    async def release_task(
+        request: Request, dataflow: str, task: str, who: Caller, request_id: RequestId = None
+    ) -> Any:
+        """Let policies choose again how a task is done, for which a person has chosen."""
+        act = _then_about(lambda engine, applied: engine.release_task(dataflow, task, applied))
+        return await change(request, who, request_id, act)
+
     @router.put("/dataflows/{dataflow}/tasks/{task}/partitions", response_model=EngineAnswer)
     async def set_partitions(
         request: Request, dataflow: str, task: str, body: PartitionsRequest, who: Caller, request_id: RequestId = None

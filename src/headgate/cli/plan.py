@@ -24,6 +24,7 @@ from headgate.cli.output import (
 from headgate.errors import InputError
 from headgate.model.dataflow import Dataflow
 from headgate.model.table import Table
+from headgate.service.figures import figures_of, figures_tables
 from headgate.service.load import load
 from headgate.service.plan import StrategyName, dataflow_files, read_prices
 from headgate.service.plan import plan as plan_submissions
@@ -31,6 +32,7 @@ from headgate.service.plan_tables import capacity_tables, sharing_tables
 
 if TYPE_CHECKING:
     from headgate.service.capacity import CapacityRequest, Latency, Plan
+    from headgate.service.figures import AlternateFigures
 
 __all__ = ["plan"]
 
@@ -72,6 +74,9 @@ def plan(
         str | None, typer.Option(metavar="BEST,WORST", help="What an hour may cost at best and at worst value.")
     ] = None,
     cores: Annotated[int | None, typer.Option(min=1, help="The most cores.")] = None,
+    cost: Annotated[
+        list[str] | None, typer.Option(metavar="TASK=SECONDS", help="What a message costs in a task, on one core.")
+    ] = None,
     message_bytes: Annotated[float, typer.Option(help="The size of a message.")] = 100.0,
     time_limit: Annotated[str, typer.Option(help="The longest that an algorithm may search.")] = "10s",
     plot: Annotated[Path | None, typer.Option(help="Draw cost against value into this .svg, .png, .pdf.")] = None,
@@ -86,7 +91,9 @@ def plan(
 
     Always: which tasks are shared, whom it touches, and everyone's bill. Without --prices, a machine costs 0.10 USD an
     hour and holds one worker of eight tasks. With --rate also: the best alternates, cores and machines, with predicted
-    throughput, latency, cost and profit; tasks need cost_s for that.
+    throughput, latency, cost and profit. The figures that this rests on are listed, each with where it comes from: a
+    task without cost_s is taken to cost what is typical of its type. Without break-even costs in the service level,
+    tasks keep their best alternates.
 
     Examples: [bold]headgate plan new.yaml --running flows/[/bold],
     [bold]headgate plan road.yaml --rate reports=50 --rate weather=0.5 --compare --out plan.json[/bold]
@@ -117,8 +124,10 @@ def plan(
         names = algorithm or (list(COMPARED) if compare else ["auto"])
         progress = sys.stderr.isatty() and not as_json and not as_csv
         limit_s = seconds("--time-limit", time_limit)
-        capacity = _capacity(request, list(zip(flows, paths, strict=True)), names, limit_s, progress, plot, force)
-    elif plot is not None or algorithm or compare:
+        known = [figures_of(flow, registry, cost or ()) for flow in flows]
+        given = list(zip(flows, paths, known, strict=True))
+        capacity = _capacity(request, given, names, limit_s, progress, plot, force, as_json or as_csv)
+    elif plot is not None or algorithm or compare or cost:
         raise InputError("NO_RATE", "planning capacity needs a rate; give one such as --rate 50")
     print_tables([*tables, *capacity.tables], as_json, as_csv)
     if out is not None:
@@ -136,12 +145,13 @@ class _Capacity:
 
 def _capacity(
     request: CapacityRequest,
-    flows: Sequence[tuple[Dataflow, Path]],
+    flows: Sequence[tuple[Dataflow, Path, Sequence[AlternateFigures]]],
     algorithms: Sequence[str],
     limit_s: float,
     progress: bool,
     plot: Path | None,
     force: bool,
+    in_full: bool,
 ) -> _Capacity:
     """Plan the capacity of each dataflow; a rate of a source counts for the dataflows that have the source."""
     from headgate.report.figures import check_picture
@@ -153,12 +163,13 @@ def _capacity(
             raise InputError("ONE_PLOT", "--plot draws the plans of one dataflow; name one file")
     report = (lambda name: step_to_stderr(f"{name} ...")) if progress else None
     capacity = _Capacity([], {})
-    for (flow, path), own in zip(flows, requests_by_flow(request, [flow for flow, _ in flows]), strict=True):
-        problem = problem_of(own, flow, path.parent)
+    for (flow, path, known), own in zip(flows, requests_by_flow(request, [flow for flow, *_ in flows]), strict=True):
+        problem = problem_of(own, flow, path.parent, known)
         answers = answers_of(problem, algorithms, limit_s, report)
         best, latency = best_plan(answers), latencies(problem, answers)
         if plot is not None:
             write_file(plot, plans_picture(problem, answers, plot.suffix), force)
+        capacity.tables.extend(figures_tables(known, in_full))
         capacity.tables.extend(capacity_tables(problem, answers, best, latency))
         capacity.plans[flow.name] = (best, latency[best.planner])
     return capacity

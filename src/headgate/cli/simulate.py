@@ -10,6 +10,7 @@ import typer
 
 from headgate.cli.output import AsCsv, AsJson, known_types, packages, print_tables, seconds, write_file
 from headgate.model.table import Table
+from headgate.service.figures import figures_tables
 
 __all__ = ["simulate"]
 
@@ -30,6 +31,9 @@ def simulate(
     hours: Annotated[float, typer.Option(min=0.0, help="For how long.")] = 12.0,
     interval: Annotated[str, typer.Option(help="The length of an interval.")] = "2min",
     cloud: Annotated[str, typer.Option(help="ec2-2013, floe-sim, ec2-2024, or a .yaml file.")] = "ec2-2013",
+    cost: Annotated[
+        list[str] | None, typer.Option(metavar="TASK=SECONDS", help="What a message costs in a task, on one core.")
+    ] = None,
     variability: Annotated[
         str, typer.Option(help="How machines perform: none, ec2, futuregrid, or a file or folder of traces.")
     ] = "none",
@@ -78,7 +82,13 @@ def simulate(
     with packages("simulating", "simulation"):
         from headgate.report.figures import check_picture
         from headgate.report.runs import draw_runs
-        from headgate.service.simulate import PolicySettings, SimulationRequest, run_policies, setting_of
+        from headgate.service.simulate import (
+            PolicySettings,
+            SimulationRequest,
+            run_policies,
+            setting_of,
+            simulated_dataflow,
+        )
         from headgate.service.simulation_tables import (
             ledger_table,
             plans_table,
@@ -91,16 +101,18 @@ def simulate(
         check_picture(plot.suffix if plot else ".svg")
     interval_s = seconds("--interval", interval)
     request = SimulationRequest(
-        file, tuple(rate or ()), hours, interval_s, cloud, variability, metric, unit, replications, seed
+        file, tuple(rate or ()), hours, interval_s, cloud, variability, metric, unit, replications, seed,
+        costs=tuple(cost or ()),
     )  # fmt: skip
     live: list[Table] = []
     if replay is None:
         setting = setting_of(request, known_types())
+        figures = simulated_dataflow(request, known_types())[1]
     else:
         from headgate.service.replay import replay_gap, replayed_setting
         from headgate.service.simulation_tables import gap_table
 
-        setting = replayed_setting(request, replay, known_types())
+        setting, figures = replayed_setting(request, replay, known_types())
         live = [gap_table(replay_gap(file, replay, known_types()))]
     season_s = seconds("--season", season) if season else 0.0
     ahead = PolicySettings(
@@ -108,7 +120,7 @@ def simulate(
     )
     shown = sys.stderr.isatty() and not as_json and not as_csv
     runs = run_policies(setting, policy or ["static"], _progress if shown else None, ahead)
-    tables: list[Table] = [*run_tables(runs)]
+    tables: list[Table] = [*figures_tables(figures, as_json or as_csv), *run_tables(runs)]
     if hindsight:
         from headgate.service.hindsight import regrets
         from headgate.service.simulation_tables import hindsight_table

@@ -123,7 +123,8 @@ def observations(
 ) -> None:
     """List what was measured, interval by interval, or export it.
 
-    The tables are tasks, sinks, fragments and workers; each row has the interval's end (seconds since 1970) and length.
+    The tables are tasks, sinks, fragments, machines, sources, dataflows and costs; each row has the interval's end
+    (seconds since 1970) and length.
 
     Example: [bold]headgate observations --last 1h --export measured/[/bold]
     """
@@ -147,7 +148,7 @@ def top(
     as_json: AsJson = False,
     as_csv: AsCsv = False,
 ) -> None:
-    """Show rates, cost per row, latency at the sinks, batches and workers of a running engine.
+    """Show rates, cost per row, latency at the sinks, batches and machines of a running engine.
 
     Cores are the task's rate times its CPU time per row, which is measured on samples. The time of a batch is split
     into planning, waiting for a core, running and committing. Press Ctrl-C to leave; the engine is not disturbed.

@@ -34,7 +34,7 @@ class Acquisitions:
             name, at = event["machine"], event["at"]
             if event["event"] == "acquired":
                 machines[name] = AcquiredMachine(
-                    name, vm_class_of(event["vm_class"]), event["host"], MachineState.STARTING, at
+                    name, vm_class_of(event["vm_class"]), event["host"], MachineState.STARTING, at, key=event.get("key")
                 )
             elif name in machines:
                 machines[name] = _after(machines[name], event["event"], at)
@@ -50,8 +50,13 @@ class Acquisitions:
         """When a machine last became what it is."""
         return max((event["at"] for event in self._events() if event["machine"] == name), default=0.0)
 
-    def acquired(self, name: str, vm_class: VmClass, host: str, at: float) -> None:
-        self._append({"event": "acquired", "machine": name, "at": at, "host": host, "vm_class": as_dict(vm_class)})
+    def acquired(self, name: str, vm_class: VmClass, host: str, at: float, key: str | None = None) -> None:
+        event = {"event": "acquired", "machine": name, "at": at, "host": host, "vm_class": as_dict(vm_class)}
+        self._append(event if key is None else {**event, "key": key})
+
+    def of_key(self, key: str) -> AcquiredMachine | None:
+        """The machine that was asked for with a key."""
+        return next((machine for machine in self.machines().values() if machine.key == key), None)
 
     def started(self, name: str, process: Process, at: float) -> None:
         self._append({"event": "started", "machine": name, "at": at, "process": process.as_dict()})

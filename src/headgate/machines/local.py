@@ -30,7 +30,7 @@ from typing import Any
 
 from headgate.errors import HeadgateError, InputError, os_reason, unknown
 from headgate.machines.acquisitions import Acquisitions, as_dict, vm_class_of
-from headgate.machines.processes import Process, end, start
+from headgate.machines.processes import Process, end, oldest, start
 from headgate.machines.provider import AcquiredMachine, MachineState, machine_class
 from headgate.machines.standalone import (
     MIB,
@@ -182,8 +182,11 @@ class LocalProvider:
             kept = [each for each in stored["classes"] if each["name"] != vm_class.name]
             write_json(self.folder / "cluster.json", {**stored, "classes": [*kept, as_dict(vm_class)]})
 
-    def acquire(self, vm_class: str) -> AcquiredMachine:
+    def acquire(self, vm_class: str, key: str | None = None) -> AcquiredMachine:
         with self._locked():
+            known = None if key is None else self._record.of_key(key)
+            if known is not None:
+                return known
             chosen = self.find_class(vm_class)
             if not self.is_up():
                 message = f"the master of the cluster in {self.folder} has ended"
@@ -191,7 +194,7 @@ class LocalProvider:
             number = len(self._record.machines())
             name = f"{chosen.name}-{number + 1}"
             host = f"127.0.{1 + number // 250}.{1 + number % 250}"
-            self._record.acquired(name, chosen, host, self._clock())
+            self._record.acquired(name, chosen, host, self._clock(), key)
             process = start_worker(chosen, host, self.master, self._home(name), self._mark(name))
             self._record.started(name, process, self._clock())
             if chosen.core_power < 1:
@@ -239,7 +242,7 @@ class LocalProvider:
         for machine in self._record.machines().values():
             if machine.is_gone:
                 continue
-            process = processes.get(machine.name)
+            process = processes.get(machine.name) or self._adopted(machine)
             draining = machine.state is MachineState.DRAINING
             if process is None or not process.is_alive():
                 self._stop(machine, MachineState.RELEASED if draining else MachineState.LOST)
@@ -249,6 +252,13 @@ class LocalProvider:
                 registered = registered if registered is not None else (registered_hosts(self.web) or set())
                 if machine.host in registered:
                     self._record.became(machine.name, MachineState.READY, self._clock())
+
+    def _adopted(self, machine: AcquiredMachine) -> Process | None:
+        """The process of a machine whose starter was killed before it could record it."""
+        process = oldest(self._mark(machine.name))
+        if process is not None:
+            self._record.started(machine.name, process, self._clock())
+        return process
 
     def _drains_too_long(self, machine: AcquiredMachine) -> bool:
         since = self._record.changed_at(machine.name)

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["MARK", "Process", "end", "is_stopped", "marked", "start"]
+__all__ = ["MARK", "Process", "end", "is_stopped", "marked", "oldest", "start"]
 
 MARK = "HEADGATE_MACHINE"
 """The environment variable by which the processes of a machine are known."""
@@ -89,6 +89,15 @@ def marked(mark: str) -> list[int]:
         for entry in PROC.iterdir()
         if entry.name.isdigit() and wanted in _environment(entry).split(b"\0")
     ]
+
+
+def oldest(mark: str) -> Process | None:
+    """The first process with a mark that was started, which has started the others; none if none runs."""
+    stats = {pid: stat for pid in marked(mark) if (stat := _stat(pid)) is not None and stat[0] != "Z"}
+    if not stats:
+        return None
+    pid = min(stats, key=lambda each: (stats[each][2], each))
+    return Process(pid, stats[pid][2], _boot())
 
 
 def end(mark: str, patience_s: float = 10.0, sleep: Callable[[float], None] = time.sleep) -> int:

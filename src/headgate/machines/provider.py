@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from decimal import Decimal
-from enum import StrEnum
 from typing import Protocol
 
+from headgate.model.cluster.machine_observations import GONE, MachineState
 from headgate.model.cluster.vm_class import VmClass
 
 __all__ = ["AcquiredMachine", "MachineState", "Provider", "machine_class"]
@@ -24,22 +24,6 @@ def machine_class(
     return VmClass(name, cores, core_power, LOOPBACK_MBIT_PER_S, price_per_h, boot_s, memory_bytes=memory_bytes)
 
 
-class MachineState(StrEnum):
-    """The state of a requested machine."""
-
-    STARTING = "starting"
-    READY = "ready"
-    DRAINING = "draining"
-    """It ends what it is doing and takes nothing new."""
-
-    RELEASED = "released"
-    LOST = "lost"
-    """It ended by itself."""
-
-
-GONE = frozenset({MachineState.RELEASED, MachineState.LOST})
-
-
 @dataclass(frozen=True, slots=True)
 class AcquiredMachine:
     """A machine that was acquired, from then until long after it is gone; times are seconds since 1970."""
@@ -53,6 +37,8 @@ class AcquiredMachine:
     acquired_at: float
     ready_at: float | None = None
     gone_at: float | None = None
+    key: str | None = None
+    """What whoever asked for it calls it: asked for again with the same key, it is the same machine."""
 
     @property
     def is_gone(self) -> bool:
@@ -84,11 +70,17 @@ class Provider(Protocol):
     def classes(self) -> tuple[VmClass, ...]:
         """The available VM classes."""
 
-    def acquire(self, vm_class: str) -> AcquiredMachine:
-        """Request a machine; returns at once, and :meth:`list` shows when it is ready."""
+    def acquire(self, vm_class: str, key: str | None = None) -> AcquiredMachine:
+        """Request a machine; returns at once, and :meth:`list` shows when it is ready.
+
+        With a key that was used before, whatever became of that request, it is the machine of that request.
+        """
 
     def release(self, machine: str) -> None:
-        """Release a machine after its current work; returns at once, and :meth:`list` shows when it is gone."""
+        """Release a machine after its current work; returns at once, and :meth:`list` shows when it is gone.
+
+        One that is being released stays so.
+        """
 
     def list(self, *, gone: bool = False) -> tuple[AcquiredMachine, ...]:
         """The machines that there are, in the order in which they were acquired; with ``gone`` all there ever were."""

@@ -19,7 +19,7 @@ from headgate.model.expression import check_query, columns_of
 from headgate.model.names import PortName
 from headgate.model.schema import Column, Schema
 from headgate.model.task import Gather, Port, Ports
-from headgate.model.work import SourceWork, Work
+from headgate.model.work import BatchWork, FrameWork, KeyedWork, RowExpression, SinkWork, SourceWork, Work
 
 __all__ = [
     "IN",
@@ -175,6 +175,17 @@ class TaskConfig(BaseModel):
         return {OUT: inputs.rows()}
 
 
+TYPICAL_COST_S: Mapping[type[Work], float] = {
+    RowExpression: 1e-6,
+    BatchWork: 5e-6,
+    FrameWork: 5e-6,
+    KeyedWork: 2e-5,
+    SourceWork: 3e-6,
+    SinkWork: 3e-6,
+}
+"""Core-seconds of a row by kind of work, where nothing else is known: orders of magnitude, from small rows."""
+
+
 @dataclass(frozen=True, slots=True)
 class TaskType:
     """A registered kind of task. Its summary is the first line of its options' docstring.
@@ -197,6 +208,16 @@ class TaskType:
 
     work: Work | None = None
     """What it does (:mod:`headgate.model.work`). Without it, tasks of the type are checked and simulated, not run."""
+
+    cost_s: float | None = None
+    """Core-seconds of a row, roughly, where it was not measured; if left out, the kind of work says it."""
+
+    @property
+    def typical_cost_s(self) -> float | None:
+        """Core-seconds of a row where nothing else is known; none where the type does no work."""
+        if self.cost_s is not None or self.work is None:
+            return self.cost_s
+        return TYPICAL_COST_S[type(self.work)]
 
     @property
     def by_row(self) -> bool:

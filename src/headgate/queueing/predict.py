@@ -12,7 +12,7 @@ from headgate.queueing.percentile import gamma_percentile, sojourn_moments
 from headgate.queueing.station import StationModel, make_stations, sojourn_curve
 from headgate.queueing.traffic import solve_traffic, visit_covariance
 
-__all__ = ["OperatorPrediction", "Prediction", "predict"]
+__all__ = ["NetworkPrediction", "OperatorPrediction", "predict"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class OperatorPrediction:
 
 
 @dataclass(frozen=True, slots=True)
-class Prediction:
+class NetworkPrediction:
     """A network under an allocation: times in seconds."""
 
     model: StationModel
@@ -47,7 +47,7 @@ class Prediction:
         return sum(operator.processors for operator in self.operators)
 
 
-def predict(network: Network, allocation: Sequence[int], model: StationModel = StationModel.MMK) -> Prediction:
+def predict(network: Network, allocation: Sequence[int], model: StationModel = StationModel.MMK) -> NetworkPrediction:
     r"""Predict the sojourn of tuples from outside.
 
     .. math:: E[T] = \frac{1}{\lambda_0} \sum_i \lambda_i E[T_i](k_i)
@@ -83,4 +83,4 @@ def predict(network: Network, allocation: Sequence[int], model: StationModel = S
         )
         for station, k, visits, sojourn in zip(stations, allocation, traffic.visits, means, strict=True)
     )
-    return Prediction(model, operators, mean, variance)
+    return NetworkPrediction(model, operators, mean, variance)

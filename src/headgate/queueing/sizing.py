@@ -15,7 +15,7 @@ from headgate.queueing.frontier import Chosen, choose
 from headgate.queueing.greedy import COMPILED_FROM, allocate_erlang
 from headgate.queueing.network import Network
 from headgate.queueing.percentile import gamma_percentile, gamma_percentile_floor
-from headgate.queueing.predict import Prediction, predict
+from headgate.queueing.predict import NetworkPrediction, predict
 from headgate.queueing.quantile_search import QuantileProblem, cheapest_within, least_quantile
 from headgate.queueing.station import Station, StationModel, make_stations, sojourn_curve
 from headgate.queueing.traffic import solve_traffic, visit_covariance
@@ -65,7 +65,7 @@ class Sizing:
     """An allocation and what is predicted of it."""
 
     allocation: tuple[int, ...]
-    prediction: Prediction
+    prediction: NetworkPrediction
     cost: float
     """Sum of the processors' prices."""
 

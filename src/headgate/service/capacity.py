@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from headgate.errors import BadValue, Infeasible, InputError
 from headgate.model.dataflow import Dataflow
 from headgate.model.graph import Graph
+from headgate.planning.known_figures import AlternateFigures, costs_of, with_best_alternates
+from headgate.planning.objective import BreakEven
 from headgate.planning.plan import Answer, NoPlan, Plan, better
 from headgate.planning.planners import make_planner, plan_with
 from headgate.planning.problem import Problem
@@ -68,15 +70,22 @@ def requests_by_flow(request: CapacityRequest, flows: Sequence[Dataflow]) -> lis
     return requests
 
 
-def problem_of(request: CapacityRequest, dataflow: Dataflow, folder: Path) -> Problem:
-    """Check the request for a dataflow; ``folder`` is where relative paths of rates and catalogues begin."""
+def problem_of(
+    request: CapacityRequest, dataflow: Dataflow, folder: Path, figures: Sequence[AlternateFigures] = ()
+) -> Problem:
+    """Check the request for a dataflow; ``folder`` is where relative paths of rates and catalogues begin.
+
+    ``figures`` come before what the dataflow says. Without break-even costs every task keeps its best alternate.
+    """
     sources = [str(name) for name in Graph(dataflow).sources()]
     given = rates_of(request.rates, sources, folder)
     rates = {name: rate.peak_per_s if request.peak else rate.mean_per_s for name, rate in given.items()}
     try:
         dataflow = _with_limits(dataflow, request)
+        if BreakEven.of(dataflow) is None:
+            dataflow = with_best_alternates(dataflow, costs_of(figures))
         cloud = cloud_of(request.catalogue, folder)
-        return Problem.of(dataflow, cloud, rates, request.message_bytes)
+        return Problem.of(dataflow, cloud, rates, request.message_bytes, costs_of(figures))
     except BadValue as error:
         expected = f"; expected {error.expected}" if error.expected else ""
         raise InputError("BAD_PLAN", f"{error}{expected}") from None

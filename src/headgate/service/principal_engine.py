@@ -92,6 +92,10 @@ class PrincipalEngine:
         noted = self._noted("switch", [f"{dataflow}.{task}", alternate], acknowledge)
         self._engine.switch(dataflow, task, alternate, noted)
 
+    def release_task(self, dataflow: str, task: str, acknowledge: Acknowledge | None = None) -> None:
+        self._check_change(*self._users(dataflow, task))
+        self._engine.release_task(dataflow, task, self._noted("release", [f"{dataflow}.{task}"], acknowledge))
+
     def repartition(
         self, dataflow: str, task: str, partitions: int | None, acknowledge: Acknowledge | None = None
     ) -> None:

@@ -7,11 +7,13 @@ from pathlib import Path
 
 from headgate.errors import BadValue, InputError
 from headgate.model.graph import Graph
-from headgate.model.task_type import Role
+from headgate.planning.known_figures import AlternateFigures, costs_of
+from headgate.planning.measured_figures import measured_figures
+from headgate.service.figures import figures_of
 from headgate.service.load import load
 from headgate.service.simulate import SimulationRequest, cloud_of, rates_of
 from headgate.sharing.signature import sign
-from headgate.simulation.replay import FREE_S, Gap, gap, measured_costs, observed_pool, observed_rates
+from headgate.simulation.replay import Gap, gap, observed_pool, observed_rates
 from headgate.simulation.setting import Setting
 from headgate.store.observations import read_observations
 from headgate.tasks.registry import Registry
@@ -19,10 +21,13 @@ from headgate.tasks.registry import Registry
 __all__ = ["replay_gap", "replayed_setting"]
 
 
-def replayed_setting(request: SimulationRequest, path: Path, registry: Registry) -> Setting:
+def replayed_setting(
+    request: SimulationRequest, path: Path, registry: Registry
+) -> tuple[Setting, tuple[AlternateFigures, ...]]:
     """The world of a live run: its rates, what its tasks cost, how its machines performed.
 
-    Given rates win over observed ones; alternates that never ran keep the costs of the file.
+    Given rates win over observed ones; what was not measured is as the file declares it, or the task type's default.
+    The second value says where each cost comes from.
     """
     observations = read_observations(path)
     dataflow = load(request.dataflow, registry).dataflow
@@ -31,11 +36,7 @@ def replayed_setting(request: SimulationRequest, path: Path, registry: Registry)
     given = rates_of(request.rates, [] if request.rates else sources, request.dataflow.parent)
     wanted = {name: signatures[name] for name in Graph(dataflow).sources() if str(name) not in given}
     observed = observed_rates(observations, {str(name): each for name, each in wanted.items()})
-    costs = dict(measured_costs(observations, {str(name): each for name, each in signatures.items()}))
-    for task in dataflow.tasks:
-        for way in task.alternates:  # sinks are observed by what arrives, and never profiled
-            if way.cost_s is None and registry[way.type].role is Role.SINK:
-                costs[str(task.id), way.name] = (FREE_S, 1.0)
+    figures = figures_of(dataflow, registry, request.costs, measured_figures(observations, signatures))
     pool = observed_pool(observations)
     every_s = next(iter(observed.values())).every_s if observed else request.interval_s
     span_s = sum(each.seconds for each in observations)
@@ -49,9 +50,9 @@ def replayed_setting(request: SimulationRequest, path: Path, registry: Registry)
             pool,
             request.replications,
             request.seed,
-            costs=costs,
+            costs=costs_of(figures),
         )
-        return replace(setting, deploy_s=min(request.deploy_s, every_s))
+        return replace(setting, deploy_s=min(request.deploy_s, every_s)), figures
     except BadValue as error:
         raise InputError("BAD_SETTING", f"{error}; expected {error.expected}") from None
 

@@ -12,8 +12,12 @@ from headgate.documents.cloud_document import load_cloud
 from headgate.errors import BadValue, InputError, missing_package
 from headgate.model.cluster.catalogues import CATALOGUES, catalogue
 from headgate.model.cluster.vm_class import Cloud
+from headgate.model.dataflow import Dataflow
 from headgate.model.graph import Graph
 from headgate.model.trace_statistics import TraceUnit
+from headgate.planning.known_figures import AlternateFigures, costs_of, with_best_alternates
+from headgate.planning.objective import BreakEven
+from headgate.service.figures import figures_of
 from headgate.service.load import load
 from headgate.service.memory import check_memory
 from headgate.simulation.policies import make_policy
@@ -35,6 +39,7 @@ __all__ = [
     "read_traces",
     "run_policies",
     "setting_of",
+    "simulated_dataflow",
 ]
 
 
@@ -56,11 +61,21 @@ class SimulationRequest:
     deploy_s: float = 0.0
     switch_s: float = 0.0
     counts_queues: bool = True
+    costs: tuple[str, ...] = ()
+
+
+def simulated_dataflow(request: SimulationRequest, registry: Registry) -> tuple[Dataflow, tuple[AlternateFigures, ...]]:
+    """The dataflow, and what is known of its alternates; without break-even costs only the best ones are there."""
+    dataflow = load(request.dataflow, registry).dataflow
+    figures = figures_of(dataflow, registry, request.costs)
+    if BreakEven.of(dataflow) is None:
+        dataflow = with_best_alternates(dataflow, costs_of(figures))
+    return dataflow, figures
 
 
 def setting_of(request: SimulationRequest, registry: Registry) -> Setting:
     """Read and check everything; raises :class:`InputError`, or :class:`InvalidDataflow` with every fault."""
-    dataflow = load(request.dataflow, registry).dataflow
+    dataflow, figures = simulated_dataflow(request, registry)
     intervals = request.hours * 3_600 / request.interval_s
     if not 1 <= intervals <= 10_000_000:
         message = f"{request.hours:g} hours in intervals of {request.interval_s:g} s"
@@ -80,6 +95,7 @@ def setting_of(request: SimulationRequest, registry: Registry) -> Setting:
             request.deploy_s,
             request.switch_s,
             request.counts_queues,
+            costs=costs_of(figures),
         )
     except BadValue as error:
         raise InputError("BAD_SETTING", error.sentence) from None

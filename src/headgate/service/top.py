@@ -41,10 +41,11 @@ FRAGMENT = (
     TableColumn("execution_ms", "run", "ms", ",.0f"),
     TableColumn("commit_ms", "commit", "ms", ",.0f"),
 )
-WORKER = (
-    TableColumn("worker", "worker", of=lambda worker: worker.id),
-    TableColumn("machine", "machine"),
+MACHINE = (
+    TableColumn("machine", "machine", of=lambda machine: machine.name),
     TableColumn("vm_class", "VM class"),
+    TableColumn("state", "state"),
+    TableColumn("workers", "workers"),
     TableColumn("cores", "cores"),
     TableColumn("busy", "busy", form=".0%"),
     TableColumn("speed", "speed", form=".2f"),
@@ -52,7 +53,7 @@ WORKER = (
 
 
 def top_tables(seen: Observation, rows: int, *notes: str) -> tuple[Table, ...]:
-    """The busiest tasks, sinks, fragments and workers of an interval."""
+    """The busiest tasks, sinks, fragments and machines of an interval."""
     tasks = sorted(_tasks(seen), key=lambda row: (-(row["cores"] or 0.0), -row["in_per_s"]))
     more = (f"{len(tasks) - rows} more tasks; show them with --rows.",) if len(tasks) > rows else ()
     sinks = tuple(
@@ -65,7 +66,7 @@ def top_tables(seen: Observation, rows: int, *notes: str) -> tuple[Table, ...]:
         Table("Tasks", TASK, tuple(tasks[:rows]), more),
         Table("Sinks", SINK, sinks),
         Table("Fragments", FRAGMENT, fragments),
-        Table.of("Workers", WORKER, seen.workers, *notes),
+        Table.of("Machines", MACHINE, seen.machines, *notes),
     )
 
 

@@ -25,11 +25,7 @@ from headgate.simulation.setting import Setting
 from headgate.simulation.simulator import Simulator
 from headgate.simulation.variability import STEADY, TracePool
 
-__all__ = ["FREE_S", "Gap", "gap", "measured_costs", "observed_pool", "observed_rates"]
-
-
-FREE_S = 1e-9
-"""Core-seconds per message of what takes no time to speak of."""
+__all__ = ["Gap", "gap", "observed_pool", "observed_rates"]
 
 
 def _even(observations: Sequence[Observation], counts: Sequence[float]) -> tuple[Floats, float]:
@@ -78,38 +74,16 @@ def _task(observation: Observation, signature: Signature, name: str) -> TaskObse
     return by_signature or next((task for task in observation.tasks if task.name == name), None)
 
 
-def measured_costs(
-    observations: Sequence[Observation], tasks: Mapping[str, Signature]
-) -> Mapping[tuple[str, str], tuple[float, float]]:
-    """(cost_s, selectivity) of each alternate that ran, from profiles and row counts.
-
-    What has rows and no profile, such as a source, was never found to take a core's time; it is taken to take none.
-    """
-    costs: dict[tuple[str, str], tuple[float, float]] = {}
-    for name, signature in tasks.items():
-        seen = [task for each in observations if (task := _task(each, signature, name)) is not None]
-        for alternate in {task.alternate for task in seen}:
-            mine = [task for task in seen if task.alternate == alternate]
-            profiles = [task.profile for task in mine if task.profile is not None and task.profile.rows > 0]
-            rows = sum(task.rows_in for task in mine)
-            if rows:
-                # The latest profile knows all measurements before it.
-                cost_s = profiles[-1].cpu_s_per_row if profiles else FREE_S
-                costs[name, alternate] = (cost_s, sum(task.rows_out for task in mine) / rows)
-    return costs
-
-
 def observed_pool(observations: Sequence[Observation]) -> TracePool:
-    """Speeds of the workers over time, each relative to the best that any of them had; steady if none was probed."""
+    """Speeds of the machines over time, each relative to the best that any of them had; steady if none was probed."""
     seen = _observed(observations)
-    machines = dict.fromkeys(worker.machine for each in seen for worker in each.workers if worker.speed is not None)
+    speeds_by_interval = [dict(zip(each.machines.name, each.machines.speed, strict=True)) for each in seen]
+    machines = dict.fromkeys(name for each in speeds_by_interval for name, speed in each.items() if speed is not None)
     if not machines:
         return STEADY
     rows = []
     for machine in machines:
-        speeds = [
-            next((w.speed for w in each.workers if w.machine == machine and w.speed is not None), None) for each in seen
-        ]
+        speeds = [each.get(machine) for each in speeds_by_interval]
         known = [speed for speed in speeds if speed is not None]
         # Before and after its life a machine is taken to be as it was on the mean.
         filled = [speed if speed is not None else sum(known) / len(known) for speed in speeds]

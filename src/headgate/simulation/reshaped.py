@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from headgate.adaptation.cluster import AcquireMachine, PlaceInstances, ReleaseMachine, SwitchAlternate
+from headgate.adaptation.actions import AcquireMachine, AssignCores, ReleaseMachine, SwitchAlternate
 from headgate.adaptation.cluster_view import ClusterView
 from headgate.adaptation.policies.reactive import Core
 from headgate.gc_paused import paused
@@ -70,7 +70,7 @@ class Reshaped:
             columns = (tasks, slots[machines], numbers[slots[machines]], after[machines, tasks])
             for task, slot, number, cores in zip(*(each.tolist() for each in columns), strict=True):
                 sim.place(row, task, slot, cores)
-                sim.note(row, PlaceInstances(self._signatures[task], f"vm-{number}", cores))
+                sim.note(row, AssignCores(sim.columns[task], f"vm-{number}", cores))
         for machine in now.to_release().tolist():
             sim.note(row, ReleaseMachine(f"vm-{numbers[slots[machine]]}"))
             sim.release(row, int(slots[machine]))
@@ -86,7 +86,7 @@ class Reshaped:
                 for task in np.flatnonzero(now.placed[machine]).tolist():
                     cores = int(now.placed[machine, task])
                     sim.place(row, task, slot, cores)
-                    sim.note(row, PlaceInstances(self._signatures[task], name, cores))
+                    sim.note(row, AssignCores(sim.columns[task], name, cores))
 
 
 def view_of(sim: Simulator, row: int, period_s: float) -> tuple[Ints, ClusterView]:

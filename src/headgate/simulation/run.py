@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from headgate.adaptation.cluster import Action
-from headgate.adaptation.cluster_view import PlannedAction
+from headgate.adaptation.actions import Action
+from headgate.adaptation.policy import PlannedAction
 from headgate.model.arrays import Floats
 from headgate.model.cluster.deployment import Deployment
 from headgate.model.names import TaskId
@@ -20,7 +20,7 @@ from headgate.planning.objective import BreakEven
 from headgate.simulation.machines import Booked, HeldMachine
 from headgate.simulation.setting import Setting
 
-__all__ = ["Decided", "Interrupted", "PlanStep", "Reason", "Run", "Summary"]
+__all__ = ["Decided", "Interrupted", "PlanStep", "RecordedReason", "Run", "Summary"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Decided:
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class RecordedReason:
     """The reason of a decision, or a notice of the policy, in one sentence."""
 
     at_s: float
@@ -116,7 +116,7 @@ class Run:
     break_even: BreakEven | None
     """That of one hour."""
 
-    reasons: tuple[Reason, ...] = field(default=(), repr=False)
+    reasons: tuple[RecordedReason, ...] = field(default=(), repr=False)
     plans: tuple[PlanStep, ...] = field(default=(), repr=False)
     by_dataflow: Mapping[str, tuple[Floats, Floats]] = field(default_factory=dict, repr=False)
     """Omega and Gamma of each of several dataflows."""

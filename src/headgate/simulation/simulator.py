@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from headgate.adaptation.cluster import Action
+from headgate.adaptation.actions import Action
 from headgate.capacity.sharing import NOT_SHARED
 from headgate.errors import BadValue
 from headgate.model.arrays import Floats, Ints
@@ -16,7 +16,7 @@ from headgate.model.cluster.deployment import Deployment
 from headgate.planning.objective import BreakEven
 from headgate.simulation.kernel import run_intervals
 from headgate.simulation.machines import MachinePool
-from headgate.simulation.run import Decided, Interrupted, PlanStep, Reason, Run
+from headgate.simulation.run import Decided, Interrupted, PlanStep, RecordedReason, Run
 from headgate.simulation.setting import Setting
 
 __all__ = ["Simulator", "VectorPolicy", "simulate"]
@@ -76,7 +76,7 @@ class Simulator:
         owners = len(setting.owners)
         self.omega_of, self.gamma_of = (np.zeros((count, n, owners)) for _ in range(2))
         self.decisions: list[Decided] = []
-        self.reasons: list[Reason] = []
+        self.reasons: list[RecordedReason] = []
         self.plans: list[PlanStep] = []
         self.interruptions: list[Interrupted] = []
         self._source_of = np.full(tasks, -1, dtype=np.int64)
@@ -176,7 +176,7 @@ class Simulator:
 
     def record_reason(self, row: int, reason: str) -> None:
         """Record the reason of a decision."""
-        self.reasons.append(Reason(self.now_s, row, reason))
+        self.reasons.append(RecordedReason(self.now_s, row, reason))
 
     @property
     def _moments(self) -> int:

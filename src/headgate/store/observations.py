@@ -39,7 +39,7 @@ class ObservationHistory:
             # After what is there, should the clock have been set back meanwhile.
             number = max(int(observation.ended * 1_000), int(files[-1].stem) + 1 if files else 0)
             files.append(self.folder / f"{number:016d}.jsonl")
-        text = _FORM.dump_json(observation)
+        text = _FORM.dump_json(observation, exclude_defaults=True)
         with files[-1].open("ab") as file:
             # A line that a crash has cut short must not take this one with it.
             file.write(b"\n" + text + b"\n")

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.adaptation.cluster import AcquireMachine, Action, Cluster, ReleaseMachine, SetPartitions, SwitchAlternate
+from headgate.adaptation.actions import AcquireMachine, Action, ReleaseMachine, SetPartitions, SwitchAlternate
+from headgate.adaptation.cluster import Cluster
 from headgate.errors import HeadgateError, InputError
 from headgate.machines.provider import AcquiredMachine, MachineState, machine_class
 from headgate.model.cluster.vm_class import VmClass
@@ -34,10 +35,11 @@ class InMemoryProvider:
     def classes(self) -> tuple[VmClass, ...]:
         return (SMALL,)
 
-    def acquire(self, vm_class: str) -> AcquiredMachine:
+    def acquire(self, vm_class: str, key: str | None = None) -> AcquiredMachine:
         if len(self.made) == self.most:
             raise HeadgateError("SOLD_OUT", "no machine is left")
-        self.made.append(AcquiredMachine(f"{vm_class}-{len(self.made) + 1}", SMALL, "h", MachineState.READY, 0.0))
+        name = f"{vm_class}-{len(self.made) + 1}"
+        self.made.append(AcquiredMachine(name, SMALL, "h", MachineState.READY, 0.0, key=key))
         return self.made[-1]
 
     def release(self, machine: str) -> None:

@@ -13,7 +13,7 @@ from headgate.model.names import Signature
 from headgate.runtime.compile.plan import Kind
 from headgate.runtime.engine.engine import Engine
 from headgate.runtime.io.outbox import SinkOutbox
-from headgate.runtime.io.sinks import Memory, StagedDelivery
+from headgate.runtime.io.sinks import MemorySink, StagedDelivery
 from headgate.store.entries import Delivered, EpochCommitted, FragmentRemoved, OutputKind, SnapshotPublished
 from headgate.store.files import write_json
 from headgate.store.journal import Journal
@@ -160,7 +160,7 @@ def test_offered_again_after_it_was_taken_from_the_pending(tmp_path: Path) -> No
     )
     plan = plan_of(table_flow)
     sink = next(signature for signature, task in plan.tasks.items() if task.alternate.type == "write_table")
-    box = SinkOutbox(tmp_path / "pending", cast(Any, None), Memory(), lambda _: plan)
+    box = SinkOutbox(tmp_path / "pending", cast(Any, None), MemorySink(), lambda _: plan)
     (tmp_path / "pending").mkdir()
     staged = tmp_path / "0-0-0.arrow"
     rows = pa.table({"id": [1, 2]})

@@ -12,7 +12,7 @@ import pytest
 from headgate.documents import parse
 from headgate.runtime.epochs.delivery import Deliveries
 from headgate.runtime.io.outbox import SinkOutbox
-from headgate.runtime.io.sinks import Memory
+from headgate.runtime.io.sinks import MemorySink
 from headgate.store.entries import CommittedOutput, EpochCommitted, OutputKind, StagedRows, Target
 from tests.compiled import plan_of
 
@@ -40,7 +40,7 @@ def test_folders_of_sinks_are_synced(tmp_path: Path, synced: list[Path]) -> None
     plan = plan_of(parse(json.dumps({"name": "f", "tasks": [read, *writes]}), "json").dataflow)
     nothing: Any = None
     (tmp_path / "pending").mkdir()
-    outbox = SinkOutbox(tmp_path / "pending", nothing, Memory(), lambda _: plan)
+    outbox = SinkOutbox(tmp_path / "pending", nothing, MemorySink(), lambda _: plan)
     deliveries = Deliveries(nothing, outbox, nothing, lambda _: plan)
 
     def epoch(number: int) -> None:

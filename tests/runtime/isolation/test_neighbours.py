@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from headgate.runtime.engine.engine import Engine
-from headgate.runtime.io.sinks import Memory, StagedDelivery
+from headgate.runtime.io.sinks import MemorySink, StagedDelivery
 from headgate.runtime.isolation.dead_letters import read_letters
 from tests.runtime.isolation.test_isolation import status
 from tests.runtime.small import files, flow, memory, put, wait_for
@@ -29,7 +29,7 @@ HEALTHY = ("one", "two")
 FLOOD_PER_S = 500
 
 
-class Clocked(Memory):
+class Clocked(MemorySink):
     """Notes how long after they came rows could be read."""
 
     def __init__(self) -> None:

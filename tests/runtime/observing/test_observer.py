@@ -10,11 +10,14 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from headgate.model.cluster.alternate_cost import Origin
+from headgate.model.cluster.machine_observations import MachineObservations
 from headgate.model.names import Signature
 from headgate.model.task_type import Role
 from headgate.runtime.observing.observer import ObservedEngine, Observer
 from headgate.runtime.observing.records import Arrivals, EpochRecord, Records
 from headgate.runtime.spark_internals.protocol import BatchProgress, JobInfo
+from headgate.tasks.registry import default_registry
 from tests.compiled import plan_of
 from tests.runtime.fakes import FakeInternals
 from tests.runtime.small import files, flow, memory
@@ -27,6 +30,10 @@ class Rig:
 
     def __init__(self) -> None:
         self.now = 100.0
+        self.waiting: int | None = 7
+        snapshot = SimpleNamespace(
+            dataflows=(SOME,), paused=frozenset(), shared=SimpleNamespace(registry=default_registry())
+        )
         self.plan = plan_of(SOME)
         (self.fragment,) = self.plan.fragments.values()
         (self.sink,) = [task.signature for task in self.plan.tasks.values() if task.role is Role.SINK]
@@ -35,16 +42,16 @@ class Rig:
         self.records = Records()
         self.refusing: list[Signature] = []
         running: Any = SimpleNamespace(
-            fragment=self.fragment, query=object(), backlog=SimpleNamespace(rows=lambda: 7, bytes=lambda: 80)
+            fragment=self.fragment, query=object(), backlog=SimpleNamespace(rows=lambda: self.waiting, bytes=lambda: 80)
         )
         self.engine = ObservedEngine(
             self.inside,
             self.records,
-            lambda: self.plan,
+            cast(Any, SimpleNamespace(current=self.plan, snapshot=snapshot)),
             lambda: [running],
             lambda: self.refusing,
             dict,
-            lambda _: (),
+            lambda _: MachineObservations(("m",), speed=(0.5,)),
         )
         self.observer = self.another()
 
@@ -119,3 +126,43 @@ def test_an_observer_begins_when_it_is_made_and_disturbs_no_other() -> None:
     other = rig.another()
     rig.record(1, 5)
     assert rig.observer.observe().tasks[0].rows_out == other.observe().tasks[0].rows_out == 5
+
+
+def test_what_came_is_what_was_taken_and_what_waits_more() -> None:
+    rig = Rig()
+    rig.record(0, 40)
+    rig.waiting = 17
+    (source,) = rig.observer.observe().sources
+    assert (source.task, source.dataflows) == (rig.source, ("some",))
+    assert (source.rows_taken, source.rows_arrived, source.rows_waiting, source.unknown) == (40, 50, 17, "")
+    rig.record(1, 10)
+    rig.waiting = None
+    (source,) = rig.observer.observe().sources
+    assert (source.rows_taken, source.rows_arrived, source.rows_waiting) == (10, None, None)
+    assert source.unknown == "a source of type read_files does not report what waits, or not yet"
+    rig.waiting = 3
+    assert rig.observer.observe().sources[0].rows_arrived is None, "nobody knows what waited before"
+    assert rig.observer.observe().sources[0].rows_arrived == 0
+
+
+def test_work_is_run_time_on_the_reference_core() -> None:
+    rig = Rig()
+    rig.inside.finished = {f"tag-{n}": [JobInfo(90.0, 90.5, 0.1, 0.75, 0.0, 0)] for n in range(4, 8)}
+    for epoch in range(8):
+        rig.record(epoch, 2)
+    (fragment,) = rig.observer.observe().fragments
+    # Four of the eight epochs are looked up: 0.75 core-seconds each, on cores half as fast as the reference core.
+    assert fragment.work_s == pytest.approx(8 * 0.75 * 0.5)
+    assert fragment.work_s_per_row == pytest.approx(0.75 * 0.5 / 2)
+    assert fragment.fixed_s == pytest.approx(0.5 + 0.5)
+
+
+def test_what_was_agreed_and_what_rows_cost_is_there() -> None:
+    (agreed,) = (seen := Rig().observer.observe()).dataflows
+    assert (agreed.name, agreed.owner, agreed.level, agreed.paused) == ("some", "nobody", SOME.service_level, False)
+    assert {(cost.alternate, cost.origin) for cost in seen.costs} == {
+        ("read_files", Origin.DEFAULT),
+        ("write_memory", Origin.DEFAULT),
+    }
+    (sink,) = seen.sinks
+    assert sink.inputs == (seen.tasks[0].task,)

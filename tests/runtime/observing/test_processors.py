@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from headgate.adaptation.cluster import SetPartitions
+from headgate.adaptation.actions import SetPartitions
 from headgate.queueing.fitting.batch_costs import fit_costs
 from headgate.queueing.network import Network, Operator
 from headgate.queueing.spark_flow import BatchCosts, SparkFlow, batch_s

@@ -27,22 +27,22 @@ def sleep_in_tasks(spark: SparkSession, tasks: int, seconds: float) -> None:
 
 
 def test_busy_is_the_share_of_cores_that_tasks_took(spark: SparkSession, tmp_path: Path) -> None:
-    workers = Workers(spark, tmp_path / "reference.json", probe_every_s=math.inf)
+    workers = Workers(spark, tmp_path, probe_every_s=math.inf)
     sleep_in_tasks(spark, 2, 0.1)  # Python's workers are up
     wait_for(lambda: not workers.executors.running_s(time.time()), "tasks of before")
     workers.observe(1.0)
     began = time.monotonic()
     sleep_in_tasks(spark, 1, 1.5)
     (one,) = workers.observe(time.monotonic() - began)
-    assert one.id == "driver"
+    assert one.workers == 1
     # One task of 1.5 s on one of several cores, from hand-over to result.
     took = time.monotonic() - began
     assert one.busy == pytest.approx(1.5 / took / one.cores, rel=0.35)
-    wait_for(lambda: workers.observe(1.0)[0].busy == 0.0, "idle")
+    wait_for(lambda: workers.observe(1.0).busy == (0.0,), "idle")
 
 
 def test_tasks_under_way_count_as_they_go_and_not_when_they_end(spark: SparkSession, tmp_path: Path) -> None:
-    workers = Workers(spark, tmp_path / "reference.json", probe_every_s=math.inf)
+    workers = Workers(spark, tmp_path, probe_every_s=math.inf)
     sleep_in_tasks(spark, 2, 0.1)
     workers.observe(1.0)
     working = InheritableThread(target=sleep_in_tasks, args=(spark, 1, 4.0))
@@ -54,6 +54,7 @@ def test_tasks_under_way_count_as_they_go_and_not_when_they_end(spark: SparkSess
         began = time.monotonic()
         time.sleep(1.0)
         (seen,) = workers.observe(time.monotonic() - began)
+        assert seen.busy is not None
         shares.append(seen.busy * seen.cores)
     working.join()
     assert shares == pytest.approx([1.0, 1.0], abs=0.35)
@@ -63,16 +64,16 @@ def test_machines_are_those_of_the_provider(spark: SparkSession, tmp_path: Path)
     (executor,) = Executors(spark).list()
     small = machine_class("small", 1, 2**30, Decimal("0.1"))
     machine = AcquiredMachine("small-7", small, executor.host, MachineState.READY, 0.0)
-    known = Workers(spark, tmp_path / "r.json", lambda: {executor.host: machine}, probe_every_s=math.inf)
-    unknown = Workers(spark, tmp_path / "r.json", probe_every_s=math.inf)
-    assert [(seen.machine, seen.vm_class) for seen in known.observe(1.0)] == [("small-7", "small")]
-    assert [(seen.machine, seen.vm_class) for seen in unknown.observe(1.0)] == [(executor.host, None)]
+    known = Workers(spark, tmp_path, lambda: [machine], probe_every_s=math.inf)
+    unknown = Workers(spark, tmp_path, probe_every_s=math.inf)
+    assert [(seen.name, seen.vm_class) for seen in known.observe(1.0)] == [("small-7", "small")]
+    assert [(seen.name, seen.vm_class) for seen in unknown.observe(1.0)] == [(executor.host, None)]
 
 
 def test_a_core_is_about_as_fast_as_itself_and_a_probe_keeps_nobody_waiting(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    workers = Workers(spark, tmp_path / "reference.json")
+    workers = Workers(spark, tmp_path)
     (first,) = workers.observe(1.0)
     assert first.speed is None
     workers.wait_until_probed()

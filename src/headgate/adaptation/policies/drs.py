@@ -19,7 +19,7 @@ from headgate.queueing.network import Network
 from headgate.queueing.spark_flow import SparkFlow
 from headgate.queueing.station import StationModel
 
-__all__ = ["Decision", "DrsSettings", "Estimates", "Resize", "decide"]
+__all__ = ["DrsSettings", "Estimates", "Resize", "ResizeDecision", "decide"]
 
 SHARES_TRIED = 10
 """Halvings in looking for the share of the rate that all processors together can keep up with."""
@@ -97,7 +97,7 @@ class Estimates:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class ResizeDecision:
     """What to do, its predicted effect, and the reason in one sentence."""
 
     change: Resize
@@ -110,7 +110,7 @@ class Decision:
 
 def decide(
     estimates: Estimates, allocation: tuple[int, ...], settings: DrsSettings, now_s: float, last_change_s: float | None
-) -> Decision:
+) -> ResizeDecision:
     r"""Decide about one dataflow, as the scheduler of DRS does about once a minute.
 
     With :math:`K_{max}` alone: reallocate when the optimal split differs. With :math:`T_{max}`: add processors when the
@@ -280,12 +280,12 @@ class _Policy:
         """Tuple-seconds that a change gains within the horizon."""
         return self.rate_per_s * (self.now_s - then_s) * self.settings.horizon_s
 
-    def keep(self, reason: str, change: Resize = Resize.KEEP) -> Decision:
-        return Decision(change, self.allocation, reason, self.now_s, self.now_s, self.numbers(self.now_s))
+    def keep(self, reason: str, change: Resize = Resize.KEEP) -> ResizeDecision:
+        return ResizeDecision(change, self.allocation, reason, self.now_s, self.now_s, self.numbers(self.now_s))
 
-    def changed(self, change: Resize, allocation: tuple[int, ...], reason: str) -> Decision:
+    def changed(self, change: Resize, allocation: tuple[int, ...], reason: str) -> ResizeDecision:
         then_s = self.latency_s(allocation)
-        return Decision(change, allocation, reason, self.now_s, then_s, self.numbers(then_s))
+        return ResizeDecision(change, allocation, reason, self.now_s, then_s, self.numbers(then_s))
 
     def numbers(self, then_s: float) -> Mapping[str, float]:
         numbers = {"predicted_now_s": self.now_s, "predicted_then_s": then_s, "correction": self.factor}

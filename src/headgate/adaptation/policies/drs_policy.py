@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from headgate.adaptation.cluster import Cluster, SetPartitions
-from headgate.adaptation.policies.drs import Decision, DrsSettings, Estimates, Resize, decide
+from headgate.adaptation.actions import SetPartitions
+from headgate.adaptation.cluster import Cluster
+from headgate.adaptation.policies.drs import DrsSettings, Estimates, Resize, ResizeDecision, decide
 from headgate.adaptation.rows import between, stream_rows
 from headgate.errors import BadValue, Infeasible, nearest
 from headgate.model.cluster.observation import Observation, SinkObservation, Sojourn, TaskObservation
@@ -72,7 +73,7 @@ class Answer:
     at_s: float
     reason: str
     actions: tuple[SetPartitions, ...] = ()
-    decision: Decision | None = None
+    decision: ResizeDecision | None = None
     """None while too little has been measured to decide anything."""
 
     estimates: Estimates | None = None
@@ -246,11 +247,11 @@ class DrsPolicy:
         then_s = sizer.latency_s(wanted)
         split = ":".join(map(str, wanted))
         reason = f"first allocation of processors: ({split}) is predicted to give {then_s:.3g} s"
-        decision = Decision(Resize.ADD, wanted, reason, float("inf"), then_s)
+        decision = ResizeDecision(Resize.ADD, wanted, reason, float("inf"), then_s)
         return self._changed(tasks, decision, estimates, now_s)
 
     def _changed(
-        self, tasks: Mapping[str, TaskObservation], decision: Decision, estimates: Estimates, now_s: float
+        self, tasks: Mapping[str, TaskObservation], decision: ResizeDecision, estimates: Estimates, now_s: float
     ) -> Answer:
         self.last_change_s, self._settled = now_s, 0
         pairs = zip(self.managed.operators, decision.allocation, strict=True)

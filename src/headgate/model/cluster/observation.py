@@ -1,22 +1,28 @@
 """Measurements of running dataflows in an interval: the input of every policy.
 
-Spark's runtime, the simulator and the tests' fakes all report in these.
+Spark's runtime, the simulator and the tests' fakes all report in these. What is not known is ``None``, with the reason
+beside it where there is one, and never 0.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from headgate.model.cluster.alternate_cost import AlternateCost
+from headgate.model.cluster.machine_observations import MachineObservations
 from headgate.model.names import Signature
+from headgate.model.service_level import ServiceLevel
 
 __all__ = [
+    "DataflowObservation",
+    "Figures",
     "FragmentObservation",
     "Observation",
     "SinkObservation",
     "Sojourn",
+    "SourceObservation",
     "TaskObservation",
     "TaskProfile",
-    "WorkerObservation",
 ]
 
 
@@ -69,6 +75,12 @@ class TaskObservation:
     placed: tuple[tuple[str, int], ...] = ()
     """Its cores by machine, where tasks have cores of their own."""
 
+    inputs: tuple[Signature, ...] = ()
+    """The tasks whose rows it reads; none of a source."""
+
+    value: float = 1.0
+    """Of the active alternate, relative to the best (gamma of DYN)."""
+
     @property
     def selectivity(self) -> float | None:
         """Rows out per row in; none without rows.
@@ -99,6 +111,30 @@ class SinkObservation:
     rows: int
     sojourn: Sojourn | None
     """None if no row came."""
+
+    inputs: tuple[Signature, ...] = ()
+    """The tasks whose rows it reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceObservation:
+    """A source in an interval: what came to it, whether or not it has been taken."""
+
+    task: Signature
+    name: str
+    dataflows: tuple[str, ...]
+    rows_taken: int
+    """Rows that epochs have taken and finished."""
+
+    rows_arrived: float | None
+    """Rows that came: those taken, and by how much those that wait have grown."""
+
+    rows_waiting: float | None
+    """Rows that wait at the end, those of the epoch under way included."""
+
+    bytes_waiting: int | None = None
+    unknown: str = ""
+    """Why it is not known what arrived and what waits; empty if it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,26 +167,68 @@ class FragmentObservation:
     bytes_behind: int | None = None
     """Bytes at its source that later batches will read; none where they are not known."""
 
+    rows_arrived: float | None = None
+    """Rows that came before it, from its source or from other fragments; none where that is not known."""
+
+    work_s: float | None = None
+    """Core-seconds of the reference core that its rows took, waiting on a held core included; none if not known."""
+
+    @property
+    def fixed_s(self) -> float | None:
+        """Seconds of the driver in each epoch: planning and commit (f); none without an epoch.
+
+        >>> FragmentObservation("f", "source", (), 4, 100, 0, 2.0, 0.2, 0.1, 1.5, 0.2, work_s=3.0).fixed_s
+        0.1
+        """
+        return (self.planning_s + self.commit_s) / self.batches if self.batches else None
+
+    @property
+    def work_s_per_row(self) -> float | None:
+        """Reference core-seconds of a row that enters (W); none without rows."""
+        return None if self.work_s is None or not self.rows_in else self.work_s / self.rows_in
+
 
 @dataclass(frozen=True, slots=True)
-class WorkerObservation:
-    """A running executor in an interval."""
+class Figures:
+    """How well a dataflow, or all of them, did in an interval (:mod:`headgate.adaptation.evaluating`)."""
 
-    id: str
-    machine: str
-    cores: int
-    busy: float
-    """Share of its cores' time in which they were at work, from 0 to 1."""
+    omega: float | None
+    """Relative throughput: the share of the rows that were there which reached the sinks (DYN, Eq. 7)."""
 
-    speed: float | None
-    """One of its cores relative to the reference core (pi(t) of the papers); none until it was probed."""
+    kept_up: float | None
+    """Rows that the fragments took over rows that came: above 1 while it catches up."""
 
-    vm_class: str | None = None
-    acquired: float | None = None
-    """Since when the machine is paid for, on the clock of :attr:`Observation.ended`; none if it is not known."""
+    gamma: float | None
+    """Relative value of the active alternates (DYN, Eq. 3)."""
 
-    ready: bool = True
-    """Whether it can work; not while its machine starts."""
+    cost_per_h: float | None
+    """What it pays for machines, for an hour (mu)."""
+
+    theta: float | None
+    """Profit (DYN, Eq. 8); none without break-even costs."""
+
+    sojourn: Sojourn | None
+    """Over the rows of all sinks; percentiles are those of the sink where they are longest."""
+
+    within: bool | None
+    """Whether the service level was met."""
+
+    unknown: tuple[str, ...] = ()
+    """Why figures are missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataflowObservation:
+    """A dataflow in an interval: what was agreed for it, and how well it did."""
+
+    name: str
+    owner: str
+    level: ServiceLevel
+    value_min: float = 1.0
+    """Gamma if every task ran its worst alternate."""
+
+    paused: bool = False
+    figures: Figures | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +242,14 @@ class Observation:
     tasks: tuple[TaskObservation, ...] = ()
     sinks: tuple[SinkObservation, ...] = ()
     fragments: tuple[FragmentObservation, ...] = ()
-    workers: tuple[WorkerObservation, ...] = ()
+    machines: MachineObservations = field(default_factory=MachineObservations)
+    sources: tuple[SourceObservation, ...] = ()
+    dataflows: tuple[DataflowObservation, ...] = ()
+    costs: tuple[AlternateCost, ...] = ()
+    """Of every alternate of every task whose cost is known."""
+
+    together: Figures | None = None
+    """All dataflows together."""
 
     def rate_in_per_s(self, task: TaskObservation) -> float:
         """Rows into a task per second of the interval."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from headgate.adaptation.cluster import (
+from headgate.adaptation.actions import (
     AcquireMachine,
     Action,
-    PlaceInstances,
+    AssignCores,
     ReleaseMachine,
     SetPartitions,
     SwitchAlternate,
@@ -17,6 +17,7 @@ from headgate.errors import HeadgateError, InputError
 from headgate.machines.provider import AcquiredMachine
 from headgate.model.cluster.observation import Observation
 from headgate.model.names import Signature
+from headgate.runtime.engine.choices import Choices
 from headgate.runtime.engine.engine import Engine
 
 __all__ = ["SparkCluster"]
@@ -38,7 +39,7 @@ class SparkCluster:
         What can be refused comes first: machines are asked for, then tasks are changed, all of them in one plan
         snapshot; what was acquired is given back if that fails. Machines are released last.
         """
-        if any(isinstance(action, PlaceInstances) for action in actions):
+        if any(isinstance(action, AssignCores) for action in actions):
             message = "Spark decides itself on which machine a task's partitions run; set their number instead"
             raise InputError("ACTION_REFUSED", message)
         engine = self._engine
@@ -52,7 +53,7 @@ class SparkCluster:
             for vm_class in acquired:
                 got.append(engine.scaling.acquire(vm_class))  # noqa: PERF401  (what came before a refusal counts)
             if switched or partitions:
-                engine.change(switched, partitions)
+                engine.change(Choices(switched, partitions))
         except BaseException:
             for machine in got:
                 with suppress(HeadgateError):

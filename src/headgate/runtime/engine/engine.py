@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -22,13 +22,13 @@ from pyspark.sql import SparkSession
 from headgate.errors import HeadgateError, InputError
 from headgate.machines.provider import AcquiredMachine, Provider
 from headgate.model.dataflow import Dataflow
-from headgate.model.names import Signature
 from headgate.model.service_level import ServiceLevel
 from headgate.model.status import DataflowStatus, FragmentStatus
 from headgate.model.strategy import StrategyName
 from headgate.runtime.compile.plan import FED, CompiledPlan
 from headgate.runtime.compile.schemas import Schemas
-from headgate.runtime.engine.find_task import check_limit, check_partitions, chosen_alternate, find_task, task_of
+from headgate.runtime.engine.choices import Choices
+from headgate.runtime.engine.find_task import find_task
 from headgate.runtime.engine.pending_change import PendingChange
 from headgate.runtime.engine.plans import Plans
 from headgate.runtime.engine.publisher import Publisher
@@ -44,7 +44,7 @@ from headgate.runtime.epochs.context import FragmentContext
 from headgate.runtime.epochs.fragment import RunningFragment
 from headgate.runtime.exchange.files import FileExchange
 from headgate.runtime.io.outbox import SinkOutbox
-from headgate.runtime.io.sinks import Memory
+from headgate.runtime.io.sinks import MemorySink
 from headgate.runtime.isolation.dead_letters import DeadLetters
 from headgate.runtime.isolation.sql_guard import DEFAULT_BUDGET_S
 from headgate.runtime.observing.measuring import MEASURING, Measuring
@@ -105,7 +105,7 @@ class Engine:
             self.spark = spark if spark is not None else open_session(master, settings, log=self.log)
             self._own = SparkProcess(self.spark, spark is None, self.log)
             self.scaling = Scaling(checked_executors(self.spark, self.state.path), provider)
-            self.memory = Memory()
+            self.memory = MemorySink()
             self.exchange = FileExchange(self.state.path / "exchange")
             self.outbox = SinkOutbox(self.state.path / "pending", self.spark, self.memory, self._plans)
             self._lock = threading.RLock()
@@ -135,7 +135,7 @@ class Engine:
             self._publisher = Publisher(self._plans, self._queries, self.schemas, self.scaling.executors)
             self._upkeep = Upkeep(self.state, self._plans, self._queries, self.exchange, price_per_h)
             self._stopped = False
-            self._workers = Workers(self.spark, self.state.path / "reference_core.json", self.scaling.machines)
+            self._workers = Workers(self.spark, self.state.path, self.scaling.machines, price_per_h)
             self._observer = self.observer()
             self._counting = measuring.counting
             self._queries.resume()
@@ -218,29 +218,30 @@ class Engine:
             return self._publish(change, acknowledge)
 
     def switch(self, dataflow: str, task: str, alternate: str, acknowledge: Acknowledge | None = None) -> None:
-        """Make another alternate of a task the active one, for all dataflows that share the task."""
-        with self._lock:
-            self.change({find_task(self.snapshot, dataflow, task)[0]: alternate}, {}, acknowledge)
+        """Make another alternate of a task the active one, for all dataflows that share the task.
 
-    def change(
-        self,
-        active: Mapping[Signature, str],
-        partitions: Mapping[Signature, int | None],
-        acknowledge: Acknowledge | None = None,
-    ) -> None:
-        """Switch alternates, by their names, and set partitions of tasks, all in one plan snapshot or not at all."""
+        It holds: no policy chooses for the task until it is released.
+        """
         with self._lock:
-            chosen: dict[Signature, str] = {}
-            for signature, alternate in active.items():
-                name, task = task_of(self.snapshot, signature)
-                chosen[signature] = chosen_alternate(name, task, alternate)
-            for signature, count in partitions.items():
-                task_of(self.snapshot, signature)
-                check_partitions(count)
-            counts = {**self.snapshot.partitions, **partitions}
-            kept = {signature: count for signature, count in counts.items() if count is not None}
-            choices = {"active": {**self.snapshot.active, **chosen}, "partitions": kept}
-            self._change([*chosen, *partitions], acknowledge, **choices)
+            known, _ = find_task(self.snapshot, dataflow, task)
+            self.change(Choices(active={known: alternate}, held={known: True}), acknowledge)
+
+    def release_task(self, dataflow: str, task: str, acknowledge: Acknowledge | None = None) -> None:
+        """Let policies choose again how a task is done; until one does, it stays as it is."""
+        with self._lock:
+            self.change(Choices(held={find_task(self.snapshot, dataflow, task)[0]: False}), acknowledge)
+
+    def change(self, choices: Choices, acknowledge: Acknowledge | None = None) -> None:
+        """Change how running tasks are done, all in one plan snapshot or not at all."""
+        with self._lock:
+            change, colder = choices.of(self.snapshot, self.plan)
+            self._publish(change, acknowledge)
+            for fragment in list(self.fragments.values()):
+                limited = choices.limits.keys() & {*fragment.fragment.roots}
+                if limited and fragment.fragment.kind not in FED:
+                    self._queries.apply_limit(fragment, self.snapshot)
+                    if limited & colder:
+                        self._queries.restart(fragment)
 
     def scale(self, executors: int) -> None:
         """Have so many executors: more are asked for; those that are too many end their tasks and leave."""
@@ -259,9 +260,11 @@ class Engine:
     def repartition(
         self, dataflow: str, task: str, partitions: int | None, acknowledge: Acknowledge | None = None
     ) -> None:
-        """Run a task on that many partitions; ``None`` leaves it to what feeds it."""
+        """Run a task on that many partitions; ``None`` leaves it to what feeds it. A number holds, as a switch does."""
         with self._lock:
-            self.change({}, {find_task(self.snapshot, dataflow, task)[0]: partitions}, acknowledge)
+            known, _ = find_task(self.snapshot, dataflow, task)
+            held = {} if partitions is None else {known: True}
+            self.change(Choices(partitions={known: partitions}, held=held), acknowledge)
 
     def pause(self, name: str, acknowledge: Acknowledge | None = None) -> None:
         """Pause a dataflow: rows that come meanwhile do not reach its sinks, and its keyed tasks lose their state.
@@ -269,18 +272,11 @@ class Engine:
         Its sources are still read, so that it goes on with current rows when it is resumed, whether or not others use
         them.
         """
-        self._pause(name, acknowledge, is_paused=True)
+        self.change(Choices(paused={name: True}), acknowledge)
 
     def resume(self, name: str, acknowledge: Acknowledge | None = None) -> None:
         """Resume a paused dataflow."""
-        self._pause(name, acknowledge, is_paused=False)
-
-    def _pause(self, name: str, acknowledge: Acknowledge | None, *, is_paused: bool) -> None:
-        with self._lock:
-            flow = self.snapshot.find(name)
-            others = self.snapshot.paused - {flow.dataflow.name}
-            paused = others | {flow.dataflow.name} if is_paused else others
-            self._change(flow.signatures.values(), acknowledge, paused=paused)
+        self.change(Choices(paused={name: False}), acknowledge)
 
     def limit(self, dataflow: str, task: str, rows: int | None, acknowledge: Acknowledge | None = None) -> None:
         """Let a source take in at most so many rows per trigger, for all dataflows that share it; ``None`` lifts that.
@@ -293,24 +289,14 @@ class Engine:
         epoch and goes on from its checkpoint. ``rate`` and ``read_socket`` can have none.
         """
         with self._lock:
-            signature, _ = find_task(self.snapshot, dataflow, task)
-            hot = check_limit(self.plan, signature, dataflow, task, rows)
-            kept = {key: limit for key, limit in self.snapshot.limits.items() if key != signature}
-            self._change((), acknowledge, limits={**kept, **({} if rows is None else {signature: rows})})
-            for fragment in list(self.fragments.values()):
-                if signature in fragment.fragment.roots and fragment.fragment.kind not in FED:
-                    self._queries.apply_limit(fragment, self.snapshot)
-                    if not hot:
-                        self._queries.restart(fragment)
+            known, _ = find_task(self.snapshot, dataflow, task)
+            held = {} if rows is None else {known: True}
+            self.change(Choices(limits={known: rows}, held=held), acknowledge)
 
     def binding_level(self, dataflow: str, task: str) -> ServiceLevel:
         """The service level that binds a task: the strictest of the dataflows that share it."""
         with self._lock:
             return binding_level(self.shared.running, find_task(self.snapshot, dataflow, task)[0])
-
-    def _change(self, touched: Iterable[Signature], acknowledge: Acknowledge | None, **choices: object) -> None:
-        """Publish other choices for the same dataflows; ``touched`` are the tasks that they change."""
-        self._publish(PendingChange(self.snapshot).chosen(touched, **choices), acknowledge)
 
     def _publish(self, change: PendingChange, acknowledge: Acknowledge | None) -> Applied:
         if self._stopped:
@@ -370,7 +356,7 @@ class Engine:
         observed = ObservedEngine(
             internals(self.spark),
             self.records,
-            lambda: self.plan,
+            self._plans,
             lambda: list(self.fragments.values()),
             lambda: list(self.outbox.refusals),
             self.profiler.profiles,

@@ -37,9 +37,9 @@ class Scaling:
         with self._lock:
             self.executors.request(count)
 
-    def machines(self) -> dict[str, AcquiredMachine]:
-        """The machines that there are, by host."""
-        return {} if self.provider is None else {machine.host: machine for machine in self.provider.list()}
+    def machines(self) -> Sequence[AcquiredMachine]:
+        """The machines that there ever were, in the order in which they were acquired."""
+        return () if self.provider is None else self.provider.list(gone=True)
 
     def check(self, acquired: Sequence[str], released: Sequence[str]) -> None:
         """Raise :class:`InputError` unless machines of these classes can be had and these ones be released."""
@@ -49,11 +49,14 @@ class Scaling:
         _check_names(acquired, [vm_class.name for vm_class in provider.classes()], "VM class", "UNKNOWN_VM_CLASS")
         _check_names(released, [machine.name for machine in provider.list()], "machine", "UNKNOWN_MACHINE")
 
-    def acquire(self, vm_class: str) -> AcquiredMachine:
+    def acquire(self, vm_class: str, key: str | None = None) -> AcquiredMachine:
         """Ask the provider for a machine; executors come onto it when it is ready."""
         with self._lock:
-            machine = self._provider().acquire(vm_class)
-            self.executors.one_more()
+            provider = self._provider()
+            known = {machine.name for machine in provider.list(gone=True)}
+            machine = provider.acquire(vm_class, key)
+            if machine.name not in known:
+                self.executors.one_more()
             return machine
 
     def release(self, machine: str) -> None:

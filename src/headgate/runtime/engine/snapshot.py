@@ -48,6 +48,9 @@ class Snapshot:
     limits: Mapping[Signature, int] = field(default_factory=dict)
     """The most rows that a source hands over per trigger."""
 
+    held: frozenset[Signature] = frozenset()
+    """Tasks for which a person has chosen, so that no policy does."""
+
     since: Mapping[Signature, int] = field(default_factory=dict)
     """Since which snapshot a stateful task has run without a break: one that comes back starts with empty state."""
 
@@ -100,6 +103,7 @@ class Snapshot:
             "active": dict(self.active),
             "partitions": dict(self.partitions),
             "limits": dict(self.limits),
+            "held": sorted(self.held),
             "since": dict(self.since),
         }
 
@@ -124,6 +128,7 @@ class Snapshot:
             active=kept["active"],
             partitions=kept["partitions"],
             limits=kept["limits"],
+            held=frozenset(kept.get("held", ())),  # one that an earlier version has written has none
             since=kept["since"],
         )
 

@@ -14,7 +14,7 @@ from headgate.errors import os_reason
 from headgate.model.names import Signature
 from headgate.model.work import SinkWork
 from headgate.runtime.compile.plan import CompiledPlan
-from headgate.runtime.io.sinks import Memory, StagedDelivery, deliver
+from headgate.runtime.io.sinks import MemorySink, StagedDelivery, deliver
 from headgate.runtime.spark_internals.failures import JOB_FAILURES, reason_of
 from headgate.store.durable_steps import step
 from headgate.store.files import read_json, sync_files, write_json
@@ -25,7 +25,9 @@ __all__ = ["SinkOutbox"]
 class SinkOutbox:
     """Delivers at once where it can; what is refused is kept on disk and offered again, in order."""
 
-    def __init__(self, folder: Path, spark: SparkSession, memory: Memory, plan: Callable[[int], CompiledPlan]) -> None:
+    def __init__(
+        self, folder: Path, spark: SparkSession, memory: MemorySink, plan: Callable[[int], CompiledPlan]
+    ) -> None:
         self._folder = folder
         self._spark = spark
         self._memory = memory

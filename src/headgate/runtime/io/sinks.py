@@ -13,7 +13,7 @@ from headgate.model.work import SinkContext, SinkWork
 from headgate.runtime.compile.plan import CompiledTask
 from headgate.store.durable_steps import step
 
-__all__ = ["Memory", "StagedDelivery", "deliver", "form_of"]
+__all__ = ["MemorySink", "StagedDelivery", "deliver", "form_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class StagedDelivery:
         return pa.concat_tables(tables)
 
 
-class Memory:
+class MemorySink:
     """What sinks of type write_memory keep, by name."""
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ def form_of(task: CompiledTask) -> str:
     return task.work.form(task.options)
 
 
-def deliver(task: CompiledTask, delivery: StagedDelivery, spark: SparkSession, memory: Memory) -> None:
+def deliver(task: CompiledTask, delivery: StagedDelivery, spark: SparkSession, memory: MemorySink) -> None:
     """Hand an epoch's rows over to a sink."""
     assert isinstance(task.work, SinkWork)
     with step("delivery"):

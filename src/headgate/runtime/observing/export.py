@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +15,31 @@ from headgate.model.cluster.observation import Observation
 
 __all__ = ["export_observations"]
 
-_TYPES = {"text": pa.string(), "int": pa.int64(), "real": pa.float64(), "texts": pa.list_(pa.string())}
+_TYPES = {
+    "text": pa.string(),
+    "int": pa.int64(),
+    "real": pa.float64(),
+    "texts": pa.list_(pa.string()),
+    "bool": pa.bool_(),
+}
 
 _COLUMNS = {
     "tasks": "task:text name:text type:text alternate:text dataflows:texts partitions:int rows_in:int rows_out:int "
     "errors:int profile_rows:int profile_cpu_s_per_row:real profile_sojourn_s_per_row:real "
-    "profile_transfer_s_per_row:real profile_memory_bytes:int profile_spread:real",
+    "profile_transfer_s_per_row:real profile_memory_bytes:int profile_spread:real rows_waiting:real "
+    "inputs:texts value:real",
     "sinks": "task:text name:text dataflows:texts rows:int sojourn_mean_s:real sojourn_p50_s:real sojourn_p95_s:real "
-    "sojourn_p99_s:real",
+    "sojourn_p99_s:real inputs:texts",
     "fragments": "id:text kind:text tasks:texts batches:int rows_in:int rows_behind:int batch_s:real planning_s:real "
-    "scheduling_s:real execution_s:real commit_s:real bytes_behind:int",
-    "workers": "id:text machine:text cores:int busy:real speed:real vm_class:text",
+    "scheduling_s:real execution_s:real commit_s:real bytes_behind:int rows_arrived:real work_s:real",
+    "machines": "name:text vm_class:text state:text cores:int speed:real busy:real asked:real ready:real gone:real "
+    "price_per_h:real key:text pool:text workers:int",
+    "sources": "task:text name:text dataflows:texts rows_taken:int rows_arrived:real rows_waiting:real "
+    "bytes_waiting:int unknown:text",
+    "dataflows": "name:text owner:text paused:bool figures_omega:real figures_kept_up:real figures_gamma:real "
+    "figures_cost_per_h:real figures_theta:real figures_sojourn_mean_s:real figures_sojourn_p50_s:real "
+    "figures_sojourn_p95_s:real figures_sojourn_p99_s:real figures_within:bool",
+    "costs": "task:text alternate:text cpu_s:real wait_s:real origin:text spread:real selectivity:real",
 }
 """The columns of each table: fields of its observations, those of a nested value with its name before theirs."""
 
@@ -37,22 +52,26 @@ def _schema(columns: str) -> pa.Schema:
 SCHEMAS = {name: _schema(columns) for name, columns in _COLUMNS.items()}
 
 
-def _row(observed: Any) -> dict[str, Any]:
-    row = asdict(observed)
-    for name, nested in [(name, value) for name, value in row.items() if isinstance(value, dict)]:
-        row |= {f"{name}_{key}": value for key, value in nested.items()}
-    return row
+def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{before}{name}_")
+        else:
+            yield before + name, float(value) if isinstance(value, Decimal) else value
 
 
 def export_observations(observations: Iterable[Observation], folder: Path) -> dict[str, int]:
-    """Write ``tasks.parquet``, ``sinks.parquet``, ``fragments.parquet`` and ``workers.parquet``; returns their rows."""
+    """Write a parquet file for each of the tables of an observation; returns their rows."""
     folder.mkdir(parents=True, exist_ok=True)
     writers = {name: pq.ParquetWriter(folder / f"{name}.parquet", schema) for name, schema in SCHEMAS.items()}
     written = dict.fromkeys(SCHEMAS, 0)
     try:
         for seen in observations:
             for name, schema in SCHEMAS.items():
-                rows = [{"ended": seen.ended, "seconds": seen.seconds, **_row(each)} for each in getattr(seen, name)]
+                rows = [
+                    {"ended": seen.ended, "seconds": seen.seconds, **dict(_flat(asdict(each)))}
+                    for each in getattr(seen, name)
+                ]
                 if rows:
                     writers[name].write_table(pa.Table.from_pylist(rows, schema))
                     written[name] += len(rows)

@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from headgate.adaptation.costs import CostedTask, Profiles, alternate_costs
+from headgate.model.cluster.alternate_cost import AlternateCost
+from headgate.model.cluster.machine_observations import MachineObservations
 from headgate.model.cluster.observation import (
+    DataflowObservation,
     FragmentObservation,
     Observation,
     SinkObservation,
     Sojourn,
+    SourceObservation,
     TaskObservation,
-    TaskProfile,
-    WorkerObservation,
 )
 from headgate.model.names import Signature
 from headgate.model.task_type import Role
-from headgate.runtime.compile.plan import CompiledPlan, CompiledTask
+from headgate.planning.objective import value_range
+from headgate.runtime.compile.plan import CompiledTask
+from headgate.runtime.engine.plans import Plans
+from headgate.runtime.engine.snapshot import Snapshot
 from headgate.runtime.epochs.fragment import RunningFragment
+from headgate.runtime.observing.arrivals import ArrivalCounter
 from headgate.runtime.observing.counting import RowCounts
 from headgate.runtime.observing.records import Arrivals, EpochRecord, Records
 from headgate.runtime.spark_internals.protocol import SparkInternals
@@ -36,13 +43,13 @@ class ObservedEngine:
 
     inside: SparkInternals
     records: Records
-    plan: Callable[[], CompiledPlan]
+    plans: Plans
     fragments: Callable[[], Sequence[RunningFragment]]
     refusing: Callable[[], Iterable[Signature]]
     """The sinks that refuse rows; these rows have not arrived."""
 
-    profiles: Callable[[], Mapping[tuple[Signature, str], TaskProfile]]
-    workers: Callable[[float], tuple[WorkerObservation, ...]]
+    profiles: Callable[[], Profiles]
+    machines: Callable[[float], MachineObservations]
 
 
 LOOKED_AT = 4
@@ -60,9 +67,13 @@ class Observer:
     _progress: dict[str, int] = field(default_factory=dict)
     """The last batch of each fragment whose progress has been read."""
 
+    _arrivals: ArrivalCounter = field(default_factory=ArrivalCounter)
+
     def __post_init__(self) -> None:
         self._last = self.clock()
         self._records = self.engine.records.taken()
+        for fragment in self.engine.fragments():
+            self._arrivals.begin(fragment.fragment.id, fragment.backlog.rows())
 
     def observe(self) -> Observation:
         """All that was measured since the last observation."""
@@ -77,20 +88,40 @@ class Observer:
             for sink, arrivals in record.arrivals.items():
                 arrived[sink] += arrivals
             by_fragment[record.fragment].append(record)
-        plan = self.engine.plan()
+        plan = self.engine.plans.current
         profiles = self.engine.profiles()
         refusing = set(self.engine.refusing())
-        sinks = [task for task in plan.tasks.values() if task.role is Role.SINK]
+        machines = self.engine.machines(seconds)
+        speed = machines.mean_speed()
+        fragments = tuple(
+            self._fragment(fragment, by_fragment[fragment.fragment.id], speed) for fragment in self.engine.fragments()
+        )
+        self._arrivals.forget_others(fragment.id for fragment in fragments)
+        tasks = list(plan.tasks.values())
         return Observation(
             now,
             seconds,
-            tuple(_task(task, counts, profiles) for task in plan.tasks.values() if task.role is not Role.SINK),
-            tuple(_sink(task, [] if task.signature in refusing else arrived[task.signature]) for task in sinks),
-            tuple(self._fragment(fragment, by_fragment[fragment.fragment.id]) for fragment in self.engine.fragments()),
-            self.engine.workers(seconds),
+            tuple(_task(task, counts, profiles) for task in tasks if task.role is not Role.SINK),
+            tuple(
+                _sink(task, [] if task.signature in refusing else arrived[task.signature])
+                for task in tasks
+                if task.role is Role.SINK
+            ),
+            fragments,
+            machines,
+            tuple(_sources(tasks, fragments)),
+            tuple(_dataflows(self.engine.plans.snapshot)),
+            tuple(self._costs(tasks, speed or 1.0)),
         )
 
-    def _fragment(self, fragment: RunningFragment, records: Sequence[EpochRecord]) -> FragmentObservation:
+    def _costs(self, tasks: Iterable[CompiledTask], speed: float) -> Iterator[AlternateCost]:
+        kinds = self.engine.plans.snapshot.shared.registry
+        costed = (CostedTask(task.signature, task.running.task, task.alternate.name) for task in tasks)
+        return alternate_costs(costed, kinds, self.engine.profiles(), speed=speed)
+
+    def _fragment(
+        self, fragment: RunningFragment, records: Sequence[EpochRecord], speed: float | None
+    ) -> FragmentObservation:
         """A fragment's epochs, added up; their time is divided as that of the latest ones.
 
         To ask Spark for every job would cost a busy engine more than the rest of an observation.
@@ -105,19 +136,26 @@ class Observer:
         planning_s, commit_s = self._by_spark(fragment)
         planning_s += run_s - in_jobs  # an epoch's time outside jobs is the planning of jobs
         commit_s += sum(record.ended - record.committed for record in records)
-        return FragmentObservation(
+        name, rows_in, waiting = (
             fragment.fragment.id,
+            sum(record.rows_in for record in records),
+            fragment.backlog.rows(),
+        )
+        return FragmentObservation(
+            name,
             fragment.fragment.kind.value,
             (*fragment.fragment.roots, *fragment.fragment.tasks),
             len(records),
-            sum(record.rows_in for record in records),
-            fragment.backlog.rows(),
+            rows_in,
+            waiting,
             planning_s + in_jobs + commit_s,
             planning_s,
             waited,
             in_jobs - waited,
             commit_s,
             fragment.backlog.bytes(),
+            self._arrivals.arrived(name, rows_in, waiting),
+            None if speed is None else scale * sum(job.run_s for job in jobs) * speed,
         )
 
     def _by_spark(self, fragment: RunningFragment) -> tuple[float, float]:
@@ -130,9 +168,7 @@ class Observer:
         return sum(batch.planning_s for batch in batches), sum(batch.commit_s for batch in batches)
 
 
-def _task(
-    task: CompiledTask, counts: RowCounts, profiles: Mapping[tuple[Signature, str], TaskProfile]
-) -> TaskObservation:
+def _task(task: CompiledTask, counts: RowCounts, profiles: Profiles) -> TaskObservation:
     return TaskObservation(
         task.signature,
         task.name,
@@ -144,12 +180,50 @@ def _task(
         counts[task.signature, "out"],
         counts[task.signature, "errors"],
         profiles.get((task.signature, task.alternate.name)),
+        inputs=_inputs(task),
+        value=_value(task),
     )
 
 
 def _sink(task: CompiledTask, arrivals: Sequence[Arrivals]) -> SinkObservation:
     rows = sum(some.rows for some in arrivals)
-    return SinkObservation(task.signature, task.name, task.users, rows, sojourn_of(arrivals))
+    return SinkObservation(task.signature, task.name, task.users, rows, sojourn_of(arrivals), _inputs(task))
+
+
+def _inputs(task: CompiledTask) -> tuple[Signature, ...]:
+    return tuple(dict.fromkeys(feed.source for feed in task.feeds if not feed.feedback))
+
+
+def _value(task: CompiledTask) -> float:
+    ways = task.running.task
+    names = [way.name for way in ways.alternates]
+    return ways.relative_values[names.index(task.alternate.name)]
+
+
+def _sources(tasks: Iterable[CompiledTask], fragments: Iterable[FragmentObservation]) -> Iterator[SourceObservation]:
+    read_by = {fragment.tasks[0]: fragment for fragment in fragments if fragment.kind == "source"}
+    for task in tasks:
+        fragment = read_by.get(task.signature)
+        if task.role is Role.SOURCE and fragment is not None:
+            waiting, unknown = fragment.rows_behind, ""
+            if waiting is None:
+                unknown = f"a source of type {task.alternate.type} does not report what waits, or not yet"
+            yield SourceObservation(
+                task.signature,
+                task.name,
+                task.users,
+                fragment.rows_in,
+                fragment.rows_arrived,
+                waiting,
+                fragment.bytes_behind,
+                unknown,
+            )
+
+
+def _dataflows(snapshot: Snapshot) -> Iterator[DataflowObservation]:
+    for flow in snapshot.dataflows:
+        paused, worst = flow.name in snapshot.paused, value_range(flow)[1]
+        yield DataflowObservation(flow.name, str(flow.owner), flow.service_level, worst, paused)
 
 
 def sojourn_of(arrivals: Sequence[Arrivals]) -> Sojourn | None:

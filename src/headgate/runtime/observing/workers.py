@@ -1,4 +1,4 @@
-"""Observations of workers: cores, utilisation, speed and machine."""
+"""Observations of executors: cores, utilisation and speed, and of the machines that they are on."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ import math
 import statistics
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from decimal import Decimal
 from pathlib import Path
 
 from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
 from headgate.machines.provider import AcquiredMachine
-from headgate.model.cluster.observation import WorkerObservation
+from headgate.model.cluster.machine_observations import MachineObservations
+from headgate.runtime.observing.machines import ExecutorLoad, machine_columns
 from headgate.runtime.observing.speed import calibrated, probe
 from headgate.runtime.spark_internals.executors import Executors
 from headgate.runtime.spark_internals.failures import JOB_FAILURES
@@ -37,22 +39,25 @@ REMEMBERED = 3
 class Workers:
     """Observes the executors of a Spark; to be asked once per interval.
 
-    ``reference`` is the file that keeps what the speed probe took on the reference core; ``machines`` returns
-    the provider's machines by host. With ``probe_every_s`` infinite, speeds are probed only on demand.
+    ``folder`` keeps what the speed probe took on the reference core; ``machines`` returns
+    the provider's machines, those that are gone too; a local Spark without one costs ``price_per_h``. With
+    ``probe_every_s`` infinite, speeds are probed only on demand.
     """
 
     def __init__(
         self,
         spark: SparkSession,
-        reference: Path,
-        machines: Callable[[], Mapping[str, AcquiredMachine]] = dict,
+        folder: Path,
+        machines: Callable[[], Sequence[AcquiredMachine]] = tuple,
+        price_per_h: Decimal | None = None,
         *,
         probe_every_s: float = EVERY_S,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.executors = Executors(spark)
-        self._reference = reference
+        self._reference = folder / "reference_core.json"
         self._machines = machines
+        self._price_per_h = price_per_h if self.executors.local else None
         self._probe_every_s = probe_every_s
         self._clock = clock
         self._spent: dict[str, float] = {}
@@ -62,8 +67,8 @@ class Workers:
         self._probing: InheritableThread | None = None
         self._probed = float("-inf")
 
-    def observe(self, seconds: float, spent: dict[str, float] | None = None) -> tuple[WorkerObservation, ...]:
-        """What executors did in the interval of so many seconds that ends now.
+    def observe(self, seconds: float, spent: dict[str, float] | None = None) -> MachineObservations:
+        """What machines did in the interval of so many seconds that ends now.
 
         One who looks at other times than others do brings his own account of what tasks had ``spent``.
         """
@@ -72,25 +77,15 @@ class Workers:
         there = self.executors.list()
         running = self.executors.running_s(now)
         until_now = {executor.id: executor.task_s + running.get(executor.id, 0.0) for executor in there}
-        machines = self._machines()
         self._probe_if_due({executor.id for executor in there}, now)
-        observed = []
+        loads = []
         for executor in there:
             used = until_now[executor.id] - before.get(executor.id, 0.0)
-            machine = machines.get(executor.host)
-            observed.append(
-                WorkerObservation(
-                    executor.id,
-                    executor.host if machine is None else machine.name,
-                    executor.cores,
-                    _share(used, executor.cores * seconds),
-                    self.speed(executor.id),
-                    None if machine is None else machine.vm_class.name,
-                )
-            )
+            busy = _share(used, executor.cores * seconds)
+            loads.append(ExecutorLoad(executor.id, executor.host, executor.cores, busy, self.speed(executor.id)))
         before.clear()
         before.update(until_now)
-        return tuple(observed)
+        return machine_columns(loads, self._machines(), now - seconds, self._price_per_h)
 
     def speed(self, executor: str) -> float | None:
         """One of its cores relative to the reference core, the median of the last probes."""

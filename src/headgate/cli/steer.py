@@ -1,0 +1,114 @@
+"""Commands that change how tasks are run: ``switch``, ``partitions``, ``limit``, ``pause``, ``resume``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from headgate.cli.engine import ask
+from headgate.cli.output import AsJson, State, print_json
+from headgate.errors import InputError, counted, printable, shorten
+
+__all__ = ["limit", "partitions", "pause", "resume", "switch"]
+
+Name = Annotated[str, typer.Argument(metavar="DATAFLOW", help="A running dataflow.")]
+Task = Annotated[str, typer.Argument(metavar="TASK", help="One of its tasks.")]
+
+
+def switch(
+    dataflow: Name,
+    task: Task,
+    alternate: Annotated[
+        str | None, typer.Argument(metavar="[ALTERNATE]", help="One of the task's alternates, by its name.")
+    ] = None,
+    release: Annotated[bool, typer.Option("--release", help="Let policies choose again for the task.")] = False,
+    state: State = Path(".headgate"),
+    as_json: AsJson = False,
+) -> None:
+    """Make another alternate of a task active, for all dataflows that share the task, from the next micro-batch on.
+
+    It holds: no policy chooses for the task until you release it.
+
+    Examples: [bold]headgate switch hot smooth moving_average[/bold], [bold]headgate switch hot smooth --release[/bold]
+    """
+    if (alternate is None) != release:
+        raise InputError("NOTHING_TO_SWITCH", "name the alternate to switch to, or give --release without one")
+    if alternate is None:
+        answer = ask(state, lambda client: client.release_task(dataflow, task), "releasing")
+        _print(answer, as_json, f"{dataflow}: policies may choose how {task} is done")
+        return
+    answer = ask(state, lambda client: client.switch(dataflow, task, alternate), "switching")
+    _print(answer, as_json, f"{dataflow}: {task} is done by {alternate}")
+
+
+def pause(name: Name, state: State = Path(".headgate"), as_json: AsJson = False) -> None:
+    """Pause a dataflow: its sinks get no rows, and its keyed tasks lose their state, until it is resumed.
+
+    Its sources are still read, so that it goes on with current rows.
+
+    Example: [bold]headgate pause hot --state here[/bold]
+    """
+    answer = ask(state, lambda client: client.pause(name), "pausing")
+    _print(answer, as_json, f"{name} is paused; 'headgate resume {name}' lets it go on")
+
+
+def resume(name: Name, state: State = Path(".headgate"), as_json: AsJson = False) -> None:
+    """Resume a paused dataflow, with the rows that come from now on.
+
+    Example: [bold]headgate resume hot --state here[/bold]
+    """
+    _print(ask(state, lambda client: client.resume(name), "resuming"), as_json, f"{name} goes on")
+
+
+def limit(
+    dataflow: Name,
+    task: Task,
+    rows: Annotated[str, typer.Argument(metavar="ROWS", help="At most so many rows a micro-batch, or none.")],
+    state: State = Path(".headgate"),
+    as_json: AsJson = False,
+) -> None:
+    """Limit how many rows a source or stateful task takes per micro-batch, for all dataflows that share it.
+
+    What comes beyond waits at the source. The word none in place of a number lifts the limit.
+
+    Example: [bold]headgate limit hot readings 5000 --state here[/bold]
+    """
+    most = _count("ROWS", rows)
+    answer = ask(state, lambda client: client.limit(dataflow, task, most), "setting the limit")
+    done = "has no limit" if most is None else f"takes at most {counted(most, 'row')} a micro-batch"
+    _print(answer, as_json, f"{dataflow}: {task} {done}")
+
+
+def partitions(
+    dataflow: Name,
+    task: Task,
+    count: Annotated[str, typer.Argument(metavar="COUNT", help="Partitions, or none for those of the task's input.")],
+    state: State = Path(".headgate"),
+    as_json: AsJson = False,
+) -> None:
+    """Set on how many partitions a task runs, from the next micro-batch on.
+
+    Example: [bold]headgate partitions hot smooth 8 --state here[/bold]
+    """
+    wanted = _count("COUNT", count)
+    answer = ask(state, lambda client: client.repartition(dataflow, task, wanted), "setting the partitions")
+    done = "as many partitions as its input" if wanted is None else counted(wanted, "partition")
+    _print(answer, as_json, f"{dataflow}: {task} runs on {done}")
+
+
+def _count(argument: str, text: str) -> int | None:
+    """A whole number, or nothing for the word none."""
+    if text == "none":
+        return None
+    if not (text.isascii() and text.isdigit()):
+        raise InputError("BAD_NUMBER", f"{argument} is {shorten(text)}: expected a whole number, or none")
+    return int(text)
+
+
+def _print(answer: dict[str, Any], as_json: bool, sentence: str) -> None:
+    if as_json:
+        print_json(answer)
+    else:
+        typer.echo(printable(f"{sentence} (snapshot {answer['snapshot']})."))
