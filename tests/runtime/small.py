@@ -72,8 +72,8 @@ def json_rows(folder: Path) -> Rows:
     return [json.loads(line) for file in found for line in file.read_text(encoding="utf-8").splitlines()]
 
 
-def wait_for(condition: Callable[[], object], what: str, patience_s: float = 60.0) -> None:
-    """Wait until something holds; no longer than patience lasts."""
+def wait_for(condition: Callable[[], object], what: str, patience_s: float = 180.0) -> None:
+    """Wait until something holds; no longer than patience lasts, which is for a busy machine."""
     until = time.monotonic() + patience_s
     while not condition():
         assert time.monotonic() < until, f"waited in vain: {what}"

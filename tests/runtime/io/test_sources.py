@@ -233,7 +233,6 @@ def test_a_limit_of_a_stateful_task_holds_from_its_next_batch_on(engine: Engine,
     wait_for(
         lambda: max(epoch_sizes(engine, "keyed")[-3:]) <= 5 and len(engine.memory.rows("keyed")) >= 60,
         "small batches, and the whole recording",
-        patience_s=150,
     )
     seen = [row["id"] for row in sorted(engine.memory.rows("keyed"), key=lambda row: (row["count"], row["k"]))]
     assert sorted(seen[:60]) == list(range(60)), "in order, and none left out"

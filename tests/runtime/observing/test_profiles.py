@@ -44,14 +44,15 @@ def profiled(spark: SparkSession, tmp_path: Path) -> dict[str, TaskProfile]:
                     found[names[task.task]] = task.profile
             return len(found) == 3
 
-        wait_for(all_there, "every task to be measured", patience_s=180)
+        wait_for(all_there, "every task to be measured", patience_s=600)
         assert not engine.background.failures
     return found
 
 
+@pytest.mark.timeout(900)
 def test_time_waited_is_told_from_time_at_work(profiled: dict[str, TaskProfile]) -> None:
     waits, hashes, counts = profiled["waits"], profiled["hashes"], profiled["counts"]
-    assert 0.002 <= waits.sojourn_s_per_row < 0.004
+    assert 0.002 <= waits.sojourn_s_per_row < 0.006
     assert waits.cpu_s_per_row < 0.001
     # What takes microseconds was measured over more rows than came; what takes milliseconds over few.
     assert waits.rows < 2_000 < hashes.rows
