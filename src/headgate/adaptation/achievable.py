@@ -68,12 +68,12 @@ def throughput(seen: Observation) -> dict[str, Throughput]:
     measured = [name for name, outputs in sinks.items() if outputs]
     omegas = dict(zip(measured, _omegas([balances[task] for task in order], place, sinks, measured), strict=True))
     kept = {flow.name: _kept_up(seen, flow.name) for flow in seen.dataflows}
-    found = {}
+    every = {}
     for name, outputs in sinks.items():
         why = next((reasons[output] for output in outputs if reasons[output]), "")
         why = why or ("" if outputs else "throughput: it has no sink that runs")
-        found[name] = Throughput(None if why else omegas[name], *kept[name][:1], why, kept[name][1])
-    return found
+        every[name] = Throughput(None if why else omegas[name], *kept[name][:1], why, kept[name][1])
+    return every
 
 
 def _balances(seen: Observation) -> dict[Signature, _Balance]:

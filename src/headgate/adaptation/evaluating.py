@@ -174,5 +174,5 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def _all(values: Iterable[bool | None]) -> bool | None:
-    found = set(values)
-    return False if False in found else None if None in found else True
+    known = set(values)
+    return False if False in known else None if None in known else True

@@ -82,7 +82,7 @@ def topological_order(parents: Mapping[Node, Iterable[Node]]) -> list[Node]:
 
 def _in_order(parents: Mapping[Node, Iterable[Node]]) -> bool:
     """Whether each task is listed after its parents, as most authors do; much faster to check than to sort."""
-    seen: set[TaskId] = set()
+    seen: set[Node] = set()
     for task, sources in parents.items():
         for source in sources:
             if source not in seen:
