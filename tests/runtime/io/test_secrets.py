@@ -25,19 +25,18 @@ def test_a_value_is_nowhere_but_at_the_sink(
     environment = {f"HEADGATE_SECRET_{NAME}": VALUE}
     SECRETS.load(environment)
     (tmp_path / VALUE).mkdir()
-    (tmp_path / f"{VALUE}.file").touch()
+    with sqlite3.connect(tmp_path / "lost.db") as database:
+        database.execute(f'create table "{VALUE}" (something_else int)')
     put(tmp_path / "in", "0", numbered(0, 12))
     table = {"type": "write_table", "config": {"url": f"sqlite:///{tmp_path}/${{secret:{NAME}}}/t.db", "table": "t"}}
-    # Its folder is a file, which the message of the refusal names.
-    lost = {"type": "write_files", "config": {"path": f"{tmp_path}/${{secret:{NAME}}}.file/out"}}
-    engine.submit(
-        flow("kept", files(tmp_path / "in"), table), flow("lost", files(tmp_path / "in"), lost)
-    )
+    # Its table has other columns, and the database names it in its refusal.
+    lost = {"type": "write_table", "config": {"url": f"sqlite:///{tmp_path}/lost.db", "table": f"${{secret:{NAME}}}"}}
+    engine.submit(flow("kept", files(tmp_path / "in"), table), flow("lost", files(tmp_path / "in"), lost))
     wait_for(lambda: engine.outbox.refusals, "a refusal")
     engine.housekeep()
     with sqlite3.connect(tmp_path / VALUE / "t.db") as database:
         assert sorted(row for (row,) in database.execute("select id from t")) == list(range(12))
-    assert f"${{secret:{NAME}}}.file" in str(engine.outbox.refusals)
+    assert f"${{secret:{NAME}}} has no column" in str(engine.outbox.refusals)
 
     client = InProcess(engine)  # type: ignore[arg-type]
     texts = {path: client("GET", path).text for path in PATHS}
