@@ -136,7 +136,8 @@ def _omegas(
     streams, arrived, queue = defaultdict[int, list[tuple[int, float]]](list), np.zeros(count), np.zeros(count)
     for target, balance in enumerate(ordered):
         feeds = [place[task] for task in balance.inputs if task in place]
-        sent = sum(ordered[source].out for source in feeds)
+        # What a task puts out in an interval without input, as a window may, came to its readers from before.
+        sent = sum(ordered[source].out for source in feeds if ordered[source].done)
         share = _share(balance, sent)
         for source in feeds:
             streams[source].append((target, share))
