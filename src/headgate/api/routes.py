@@ -22,6 +22,7 @@ from headgate.api.answers import (
     DataflowDetails,
     EngineAnswer,
     EngineStatus,
+    LevelRequest,
     LimitRequest,
     Listing,
     Me,
@@ -37,6 +38,7 @@ from headgate.service.access import access_facts, me_facts
 from headgate.service.audit import audit
 from headgate.service.bill import bill_facts
 from headgate.service.engine import listing, status
+from headgate.service.level import set_level
 from headgate.service.observations import latest
 from headgate.service.principal_engine import PrincipalEngine, check_bill
 from headgate.service.serve import Acknowledge, Acknowledger, Answer, ServedEngine, acknowledging
@@ -141,6 +143,21 @@ def change_routes(served: ServedEngine) -> APIRouter:
     async def resume_dataflow(request: Request, dataflow: str, who: Caller, request_id: RequestId = None) -> Any:
         """Resume a paused dataflow."""
         act = _then_about(lambda engine, applied: engine.resume(dataflow, applied))
+        return await change(request, who, request_id, act)
+
+    @router.patch("/dataflows/{dataflow}/level", response_model=EngineAnswer)
+    async def change_level(
+        request: Request, dataflow: str, body: LevelRequest, who: Caller, request_id: RequestId = None
+    ) -> Any:
+        """Change limits of a dataflow while it runs; what is left out stays."""
+        changes = body.model_dump(exclude_unset=True)
+        act = _then_about(lambda engine, applied: set_level(engine, dataflow, changes, applied))
+        return await change(request, who, request_id, act)
+
+    @router.delete("/dataflows/{dataflow}/level", response_model=EngineAnswer)
+    async def reset_level(request: Request, dataflow: str, who: Caller, request_id: RequestId = None) -> Any:
+        """Return to the limits that the dataflow was submitted with."""
+        act = _then_about(lambda engine, applied: set_level(engine, dataflow, None, applied))
         return await change(request, who, request_id, act)
 
     @router.put("/dataflows/{dataflow}/tasks/{task}/limit", response_model=EngineAnswer)
