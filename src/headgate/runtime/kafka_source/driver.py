@@ -114,18 +114,18 @@ class KafkaBatches:
             return {}
         committed = library.IsolationLevel.READ_COMMITTED
         answers = self._admin().list_offsets(asked, isolation_level=committed, request_timeout=ANSWER_S)
-        found: dict[str, dict[str, int]] = {topic: {} for topic in topics}
+        offsets: dict[str, dict[str, int]] = {topic: {} for topic in topics}
         late = []
         for place, answer in answers.items():
             offset = answer.result().offset
             if offset < 0:
                 late.append(place)  # no record is as new as that
-            found[place.topic][str(place.partition)] = offset
+            offsets[place.topic][str(place.partition)] = offset
         if late:
             ends = self._asked("now")
             for place in late:
-                found[place.topic][str(place.partition)] = ends[place.topic][str(place.partition)]
-        return found
+                offsets[place.topic][str(place.partition)] = ends[place.topic][str(place.partition)]
+        return offsets
 
     def _read_topics(self) -> Mapping[str, int]:
         """The topics that are read, and how many partitions each has."""
