@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from headgate.model.cluster.observation import Observation
 from headgate.model.table import Table, TableColumn
 from headgate.store.observations import history_of
 
-__all__ = ["as_documents", "export", "intervals_table", "latest", "observations_since"]
+__all__ = ["as_documents", "earliest", "export", "intervals_table", "latest", "observations_since"]
 
 INTERVAL = (
     TableColumn("ended", "ended"),
@@ -34,6 +35,11 @@ def latest(state: Path, since: float = 0.0, most: int = 1) -> list[Observation]:
         last = history.last()
         return [last] if last is not None and last.ended > since else []
     return list(deque(history.read(since), maxlen=most))
+
+
+def earliest(state: Path, since: float, most: int) -> list[Observation]:
+    """The first observations that ended after a moment."""
+    return list(islice(history_of(state).read(since), most))
 
 
 def observations_since(state: Path, since: float) -> Iterator[Observation]:
