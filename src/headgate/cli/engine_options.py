@@ -13,7 +13,7 @@ from headgate.cli.output import seconds
 from headgate.cli.settings import given_tables
 from headgate.errors import InputError, shorten
 from headgate.model.strategy import StrategyName
-from headgate.service.run import EngineSettings
+from headgate.service.run import EngineSettings, take_secrets
 
 if TYPE_CHECKING:
     from headgate.service.task_types import Registry
@@ -81,7 +81,9 @@ def engine_settings(
     exact: bool,
     price: str,
 ) -> EngineSettings:
-    """How to start an engine; raises :class:`InputError` for an option that is of no use."""
+    """How to start an engine; its secrets are read now. Raises :class:`InputError` for an option that is of no use."""
+    tables = given_tables()
+    take_secrets(tables.secrets.file)
     return EngineSettings(
         state,
         registry,
@@ -93,7 +95,8 @@ def engine_settings(
         strategy,
         not exact,
         _amount(price),
-        given_tables().access.policy(),
+        tables.access.policy(),
+        tables.rules(),
     )
 
 

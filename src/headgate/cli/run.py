@@ -127,7 +127,7 @@ def run_engine(
         engine = in_background(lambda: start(settings, provider, link.lock, link.without_newest), starting)
     try:
         with link.reporting():
-            served = ServedEngine(engine, settings.registry, settings.access)
+            served = ServedEngine(engine, settings.registry, settings.access, settings.rules)
             mine = served.acting_for(running_user(settings.access))
             if link.served_at is None:  # what was changed since the first engine served must not be undone
                 submit = partial(submit_given, mine, loaded, replace, limits.serve)
