@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from headgate.api.client import EngineClient
     from headgate.model.cluster.observation import Observation
 
-__all__ = ["TOKEN", "TOKEN_FILE", "URL", "client_of", "remote_observations", "service_url"]
+__all__ = ["TOKEN", "TOKEN_FILE", "URL", "client_of", "remote_latest", "remote_observations", "service_url"]
 
 URL, TOKEN, TOKEN_FILE, CERTIFICATES = "HEADGATE_URL", "HEADGATE_TOKEN", "HEADGATE_TOKEN_FILE", "HEADGATE_CERTIFICATES"
 A_PAGE = 200
@@ -49,6 +49,16 @@ def remote_observations(since: float) -> Iterator[Observation]:
         while page := client.observations(since, A_PAGE, oldest=True)["observations"]:
             yield from map(form.validate_python, page)
             since = page[-1]["ended"]
+
+
+def remote_latest(most: int) -> list[Observation]:
+    """The newest of what a service on the network has measured, oldest first."""
+    from pydantic import TypeAdapter
+
+    from headgate.model.cluster.observation import Observation
+
+    with client_of(Path()) as client:
+        return TypeAdapter(list[Observation]).validate_python(client.observations(limit=most)["observations"])
 
 
 def _token() -> str | None:
