@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,17 @@ from headgate.model.table import Table, TableColumn
 from headgate.store.files import read_json
 from headgate.store.observations import history_of
 
-__all__ = ["as_documents", "export", "intervals_table", "last_minute", "latest", "levels_kept", "observations_since"]
+__all__ = [
+    "MINUTE",
+    "as_documents",
+    "earliest",
+    "export",
+    "intervals_table",
+    "last_minute",
+    "latest",
+    "levels_kept",
+    "observations_since",
+]
 
 MINUTE = 12
 """Intervals in a minute."""
@@ -42,6 +53,11 @@ def latest(state: Path, since: float = 0.0, most: int = 1) -> list[Observation]:
         last = history.last()
         return [last] if last is not None and last.ended > since else []
     return list(deque(history.read(since), maxlen=most))
+
+
+def earliest(state: Path, since: float, most: int) -> list[Observation]:
+    """The first observations that ended after a moment."""
+    return list(islice(history_of(state).read(since), most))
 
 
 def observations_since(state: Path, since: float) -> Iterator[Observation]:
@@ -82,12 +98,11 @@ def levels_kept(state: Path, seen: Observation) -> tuple[Table, ...]:
     return (levels_table(flows),) if flows else ()
 
 
-def last_minute(state: Path) -> Observation | None:
+def last_minute(newest: Sequence[Observation]) -> Observation | None:
     """The newest intervals as one, with its figures; none if nothing was measured."""
     from headgate.adaptation.evaluating import evaluated
     from headgate.adaptation.joining import joined
 
-    newest = latest(state, most=MINUTE)
     recent = [seen for seen in newest if seen.ended > newest[-1].ended - 60.0]
     return evaluated(joined(recent)) if recent else None
 

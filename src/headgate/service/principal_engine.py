@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from headgate.access.authority import ENGINE, AccessObject, Verb, check_access, may
@@ -16,6 +17,7 @@ from headgate.model.names import DataflowName, TaskId
 from headgate.model.service_level import ServiceLevel
 from headgate.model.status import DataflowStatus, FragmentStatus
 from headgate.report.text import describe_service_level
+from headgate.service.dead_letters import dead_letters as read_dead_letters
 from headgate.service.engine import RunningEngine
 from headgate.sharing.applied import Acknowledge, Applied
 from headgate.sharing.deduplicate import SignedDataflow
@@ -121,6 +123,19 @@ class PrincipalEngine:
     def alternates(self, name: str) -> Mapping[TaskId, ActiveAlternate]:
         check_access(self.principal, Verb.READ)
         return self._engine.alternates(name)
+
+    def dead_letters(self, state: Path, dataflow: str | None, task: str | None) -> list[dict[str, Any]]:
+        """The rows that failed in tasks of dataflows that the principal may inspect."""
+        check_access(self.principal, Verb.READ)
+        if dataflow is not None and dataflow in self._engine.shared.running.submitted:
+            check_access(self.principal, Verb.INSPECT, self._object(dataflow))
+        owners = {flow.name: flow.owner for flow in self._engine.dataflows}
+
+        def is_seen(letter: dict[str, Any]) -> bool:
+            objects = [AccessObject(owners.get(DataflowName(name)), name) for name in letter["dataflows"]]
+            return any(may(self.principal, Verb.INSPECT, what) for what in objects)
+
+        return [letter for letter in read_dead_letters(state, dataflow, task) if is_seen(letter)]
 
     def _object(self, name: str) -> AccessObject:
         """A dataflow with its owner; raises :class:`InputError` if it does not run."""
