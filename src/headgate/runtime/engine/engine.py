@@ -12,6 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
@@ -269,9 +270,8 @@ class Engine:
     ) -> None:
         """Run a task on that many partitions; ``None`` leaves it to what feeds it. A number holds, as a switch does."""
         with self._lock:
-            known, _ = find_task(self.snapshot, dataflow, task)
-            held = {} if partitions is None else {known: True}
-            self.change(Choices(partitions={known: partitions}, held=held), acknowledge)
+            known = find_task(self.snapshot, dataflow, task)[0]
+            self.change(Choices(partitions={known: partitions}, held={known: True} if partitions else {}), acknowledge)
 
     def pause(self, name: str, acknowledge: Acknowledge | None = None) -> None:
         """Pause a dataflow: rows that come meanwhile do not reach its sinks, and its keyed tasks lose their state.
@@ -288,14 +288,13 @@ class Engine:
     def limit(self, dataflow: str, task: str, rows: int | None, acknowledge: Acknowledge | None = None) -> None:
         """Let a source take in at most so many rows per trigger, for all dataflows that share it; ``None`` lifts that.
 
-        For a stateful task it is what its fragment takes from the streams before it, in whole batches of them; all
-        tasks of a keyed host have the smallest of their limits.
+        A stateful task takes whole batches of the streams before it; all tasks of a keyed host have the smallest limit.
         ``read_files``, ``replay`` and stateful tasks heed it from their next micro-batch on; ``read_files`` estimates
         rows from bytes. Spark's own sources read their limit when they start: that one query is stopped after its
         epoch and goes on from its checkpoint. ``rate`` and ``read_socket`` can have none.
         """
         with self._lock:
-            known, _ = find_task(self.snapshot, dataflow, task)
+            known = find_task(self.snapshot, dataflow, task)[0]
             held = {} if rows is None else {known: True}
             self.change(Choices(limits={known: rows}, held=held), acknowledge)
 
@@ -350,8 +349,8 @@ class Engine:
     def wait_until_idle(self, *, despite_failures: bool = False) -> None:
         """Wait until all that sources have to give has reached the sinks; raises when a fragment fails.
 
-        Sources that never run dry (rate, socket, Kafka under load, a replay that repeats) keep it waiting. With
-        ``despite_failures`` it waits for those that have not failed.
+        Sources that never run dry (rate, socket, a replay that repeats) keep it waiting; ``despite_failures`` leaves out
+        those that have failed.
         """
         self._queries.wait_until_idle(self._lock, despite_failures)
 
@@ -390,12 +389,11 @@ class Engine:
         with self._lock:
             self._stopped = True
             try:
-                self._own.check()
-                self.background.stop()
-                self._queries.stop()
-                self._own.stop()
-            except HeadgateError:
-                pass  # there is nothing left to stop
+                with suppress(HeadgateError):  # there is nothing left to stop
+                    self._own.check()
+                    self.background.stop()
+                    self._queries.stop()
+                    self._own.stop()
             finally:
                 self._upkeep.end(self.outbox)
                 self.fragments.clear()
