@@ -349,8 +349,8 @@ class Engine:
     def wait_until_idle(self, *, despite_failures: bool = False) -> None:
         """Wait until all that sources have to give has reached the sinks; raises when a fragment fails.
 
-        Sources that never run dry (rate, socket, a replay that repeats) keep it waiting; ``despite_failures`` leaves out
-        those that have failed.
+        Sources that never run dry (rate, socket, a replay that repeats) keep it waiting. With ``despite_failures`` it
+        waits for those that have not failed.
         """
         self._queries.wait_until_idle(self._lock, despite_failures)
 
