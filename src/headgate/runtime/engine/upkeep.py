@@ -10,6 +10,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from headgate.billing.journal import BilledMachine, Usage, UsageJournal
+from headgate.billing.lifecycle import PaidMachine
 from headgate.billing.usage import Customer
 from headgate.model.cluster.observation import Observation
 from headgate.model.dataflow import Dataflow
@@ -22,6 +23,7 @@ from headgate.runtime.engine.last_minute import LastMinute
 from headgate.runtime.engine.level_times import LevelTimes
 from headgate.runtime.engine.plans import Plans
 from headgate.runtime.engine.queries import Queries
+from headgate.runtime.engine.scaling import Scaling
 from headgate.runtime.engine.state import StateDirectory
 from headgate.runtime.exchange.files import FileExchange
 from headgate.runtime.io.outbox import SinkOutbox
@@ -43,13 +45,21 @@ class Upkeep:
     """Keeps the state directory small and its records up to date."""
 
     def __init__(
-        self, state: StateDirectory, plans: Plans, queries: Queries, exchange: FileExchange, price_per_h: Decimal
+        self,
+        state: StateDirectory,
+        plans: Plans,
+        queries: Queries,
+        exchange: FileExchange,
+        price_per_h: Decimal,
+        scaling: Scaling,
     ) -> None:
         self._plans = plans
         self._queries = queries
         self._exchange = exchange
         self._state = state
-        self._price_per_h = price_per_h
+        # With machines of a provider it is these that are paid for.
+        self._price_per_h = price_per_h if scaling.provider is None else Decimal(0)
+        self._scaling = scaling
         self._journal = UsageJournal(state.journal)
         self.history = ObservationHistory(state.path / "observations")
         self.minute = LastMinute()
@@ -66,6 +76,7 @@ class Upkeep:
     def end(self, outbox: SinkOutbox) -> None:
         """Note that nothing is used any more, and how many rows came out."""
         with suppress(OSError):
+            self._note_machines()
             self._journal.ended(int(time.time()))
             outbox.save_totals(set(self._plans.snapshot.signatures))
 
@@ -74,9 +85,25 @@ class Upkeep:
         if time.monotonic() - self._observed >= OBSERVE_EVERY_S:
             self._observed = time.monotonic()
             seen = observe()
+            with suppress(OSError):
+                self._note_machines()
             self._times.add(self.minute.add(seen), seen.seconds)
             with suppress(OSError):  # a full disk; there are more important things to write
                 self.history.append(seen)
+
+    def _note_machines(self) -> None:
+        """Note the machines of the provider, if there is one."""
+        self._journal.held(
+            PaidMachine(
+                machine.name,
+                machine.vm_class.name,
+                machine.vm_class.cores,
+                machine.vm_class.price_per_h,
+                machine.acquired_at,
+                machine.gone_at,
+            )
+            for machine in self._scaling.machines()
+        )
 
     def measured(self, flows: Iterable[DataflowStatus]) -> list[DataflowStatus]:
         """Dataflows with their figures of the last minute, and for how long they were as agreed."""
