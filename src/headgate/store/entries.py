@@ -9,6 +9,15 @@ from typing import Any, ClassVar, NamedTuple
 
 from pydantic import TypeAdapter
 
+from headgate.store.decision_entries import (
+    DecisionEnded,
+    DecisionMade,
+    DecisionVerified,
+    PolicyChosen,
+    StepChanged,
+    TermsRecorded,
+)
+
 __all__ = [
     "STEPS",
     "Acknowledged",
@@ -239,6 +248,12 @@ Entry = (
     | Delivered
     | UsageChanged
     | Audited
+    | PolicyChosen
+    | TermsRecorded
+    | DecisionMade
+    | StepChanged
+    | DecisionEnded
+    | DecisionVerified
 )
 
 STEPS: dict[str, str] = {
@@ -251,6 +266,12 @@ STEPS: dict[str, str] = {
     "Delivered": "delivered",
     "UsageChanged": "usage",
     "Audited": "snapshot",
+    "PolicyChosen": "decision",
+    "TermsRecorded": "decision",
+    "DecisionMade": "decision",
+    "StepChanged": "step",
+    "DecisionEnded": "decision-ended",
+    "DecisionVerified": "decision-ended",
 }
 """The durable step that appending each kind of entry is; who made a change is part of the change."""
 

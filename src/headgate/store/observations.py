@@ -16,11 +16,21 @@ from pydantic import TypeAdapter, ValidationError
 from headgate.errors import InputError, os_reason
 from headgate.model.cluster.observation import Observation
 
-__all__ = ["ObservationHistory", "history_of", "read_observations"]
+__all__ = ["ObservationHistory", "history_of", "observation_of", "observation_text", "read_observations"]
 
 MOST_BYTES, FILE_BYTES = 64_000_000, 1_000_000
 
 _FORM = TypeAdapter(Observation)
+
+
+def observation_text(observation: Observation) -> str:
+    """An observation as a line of JSON; what has its default is left out."""
+    return _FORM.dump_json(observation, exclude_defaults=True).decode()
+
+
+def observation_of(text: str) -> Observation:
+    """The observation of a line."""
+    return _FORM.validate_json(text)
 
 
 class ObservationHistory:
