@@ -62,6 +62,7 @@ from headgate.sharing.shared_set import SharedSet
 from headgate.store.journal import Journal
 from headgate.store.lock import StateLock
 from headgate.store.observations import ObservationHistory
+from headgate.store.secrets import SECRETS
 from headgate.tasks.registry import Registry, default_registry
 
 __all__ = ["Engine"]
@@ -93,6 +94,7 @@ class Engine:
         ``semantic``, dataflows that are submitted from now on may read wider streams than they would have made.
         ``price_per_h`` is what this machine costs. ``without_newest`` is why the last dataflow is to be paused.
         """
+        SECRETS.load(os.environ)
         self.registry = registry if registry is not None else default_registry()
         self.state = StateDirectory(state if isinstance(state, StateLock) else Path(state))
         self.log = self.state.path / "spark.log"
