@@ -121,6 +121,38 @@ class EngineClient:
         """Who changed what, and what was refused, oldest first."""
         return self._send("GET", "/audit", since=since, limit=limit)
 
+    def policy(self) -> Answer:
+        """Which policy decides, and what it thought last."""
+        return self._send("GET", "/policy")
+
+    def choose_policy(self, changes: Mapping[str, Any], *, request_id: str | None = None) -> Answer:
+        """Let another policy decide, in another mode or within other limits; what is left out stays."""
+        return self._change("PUT", "/policy", request_id, changes)
+
+    def decisions(self, since: float = 0.0, limit: int = 100) -> Answer:
+        """The newest decisions, oldest first."""
+        return self._send("GET", "/decisions", since=since, limit=limit)
+
+    def why(self, number: int, *, again: bool = False) -> Answer:
+        """One decision with all that is known of it."""
+        return self._send("GET", f"/decisions/{number}", again=again)
+
+    def machines(self, *, gone: bool = False) -> Answer:
+        """The machines of the engine; with ``gone`` all there ever were."""
+        return self._send("GET", "/machines", gone=gone)
+
+    def acquire(self, vm_class: str, *, request_id: str | None = None) -> Answer:
+        """Acquire a machine."""
+        return self._change("POST", "/machines", request_id, {"vm_class": vm_class})
+
+    def release(self, machine: str, *, request_id: str | None = None) -> Answer:
+        """Release a machine after its current work."""
+        return self._change("DELETE", f"/machines/{_part(machine)}", request_id)
+
+    def scale(self, executors: int, *, request_id: str | None = None) -> Answer:
+        """Have so many executors."""
+        return self._change("PUT", "/executors", request_id, {"executors": executors})
+
     def _change(self, method: str, path: str, request_id: str | None, body: Mapping[str, Any] | None = None) -> Answer:
         return self._send(method, path, body, {"Idempotency-Key": request_id or str(uuid.uuid4())})
 

@@ -65,6 +65,8 @@ COMMANDS = {
     **{name: name for name in ("simulate", "experiment", "forecast", "run", "submit")},
     **{"withdraw": "engine", "status": "engine", "whoami": "access", "access": "access"},
     **dict.fromkeys(("switch", "pause", "resume", "limit", "partitions"), "steer"),
+    **dict.fromkeys(("policy", "decisions", "why"), "policy"),
+    **dict.fromkeys(("machines", "scale"), "machines"),
     **{"bill": "state_directory", "top": "state_directory", "observations": "state_directory", "bench": "bench"},
     **{"list": "engine", "dead-letters": "state_directory", "traces": "traces", "cluster": "cluster"},
 }

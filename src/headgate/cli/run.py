@@ -5,6 +5,7 @@ Meanwhile the engine serves its API, so that other commands can change what runs
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
@@ -17,12 +18,14 @@ import typer
 from headgate.cli.background import in_background, stop_signals
 from headgate.cli.engine_link import EngineLink
 from headgate.cli.output import JsonAtEnd, known_types, print_json, read_dataflows, seconds
+from headgate.cli.policy import Mode
 from headgate.cli.run_display import RunDisplay, print_summary, run_display
 from headgate.cli.settings import given_tables
 from headgate.cli.supervisor import supervised
 from headgate.errors import InputError, shorten
 from headgate.model.status import DataflowStatus, FragmentStatus
 from headgate.model.strategy import StrategyName
+from headgate.service.control import control_options
 from headgate.service.load import Loaded
 from headgate.service.run import EngineSettings, RunLimits, RunResult, make_importable, take_secrets
 
@@ -78,6 +81,12 @@ def run(
     price: Annotated[
         str, typer.Option("--price-per-hour", metavar="AMOUNT", help="What this machine costs an hour, in USD.")
     ] = "0.10",
+    policy: Annotated[
+        str | None, typer.Option("--policy", metavar="NAME", help="The policy that decides; by default as before.")
+    ] = None,
+    mode: Annotated[
+        Mode | None, typer.Option("--mode", help="off, recommend or auto; by default as before, at first off.")
+    ] = None,
     as_json: JsonAtEnd = False,
 ) -> None:
     """Run dataflows in the foreground; Ctrl-C stops them, and the same command resumes them.
@@ -102,6 +111,7 @@ def run(
         _amount(price),
         tables.access.policy(),
         tables.rules(),
+        control_options(tables.control, policy, None if mode is None else mode.value),
     )
     take_secrets(tables.secrets.file)
     limits = RunLimits(None if duration is None else seconds("--for", duration), until_idle, serve)
@@ -130,6 +140,7 @@ def _run(
     from headgate.api.application import application
     from headgate.api.callers import running_user
     from headgate.api.server import serving
+    from headgate.service.control import ControlLoop
     from headgate.service.run import follow, start, stop, submit_given
     from headgate.service.serve import ServedEngine
 
@@ -146,12 +157,14 @@ def _run(
         engine = in_background(lambda: start(settings, provider, link.lock, link.without_newest), starting)
     try:
         with link.reporting():
-            served = ServedEngine(engine, settings.registry, settings.access, settings.rules)
+            control = dataclasses.replace(settings.control, given=settings.control.given and link.served_at is None)
+            loop = ControlLoop(engine, control, settings.trigger_s, settings.price_per_h)
+            served = ServedEngine(engine, settings.registry, settings.access, settings.rules, loop)
             mine = served.acting_for(running_user(settings.access))
             if link.served_at is None:  # what was changed since the first engine served must not be undone
                 submit = partial(submit_given, mine, loaded, replace, limits.serve)
                 in_background(submit, lambda: display.wait("submitting dataflows"))
-            with serving(engine.state.path, application(served), link.listener), link.serving():
+            with loop, serving(engine.state.path, application(served), link.listener), link.serving():
                 display.say(f"running after {time.monotonic() - began:.1f} s; Spark's log is {engine.log}")
                 reason = follow(engine, link.limits(limits), link.stopping, show)
                 if reason is not None:

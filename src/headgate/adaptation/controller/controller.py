@@ -7,6 +7,7 @@ is killed, the next one finishes the decision or abandons it: :mod:`headgate.ada
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -45,6 +46,9 @@ from headgate.store.entries import Entry
 from headgate.store.journal import Journal
 
 __all__ = ["Controller", "Thought"]
+
+WARM = 3
+"""Epochs of a fragment after which it counts."""
 
 URGENT_S = 10.0
 """When more comes than can be done, the last seconds count and not the whole window."""
@@ -90,6 +94,9 @@ class Controller:
     seen: Seen = field(default_factory=Seen)
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _observed: list[Observation] = field(default_factory=list)
+    _epochs: Counter[str] = field(default_factory=Counter)
+    """How many each fragment has had since this controller began."""
+
     _under_way: list[Enacting] = field(default_factory=list)
     _history: History = field(default_factory=History)
     _number: int = 0
@@ -146,12 +153,17 @@ class Controller:
             self._verify(now)
             if self._is_due(now):
                 quick = self._window(now, URGENT_S) if self._urgent else None
-                self._decide(now, quick or seen)
+                self._decide(now, seen if quick is None or not _has_epochs(quick) else quick)
 
     # collect and evaluate
 
     def _collect(self, now: float) -> None:
-        self._observed += self.cluster.observations()
+        new = self.cluster.observations()
+        self._observed += new
+        for observation in new:
+            self._epochs.update({each.id: each.batches for each in observation.fragments})
+        if new and any(0 < self._epochs[each.id] < WARM for each in new[-1].fragments):
+            self._observed.clear()  # first epochs take long: what they load and compile is there afterwards
         since = now - self.settings.window_s
         self._observed = [each for each in self._observed if each.ended > since]
         if self._fleet is None:
@@ -211,9 +223,8 @@ class Controller:
         """Whether a decision is written down: it does something, or says something new."""
         self._quiet += 1
         acts = bool(kept.actions) and self.choice.mode is PolicyMode.AUTO
-        rejected = tuple(each.option for each in kept.reason.rejected)
-        notable = (self.choice.mode, kept.actions, kept.reason.rule, rejected)
-        is_new = notable != self._last_notable and bool(kept.actions or rejected)
+        notable = (self.choice.mode, kept.actions, kept.reason.rule, bool(kept.reason.rejected))
+        is_new = notable != self._last_notable and bool(kept.actions or kept.reason.rejected)
         self._last_notable = notable
         if acts or is_new or self._quiet >= REMEMBERED_EVERY:
             self._quiet = 0
@@ -335,3 +346,7 @@ class Controller:
             choice = replace(self.choice, mode=PolicyMode.RECOMMEND, by="controller", reason=reason)
         self.choose(now, choice)
         self._verifier.forget()
+
+
+def _has_epochs(seen: Window) -> bool:
+    return seen.measured is not None and any(fragment.batches for fragment in seen.measured.fragments)

@@ -48,7 +48,7 @@ class GuardRails:
     """So many changes of direction within half an hour are an oscillation: nothing shrinks for an hour."""
 
     epochs_min: int = 5
-    """In a window, over all fragments; less says nothing."""
+    """In a window, over all fragments; less says nothing, unless they take half of the time, or of the cores."""
 
     unknown_max: float = 0.2
     """The share of what sources take of which it is not known what arrived."""
@@ -228,7 +228,10 @@ def _enough_seen(seen: Window, rails: GuardRails) -> _Check:
     why: str | None = None
     if measured is not None:
         epochs = sum(fragment.batches for fragment in measured.fragments)
-        if epochs < rails.epochs_min:
+        # Who has too little time for his rows has few epochs, and long ones.
+        is_full = any(fragment.batches and 2 * fragment.batch_s > measured.seconds for fragment in measured.fragments)
+        is_full |= any(row.works and (row.busy or 0.0) > 0.5 for row in measured.machines)
+        if epochs < rails.epochs_min and not is_full:
             why = f"only {epochs} epochs were seen in {measured.seconds:.0f} s, and {rails.epochs_min} are needed"
         taken = sum(source.rows_taken for source in measured.sources)
         unknown = sum(source.rows_taken for source in measured.sources if source.rows_arrived is None)

@@ -117,7 +117,7 @@ class PooledTarget:
 
     def _released(self, seen: Window, needed: float) -> ReleaseMachine | None:
         """The machine of which most money comes back, if the rest is enough."""
-        if "release_machine" not in seen.capabilities.kinds:
+        if "release_machine" not in seen.capabilities.kinds or len(seen.machines.names) < 2:
             return None
         prices = [float(seen.terms.cloud.classes[kind].price_per_h) for kind in seen.machines.kind.tolist()]
         for row in sorted(range(len(prices)), key=lambda each: (-prices[each], -each)):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 
 from headgate.errors import HeadgateError, InputError
 from headgate.machines.provider import AcquiredMachine, Provider
+from headgate.model.cluster.observation import Observation
 from headgate.model.dataflow import Dataflow
 from headgate.model.service_level import ServiceLevel
 from headgate.model.status import DataflowStatus, FragmentStatus
@@ -365,6 +366,10 @@ class Engine:
             partial(self._workers.observe, spent={}),
         )
         return Observer(observed)
+
+    def listen(self, listener: Callable[[Observation], None]) -> None:
+        """Hand every observation of the history to a listener, too."""
+        self._upkeep.listeners.append(listener)
 
     def about(self) -> dict[str, Any]:
         """Which engine this is."""

@@ -46,6 +46,9 @@ class Upkeep:
         self._price_per_h = price_per_h
         self._journal = UsageJournal(state.journal)
         self.history = ObservationHistory(state.path / "observations")
+        self.listeners: list[Callable[[Observation], None]] = []
+        """Who is handed every observation."""
+
         self._most_bytes = LEAST_BYTES
         self._observed = time.monotonic()
 
@@ -65,8 +68,11 @@ class Upkeep:
         """Add to the history, unless it was done just now."""
         if time.monotonic() - self._observed >= OBSERVE_EVERY_S:
             self._observed = time.monotonic()
+            seen = observe()
             with suppress(OSError):  # a full disk; there are more important things to write
-                self.history.append(observe())
+                self.history.append(seen)
+            for listener in self.listeners:
+                listener(seen)
 
     def compact(self) -> None:
         """Remove what nothing needs from the journal, once it has grown."""
