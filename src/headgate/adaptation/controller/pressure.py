@@ -36,10 +36,14 @@ class Pressure:
         return self.demand >= self.usable
 
 
-def tasks_work(seen: Window, active: Ints | None = None) -> Floats:
-    """Reference cores that each task needs for all that comes, with given alternates or those that are active."""
+def tasks_work(seen: Window, active: Ints | None = None, catch_up_s: float | None = None) -> Floats:
+    """Reference cores that each task needs for all that comes, with given alternates or those that are active.
+
+    With ``catch_up_s`` also for what waits, to be done within that time.
+    """
     ways = seen.active if active is None else active
-    rates = seen.shape.achievable(seen.external, seen.shape.out_of(ways))
+    external = seen.external if catch_up_s is None else seen.external + seen.waiting / catch_up_s
+    rates = seen.shape.achievable(external, seen.shape.out_of(ways))
     return np.asarray(rates * seen.shape.cost_of(ways))
 
 

@@ -51,13 +51,13 @@ class PooledTarget:
 
     def _decision(self, seen: Window) -> Decision:
         now = pressure_of(seen)
-        needed = now.demand + now.backlog / self.catch_up_s
+        needed = self._needed(seen, seen.active)
         figures = {"demand_cores": now.demand, "backlog_core_s": now.backlog, "usable_cores": now.usable}
         share = needed / now.usable if now.usable > 0 else np.inf
         text = f"{needed:.2f} reference cores are needed and {now.usable:.2f} can be used"
         if share > self.high:
-            active, machines = self._relieved(seen, now, needed), self._bought(seen, now)
-            actions = (*_switches(seen, active), *machines)
+            active = self._relieved(seen, now)
+            actions = (*_switches(seen, active), *self._bought(seen, now, active))
             sentence = f"{text}: above {self.high:.0%}"
             return self._done("above the band", sentence, figures, seen, active, actions)
         active = self._improved(seen, now)
@@ -71,29 +71,32 @@ class PooledTarget:
                 return self._done("below the band", sentence, figures, seen, active, (released,))
         return Decision(reason=Reason("none", (f"{text}: nothing is to be done",), figures))
 
-    def _relieved(self, seen: Window, now: Pressure, needed: float) -> Ints:
+    def _needed(self, seen: Window, active: Ints) -> float:
+        """Reference cores for what comes, and for what waits within the time to catch up."""
+        return float(tasks_work(seen, active, self.catch_up_s).sum())
+
+    def _relieved(self, seen: Window, now: Pressure) -> Ints:
         """Cheaper alternates until what is needed fits: most work for least value first."""
         active = seen.active.copy()
-        more = needed - now.demand
-        while float(tasks_work(seen, active).sum()) + more > self.target * now.usable:
-            options = [
-                (saved / max(lost, 1e-3), task, way)
-                for task in _switchable(seen)
-                for way in range(len(seen.shape.alternates[task]))
-                if (saved := _saved(seen, active, task, way)) > 0
-                for lost in [seen.shape.value[task, active[task]] - seen.shape.value[task, way]]
-            ]
+        while (needed := self._needed(seen, active)) > self.target * now.usable:
+            options = []
+            for task in _switchable(seen):
+                for way in range(len(seen.shape.alternates[task])):
+                    saved = needed - self._needed(seen, _with(active, task, way))
+                    lost = seen.shape.value[task, active[task]] - seen.shape.value[task, way]
+                    if saved > 0:
+                        options.append((saved / max(lost, 1e-3), task, way))
             if not options:
                 break
             _, task, way = max(options)
             active[task] = way
         return active
 
-    def _bought(self, seen: Window, now: Pressure) -> tuple[Action, ...]:
+    def _bought(self, seen: Window, now: Pressure, active: Ints) -> tuple[Action, ...]:
         """Machines for all that comes in the best alternates, beside those that are there or start."""
         if "acquire_machine" not in seen.capabilities.kinds:
             return ()
-        wanted = max(float(tasks_work(seen, _best(seen)).sum()), now.demand) / self.target
+        wanted = max(float(tasks_work(seen, _best(seen)).sum()), self._needed(seen, active)) / self.target
         power = float((seen.machines.cores.sum(axis=1) * seen.machines.speed).sum())
         share = now.coming / power if power > 0 else 1.0
         missing = (wanted - now.coming) / max(share, 0.1)
@@ -101,16 +104,14 @@ class PooledTarget:
         return tuple(AcquireMachine(name) for name, count in counts.items() for _ in range(count))
 
     def _improved(self, seen: Window, now: Pressure) -> Ints:
-        """Better alternates, most value first, as long as the work stays below the target and nothing waits long."""
+        """Better alternates, those of least value first, as long as the work stays below the target."""
         active = seen.active.copy()
-        room = self.target * now.usable - now.backlog / self.catch_up_s
-        for task in sorted(_switchable(seen), key=lambda each: seen.shape.value[each, active[each]]):
+        for task in sorted(_switchable(seen), key=lambda each: float(seen.shape.value[each, active[each]])):
             for way in np.argsort(-seen.shape.value[task], kind="stable").tolist():
                 if seen.shape.value[task, way] <= seen.shape.value[task, active[task]]:
                     break
-                tried = active.copy()
-                tried[task] = way
-                if float(tasks_work(seen, tried).sum()) <= room:
+                tried = _with(active, task, way)
+                if self._needed(seen, tried) <= self.target * now.usable:
                     active = tried
                     break
         return active
@@ -161,10 +162,10 @@ def _best(seen: Window) -> Ints:
     return active
 
 
-def _saved(seen: Window, active: Ints, task: int, way: int) -> float:
-    tried = active.copy()
-    tried[task] = min(way, len(seen.shape.alternates[task]) - 1)
-    return float(tasks_work(seen, active).sum() - tasks_work(seen, tried).sum())
+def _with(active: Ints, task: int, way: int) -> Ints:
+    changed = active.copy()
+    changed[task] = way
+    return changed
 
 
 def _switches(seen: Window, active: Ints) -> tuple[Action, ...]:
