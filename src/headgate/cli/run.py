@@ -140,7 +140,7 @@ def _run(
     from headgate.api.application import application
     from headgate.api.callers import running_user
     from headgate.api.server import serving
-    from headgate.service.control import ControlLoop
+    from headgate.service.control import control_loop
     from headgate.service.run import follow, start, stop, submit_given
     from headgate.service.serve import ServedEngine
 
@@ -158,7 +158,7 @@ def _run(
     try:
         with link.reporting():
             control = dataclasses.replace(settings.control, given=settings.control.given and link.served_at is None)
-            loop = ControlLoop(engine, control, settings.trigger_s, settings.price_per_h)
+            loop = control_loop(engine, control, settings.trigger_s, settings.price_per_h)
             served = ServedEngine(engine, settings.registry, settings.access, settings.rules, loop)
             mine = served.acting_for(running_user(settings.access))
             if link.served_at is None:  # what was changed since the first engine served must not be undone

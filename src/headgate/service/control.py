@@ -21,6 +21,7 @@ from headgate.documents.project_tables import ControlTable
 from headgate.errors import BadValue, InputError
 from headgate.model.cluster.vm_class import PER_SECOND, BillingPeriod
 from headgate.model.span import seconds_of
+from headgate.service.engine_machines import ScaledEngine
 from headgate.store.entries import Entry
 from headgate.store.journal import Journal
 
@@ -32,6 +33,7 @@ __all__ = [
     "ControlOptions",
     "PolicyMode",
     "choice_facts",
+    "control_loop",
     "control_options",
     "controlling",
     "policy_facts",
@@ -96,33 +98,9 @@ def control_options(table: ControlTable, policy: str | None = None, mode: str | 
 class ControlLoop:
     """A controller that looks every second; use it in a ``with`` statement, within that of its engine."""
 
-    def __init__(self, engine: Engine, options: ControlOptions, trigger_s: float, price_per_h: Decimal) -> None:
-        from headgate.runtime.engine.controlled import ControlledEngine, ScalingProvider
-
-        live_policy(options.policy)
-        self._engine = engine
-        default = PolicyChoice(options.policy, options.mode, options.rails)
-        self.controller = Controller(
-            ControlledEngine(engine, options.every_s, trigger_s, options.billing, price_per_h),
-            None if engine.scaling.provider is None else ScalingProvider(engine.scaling),
-            engine.journal,
-            options.settings(trigger_s),
-            live_policy,
-            FALLBACK_POLICY,
-            default,
-            uuid.uuid4().hex[:12],
-        )
-        known = self.controller.choice
-        if options.given and (known.policy, known.mode) != (options.policy, options.mode):
-            chosen = replace(known, policy=options.policy, mode=options.mode, by="headgate run", reason="")
-            self.controller.choose(time.time(), chosen)
-        # How fast it may go is a matter of the settings; what it may cost, and with what, is chosen while it runs.
-        rails = replace(
-            options.rails,
-            budget_per_h=self.controller.choice.rails.budget_per_h,
-            machines_max=self.controller.choice.rails.machines_max,
-        )
-        self.controller.choice = replace(self.controller.choice, rails=rails)
+    def __init__(self, engine: ScaledEngine, controller: Controller) -> None:
+        self.engine = engine
+        self.controller = controller
         self.failure = ""
         """Why the last tick failed; empty if it did not."""
 
@@ -131,12 +109,7 @@ class ControlLoop:
 
     @property
     def journal(self) -> Journal:
-        return self._engine.journal
-
-    @property
-    def engine(self) -> Engine:
-        """The engine that it decides for."""
-        return self._engine
+        return self.engine.journal
 
     def __enter__(self) -> ControlLoop:
         self._thread.start()
@@ -183,12 +156,36 @@ class ControlLoop:
                 self.failure = ""
 
 
+def control_loop(engine: Engine, options: ControlOptions, trigger_s: float, price_per_h: Decimal) -> ControlLoop:
+    """The controller of an engine, which goes on with what its journal says."""
+    from headgate.runtime.engine.controlled import ControlledEngine, ScalingProvider
+
+    controller = Controller(
+        ControlledEngine(engine, options.every_s, trigger_s, options.billing, price_per_h),
+        None if engine.scaling.provider is None else ScalingProvider(engine.scaling),
+        engine.journal,
+        options.settings(trigger_s),
+        live_policy,
+        FALLBACK_POLICY,
+        PolicyChoice(options.policy, options.mode, options.rails),
+        uuid.uuid4().hex[:12],
+    )
+    known = controller.choice
+    # How fast it may go is a matter of settings; what it may cost, and on what, is chosen while it runs.
+    rails = replace(options.rails, budget_per_h=known.rails.budget_per_h, machines_max=known.rails.machines_max)
+    controller.choice = replace(known, rails=rails)
+    if options.given and (known.policy, known.mode) != (options.policy, options.mode):
+        chosen = replace(controller.choice, policy=options.policy, mode=options.mode, by="headgate run", reason="")
+        controller.choose(time.time(), chosen)
+    return ControlLoop(engine, controller)
+
+
 @contextmanager
 def controlling(
     engine: Engine, options: ControlOptions, trigger_s: float = 0.5, price_per_h: Decimal = Decimal("0.10")
 ) -> Iterator[ControlLoop]:
     """Let a controller decide for an engine, for as long as the block lasts."""
-    with ControlLoop(engine, options, trigger_s, price_per_h) as loop:
+    with control_loop(engine, options, trigger_s, price_per_h) as loop:
         yield loop
 
 

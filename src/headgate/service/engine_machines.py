@@ -3,17 +3,37 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
-from headgate.errors import InputError
-from headgate.machines.provider import AcquiredMachine
+from headgate.machines.provider import AcquiredMachine, Provider
 from headgate.model.table import Table, TableColumn
+from headgate.store.journal import Journal
 
-if TYPE_CHECKING:
-    from headgate.runtime.engine.engine import Engine
+__all__ = ["EngineScaling", "ScaledEngine", "machine_facts", "machines_facts", "machines_table"]
 
-__all__ = ["machine_facts", "machines_facts", "machines_table"]
+
+class EngineScaling(Protocol):
+    """How much an engine has to run on (:class:`headgate.runtime.engine.scaling.Scaling`)."""
+
+    @property
+    def provider(self) -> Provider | None: ...
+    @property
+    def executors(self) -> Any: ...
+    def check(self, acquired: Sequence[str], released: Sequence[str]) -> None: ...
+    def acquire(self, vm_class: str, key: str | None = None) -> AcquiredMachine: ...
+
+
+class ScaledEngine(Protocol):
+    """An engine whose machines and executors are changed while it runs."""
+
+    @property
+    def scaling(self) -> EngineScaling: ...
+    @property
+    def journal(self) -> Journal: ...
+    def release(self, machine: str) -> None: ...
+    def scale(self, executors: int) -> None: ...
+
 
 COLUMNS = (
     TableColumn("name", "machine"),
@@ -27,7 +47,7 @@ COLUMNS = (
 )
 
 
-def machines_facts(engine: Engine, everything: bool = False) -> dict[str, Any]:
+def machines_facts(engine: ScaledEngine, everything: bool = False) -> dict[str, Any]:
     """The machines of an engine's provider, with those that are gone if so asked; and its executors."""
     now, provider = time.time(), engine.scaling.provider
     machines = () if provider is None else provider.list(gone=everything)
@@ -69,9 +89,3 @@ def machines_table(facts: Mapping[str, Any]) -> Table:
     if not facts["provider"]:
         notes.append("This engine acquires no machines; run it with --cluster, after 'headgate cluster up'.")
     return Table("Machines", COLUMNS, tuple(facts["machines"]), tuple(notes))
-
-
-def check_count(count: int) -> None:
-    """Raise :class:`InputError` for a number of executors that there cannot be."""
-    if not 1 <= count <= 10_000:
-        raise InputError("CANNOT_SCALE", f"{count} executors: expected a number from 1 to 10,000")

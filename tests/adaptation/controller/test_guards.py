@@ -11,11 +11,12 @@ import pytest
 
 from headgate.adaptation.actions import AcquireMachine, Action, AssignCores, ReleaseMachine, SwitchAlternate
 from headgate.adaptation.controller.guards import Change, GuardRails, History, guarded
-from headgate.adaptation.controller.merging import merged_observation
 from headgate.adaptation.controller.windows import EpochGoal, window_of
+from headgate.adaptation.joining import joined
 from headgate.adaptation.policy import Decision
 from headgate.adaptation.window import Window
 from headgate.errors import BadValue
+from headgate.model.cluster.observation import Observation
 from tests.adaptation.controller.test_controller import Scripted
 from tests.adaptation.controller.world import SMOOTH, World
 
@@ -28,14 +29,14 @@ FREE = GuardRails(cooldown_s=0.0, shrink_after_s=0.0, floor_s=0.0)
 def seen(tmp_path: Path) -> Window:
     """Three small machines for 50 rows a second of 10 ms, seen for a minute."""
     world = World(tmp_path, lambda _: Scripted(()), begins_with=3)
-    observed = []
+    observed: list[Observation] = []
     world.cluster.observations()
     for _ in range(12):
         world.now += 5.0
         observed += world.cluster.observations()
     known = world.cluster.terms(())
     assert known is not None
-    return window_of(*known, merged_observation(observed), EpochGoal(0.5, 2.0))
+    return window_of(*known, joined(observed), EpochGoal(0.5, 2.0))
 
 
 def kept(seen: Window, actions: Sequence[Action], rails: GuardRails = FREE, history: History | None = None) -> Decision:

@@ -16,7 +16,6 @@ from headgate.adaptation.controller.enacting import Enacting
 from headgate.adaptation.controller.fleet import FleetWatch, Seen
 from headgate.adaptation.controller.guards import History, guarded
 from headgate.adaptation.controller.memory import PolicyMemory
-from headgate.adaptation.controller.merging import merged_observation
 from headgate.adaptation.controller.plant import ControlledCluster
 from headgate.adaptation.controller.pressure import Pressure, pressure_of
 from headgate.adaptation.controller.records import (
@@ -30,6 +29,8 @@ from headgate.adaptation.controller.recovery import Recovered, changes_of, recov
 from headgate.adaptation.controller.steps import step_document, steps_of
 from headgate.adaptation.controller.verifying import TOLERATED, WRONG_IN_A_ROW, Verifier
 from headgate.adaptation.controller.windows import window_of
+from headgate.adaptation.evaluating import evaluated
+from headgate.adaptation.joining import joined
 from headgate.adaptation.policy import Decision, Memory, Policy
 from headgate.adaptation.window import Window
 from headgate.machines.provider import Provider
@@ -180,7 +181,7 @@ class Controller:
         lately = [each for each in self._observed if each.ended > now - seconds and each.seconds > 0]
         if not lately:
             return None
-        merged = merged_observation(lately)
+        merged = evaluated(replace(joined(lately), machines=lately[-1].machines))
         known = self.cluster.terms({(cost.task, cost.alternate) for cost in merged.costs})
         if known is None:
             return None

@@ -14,6 +14,7 @@ from headgate.model.cluster.observation import Observation
 from headgate.model.dataflow import Dataflow
 from headgate.runtime.compile.plan import CompiledPlan
 from headgate.runtime.engine.compaction import compact_journal, oldest_under_way
+from headgate.runtime.engine.last_minute import LastMinute
 from headgate.runtime.engine.plans import Plans
 from headgate.runtime.engine.queries import Queries
 from headgate.runtime.engine.state import StateDirectory
@@ -49,6 +50,7 @@ class Upkeep:
         self.listeners: list[Callable[[Observation], None]] = []
         """Who is handed every observation."""
 
+        self.minute = LastMinute()
         self._most_bytes = LEAST_BYTES
         self._observed = time.monotonic()
 
@@ -69,6 +71,7 @@ class Upkeep:
         if time.monotonic() - self._observed >= OBSERVE_EVERY_S:
             self._observed = time.monotonic()
             seen = observe()
+            self.minute.add(seen)
             with suppress(OSError):  # a full disk; there are more important things to write
                 self.history.append(seen)
             for listener in self.listeners:
