@@ -41,12 +41,9 @@ class FakeScaledEngine:
         self.executors = executors
 
 
-def fake_control(folder: Path, journal: Journal) -> ControlLoop:
-    """A controller that has lived through a rush, with its decisions in a journal."""
+def fake_control(folder: Path) -> ControlLoop:
+    """A controller that has lived through a rush, with its decisions in a journal of its own."""
     world = World(folder / "world", live_policy, rate=lambda now: 150.0 if now > 1_100 else 50.0)
-    world.journal.close()
-    world.journal = journal
-    world.start()
     world.controller.choose(world.now, PolicyChoice("threshold", PolicyMode.AUTO))
     world.pass_time(400.0)
-    return ControlLoop(FakeScaledEngine(world, journal), world.controller)
+    return ControlLoop(FakeScaledEngine(world, world.journal), world.controller)

@@ -92,7 +92,7 @@ def test_who_is_unknown_or_has_no_role_is_refused_everywhere(engine: FakeEngine)
 
 def test_a_viewer_reads_and_changes_nothing(engine: FakeEngine) -> None:
     before = engine.snapshot
-    viewer = InProcess(engine, VIEWER, control=fake_control(engine.state.path, engine.journal))
+    viewer = InProcess(engine, VIEWER, control=fake_control(engine.state.path))
     for (method, path), condition in conditions(viewer).items():
         allowed = method == "GET" and path not in ("/v1/audit", "/v1/bill")
         assert (condition == "NOT_ALLOWED") is not allowed, (method, path)

@@ -33,7 +33,7 @@ class Contract:
     """Sends requests, and holds each answer against the document."""
 
     def __init__(self, engine: FakeEngine) -> None:
-        self.send = InProcess(engine, control=fake_control(engine.state.path, engine.journal))
+        self.send = InProcess(engine, control=fake_control(engine.state.path))
         self.covered: set[tuple[str, str]] = set()
 
     def __call__(self, method: str, path: str, *arguments: str, status: int = 200, **more: Any) -> Any:

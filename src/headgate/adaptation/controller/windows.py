@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -180,7 +180,7 @@ class _Reader:
             FragmentLoad(
                 key,
                 name,
-                (StageLoad(tuple(tasks)),),
+                (StageLoad(tuple(tasks), self._partitions(tasks)),),
                 fixed_s=_fixed_s(fragment),
                 task_s=TASK_S if fragment is not None else 0.0,
                 trigger_s=epochs.trigger_s if fragment is not None else 0.0,
@@ -192,6 +192,16 @@ class _Reader:
         )
         return Sharing(loads, (Pool(name, shares, epochs.longest_s),))
 
+    def _partitions(self, tasks: Sequence[str]) -> int | None:
+        """Of the rows of a fragment: as was set for its tasks, or one where its source reads in one piece."""
+        seen = {self._names[task.task]: task for task in self._seen.tasks if task.task in self._names}
+        mine = [seen[name] for name in tasks if name in seen]
+        most = max((task.partitions or 0 for task in mine), default=0)
+        return most or (1 if any(task.type in IN_ONE_PIECE for task in mine) else None)
+
+
+IN_ONE_PIECE = ("replay", "read_socket")
+"""Sources whose rows come in one partition."""
 
 TASK_S = 0.005
 """Core-seconds of a partition without rows, where nothing better is known."""
