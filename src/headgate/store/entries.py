@@ -33,6 +33,7 @@ __all__ = [
     "SnapshotPublished",
     "StagedRows",
     "Target",
+    "TokenStored",
     "UsageChanged",
     "decoded_entry",
     "encoded_entry",
@@ -238,6 +239,26 @@ class Audited:
         return ""
 
 
+@dataclass(frozen=True, slots=True)
+class TokenStored:
+    """A token that requests may carry, or that it is revoked. Its secret is nowhere, only a hash of it."""
+
+    name: str
+    digest: str
+    """The SHA-256 of the secret."""
+
+    role: str
+    teams: tuple[str, ...]
+    created_by: str
+    created_at: float
+    expires_at: float | None = None
+    revoked: bool = False
+
+    @property
+    def key(self) -> str:
+        return self.name
+
+
 Entry = (
     DataflowStored
     | SnapshotPublished
@@ -254,6 +275,7 @@ Entry = (
     | StepChanged
     | DecisionEnded
     | DecisionVerified
+    | TokenStored
 )
 
 STEPS: dict[str, str] = {
@@ -272,6 +294,7 @@ STEPS: dict[str, str] = {
     "StepChanged": "step",
     "DecisionEnded": "decision-ended",
     "DecisionVerified": "decision-ended",
+    "TokenStored": "token",
 }
 """The durable step that appending each kind of entry is; who made a change is part of the change."""
 

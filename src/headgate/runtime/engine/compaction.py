@@ -30,6 +30,7 @@ from headgate.store.entries import (
     FragmentBegun,
     FragmentRemoved,
     SnapshotPublished,
+    TokenStored,
 )
 from headgate.store.files import read_json
 from headgate.store.journal import Journal
@@ -106,6 +107,8 @@ def compact_journal(journal: Journal, hosts: Path, oldest: int, begun: Collectio
                 return entry.number in decisions
             case StepChanged():
                 return entry.decision in decisions
+            case TokenStored():
+                return not entry.revoked
         return True
 
     journal.compact(is_needed)
