@@ -77,7 +77,7 @@ def routes(client: InProcess) -> list[tuple[str, str]]:
     """All that the API serves, with names put into the paths."""
     kept = [route for route in leaves(client.app.routes) if isinstance(route, APIRoute)]
     places = [(method, route.path) for route in kept for method in sorted(route.methods or ())]
-    names = {"{task}": "r", "{dataflow}": "alarms", "{number}": "1", "{machine}": "small-1"}
+    names = {"{token}": "t", "{task}": "r", "{dataflow}": "alarms", "{number}": "1", "{machine}": "small-1"}
     return [(method, re.sub(r"{\w+}", lambda each: names[each[0]], path)) for method, path in places]
 
 

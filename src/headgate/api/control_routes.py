@@ -8,7 +8,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Path, Query, Request
 
 from headgate.access.authority import Verb
-from headgate.api.answers import (
+from headgate.api.callers import Caller
+from headgate.api.control_answers import (
     AcquireRequest,
     DecisionDetails,
     DecisionsAnswer,
@@ -21,7 +22,6 @@ from headgate.api.answers import (
     ScaleAnswer,
     ScaleRequest,
 )
-from headgate.api.callers import Caller
 from headgate.api.scopes import scope
 from headgate.service.serve import ServedEngine
 
