@@ -8,7 +8,7 @@ ones go when all of them together are too large. A line that was cut short by a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
@@ -40,9 +40,13 @@ class ObservationHistory:
         self.folder = folder
         self.most_bytes = most_bytes
         self.file_bytes = file_bytes
+        self.listeners: list[Callable[[Observation], None]] = []
+        """Who is handed every observation, too."""
 
     def append(self, observation: Observation) -> None:
         """Add the newest observation; the oldest may go."""
+        for listener in self.listeners:
+            listener(observation)
         self.folder.mkdir(parents=True, exist_ok=True)
         files = self._files()
         if not files or files[-1].stat().st_size >= self.file_bytes:

@@ -94,7 +94,9 @@ class FakeCluster:
         can = Capabilities(("spark",), frozenset(kinds), switchable=frozenset({SMOOTH}), resizable=frozenset({SMOOTH}))
         return terms, can
 
-    def publish(self, actions: Sequence[Action], done: Callable[[int], Sequence[Entry]]) -> None:
+    def publish(self, actions: Sequence[Action], by: str, reason: str, done: Callable[[int], Sequence[Entry]]) -> None:
+        assert by.startswith("policy ")
+        assert reason.startswith("decision ")
         state = self.state()
         for action in actions:
             match action:

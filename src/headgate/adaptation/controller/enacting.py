@@ -86,7 +86,9 @@ class Enacting:
             done.append(self._entry(now, place, StepState.DONE, f"snapshot {snapshot}"))
             return done
 
-        self.cluster.publish(step.actions, entries)
+        made = self.record.made
+        sentences = "; ".join(made.guarded["sentences"])
+        self.cluster.publish(step.actions, f"policy {made.policy}", f"decision {made.number}: {sentences}", entries)
         self.record = self.record.with_step(done[0])
 
     def _acquire(self, now: float, place: int, step: Acquire) -> None:

@@ -26,8 +26,8 @@ class ControlledCluster(Protocol):
     def terms(self, costed: Costed) -> tuple[Terms, Capabilities] | None:
         """What runs now, with those alternates that are active or of known cost; none if nothing runs."""
 
-    def publish(self, actions: Sequence[Action], done: Callable[[int], Sequence[Entry]]) -> None:
-        """Change how tasks are run, all of it or, with an error, nothing.
+    def publish(self, actions: Sequence[Action], by: str, reason: str, done: Callable[[int], Sequence[Entry]]) -> None:
+        """Change how tasks are run, all of it or, with an error, nothing; and note by whom and why.
 
         ``done`` makes entries of the number of the plan snapshot; they become durable together with it.
         """

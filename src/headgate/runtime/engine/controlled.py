@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from headgate.adaptation.actions import (
@@ -97,7 +97,7 @@ class ControlledEngine:
     _known: tuple[object, tuple[Terms, Capabilities] | None] = (None, None)
 
     def __post_init__(self) -> None:
-        self.engine.listen(self._observed.append)
+        self.engine.history.listeners.append(self._observed.append)
 
     def observations(self) -> Sequence[Observation]:
         return [self._observed.popleft() for _ in range(len(self._observed))]
@@ -108,12 +108,14 @@ class ControlledEngine:
             self._known = (key, self._terms(costed))
         return self._known[1]
 
-    def publish(self, actions: Sequence[Action], done: Callable[[int], Sequence[Entry]]) -> None:
+    def publish(self, actions: Sequence[Action], by: str, reason: str, done: Callable[[int], Sequence[Entry]]) -> None:
         unknown = [action for action in actions if kind_of(action) not in CHOICES]
         if unknown:
             why = REFUSED.get(kind_of(unknown[0]), "it is no change of tasks")
             raise InputError("ACTION_REFUSED", f"{kind_of(unknown[0])} is not done here: {why}")
-        self.engine.change(self._choices(actions), lambda applied: done(applied.snapshot))
+        self.engine.change(
+            replace(self._choices(actions), by=by, reason=reason), lambda applied: done(applied.snapshot)
+        )
 
     def _choices(self, actions: Sequence[Action]) -> Choices:
         active, partitions, limits, paused = {}, {}, {}, {}
