@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -351,7 +352,9 @@ class Engine:
         with self._lock:
             running = list(self.fragments.values())
             flows = dataflow_statuses(self.snapshot, self.plan, running, self.outbox, self.dead_letters)
-            return self._suspensions.explain(flows), [fragment_status(fragment, self.plan) for fragment in running]
+            figures = self._upkeep.minute.figures()
+            flows = [replace(flow, figures=figures.get(flow.name)) for flow in self._suspensions.explain(flows)]
+            return flows, [fragment_status(fragment, self.plan) for fragment in running]
 
     def observer(self) -> Observer:
         """One who observes from now on."""
