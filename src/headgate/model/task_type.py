@@ -6,7 +6,7 @@ their own through the entry-point group ``headgate.task_types``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar
@@ -21,6 +21,7 @@ from headgate.model.schema import Column, Schema
 from headgate.model.sql.bounds import bounded
 from headgate.model.sql.permitted import check_permitted
 from headgate.model.task import Gather, Port, Ports
+from headgate.model.touching import Touched, marked
 from headgate.model.work import BatchWork, FrameWork, KeyedWork, RowExpression, SinkWork, SourceWork, Work
 
 __all__ = [
@@ -189,6 +190,10 @@ class TaskConfig(BaseModel):
 
     def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
         return {OUT: inputs.rows()}
+
+    def touches(self) -> Iterator[Touched]:
+        """What the task touches outside of Spark; by default what is marked (:mod:`headgate.model.touching`)."""
+        return marked(self)
 
 
 TYPICAL_COST_S: Mapping[type[Work], float] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from headgate.model.sql.lexer import Kind, Word, words_of
+from headgate.model.sql.lexer import Word, WordKind, words_of
 
 __all__ = ["FunctionCall", "calls_of"]
 
@@ -52,7 +52,7 @@ def calls_of(text: str) -> Iterator[FunctionCall]:
             lambdas.pop()
         if word.text == "->":
             lambdas.append(_end_of_argument(words, place, closing))
-        if words[place + 1].text != "(" or word.kind not in (Kind.NAME, Kind.QUOTED):
+        if words[place + 1].text != "(" or word.kind not in (WordKind.NAME, WordKind.QUOTED):
             continue
         last = closing.get(place + 1, len(words) - 1)
         qualified = place > 0 and words[place - 1].text == "."
@@ -67,9 +67,9 @@ def _closings(words: tuple[Word, ...]) -> dict[int, int]:
     opened: list[int] = []
     closing: dict[int, int] = {}
     for place, word in enumerate(words):
-        if word.kind is Kind.MARK and word.text in _OPENING:
+        if word.kind is WordKind.MARK and word.text in _OPENING:
             opened.append(place)
-        elif word.kind is Kind.MARK and word.text in _CLOSING and opened:
+        elif word.kind is WordKind.MARK and word.text in _CLOSING and opened:
             closing[opened.pop()] = place
     return closing
 
@@ -78,7 +78,7 @@ def _end_of_argument(words: tuple[Word, ...], place: int, closing: dict[int, int
     """Where the argument ends in which a word stands."""
     while place < len(words):
         word = words[place]
-        if word.kind is Kind.MARK and (word.text == "," or word.text in _CLOSING):
+        if word.kind is WordKind.MARK and (word.text == "," or word.text in _CLOSING):
             return place
         place = closing.get(place, place) + 1
     return place
@@ -88,7 +88,7 @@ def _arguments(words: tuple[Word, ...]) -> tuple[tuple[Word, ...], ...]:
     arguments: list[list[Word]] = [[]]
     depth = 0
     for word in words:
-        if word.kind is Kind.MARK:
+        if word.kind is WordKind.MARK:
             depth += (word.text in _OPENING) - (word.text in _CLOSING)
             if word.text == "," and depth == 0:
                 arguments.append([])

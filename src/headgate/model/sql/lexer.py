@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from functools import lru_cache
 
-__all__ = ["Kind", "Word", "words_of"]
+__all__ = ["Word", "WordKind", "words_of"]
 
 
-class Kind(Enum):
+class WordKind(Enum):
     """What a word is."""
 
     NAME = auto()
@@ -29,7 +29,7 @@ class Kind(Enum):
 class Word:
     """A word, and where it stands."""
 
-    kind: Kind
+    kind: WordKind
     text: str
     """As it is written."""
 
@@ -88,9 +88,9 @@ def _word(text: str, position: int) -> Word:
     if match := _NAME.match(text, position):
         follows = text[match.end() : match.end() + 1]
         if match[0] in ("r", "R") and follows in ("'", '"') and (raw := _RAW_TEXT.match(text, match.end())):
-            return Word(Kind.TEXT, match[0] + raw[0], position)
-        return Word(Kind.NAME, match[0], position)
-    for kind, pattern in ((Kind.QUOTED, _QUOTED), (Kind.TEXT, _TEXT), (Kind.MARK, _MARK)):
+            return Word(WordKind.TEXT, match[0] + raw[0], position)
+        return Word(WordKind.NAME, match[0], position)
+    for kind, pattern in ((WordKind.QUOTED, _QUOTED), (WordKind.TEXT, _TEXT), (WordKind.MARK, _MARK)):
         if match := pattern.match(text, position):
             return Word(kind, match[0], position)
     if text[position] in "'\"`":

@@ -13,10 +13,9 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
-
-import igraph
+from typing import Any
 
 from headgate.errors import BadValue, shorten
 from headgate.model.sql.pattern_automaton import Automaton, NotAnalysed, automata_of
@@ -69,18 +68,24 @@ def _check(pattern: str, automaton: Automaton) -> None:
 def _components(automaton: Automaton) -> list[frozenset[int]]:
     """The places that can be reached from each other, sets that loop only, in the order in which a text passes them."""
     edges = [(source, target) for source, targets in automaton.follow.items() for target in targets]
-    graph = igraph.Graph(n=len(automaton.reads), edges=edges, directed=True)
+    graph = _graph(n=len(automaton.reads), edges=edges)
     looping = {source for source, target in edges if source == target}
     parts = [frozenset(part) for part in graph.connected_components(mode="strong")]
     order = {place: rank for rank, place in enumerate(_order(graph, parts))}
     return sorted((p for p in parts if len(p) > 1 or p & looping), key=lambda part: min(order[place] for place in part))
 
 
-def _order(graph: igraph.Graph, parts: list[frozenset[int]]) -> list[int]:
+def _graph(n: int, edges: Sequence[tuple[int, int]]) -> Any:
+    import igraph
+
+    return igraph.Graph(n=n, edges=edges, directed=True)
+
+
+def _order(graph: Any, parts: list[frozenset[int]]) -> list[int]:
     """The places, those of earlier parts first."""
     part_of = {place: number for number, part in enumerate(parts) for place in part}
     edges = {(part_of[e.source], part_of[e.target]) for e in graph.es if part_of[e.source] != part_of[e.target]}
-    condensed = igraph.Graph(n=len(parts), edges=sorted(edges), directed=True)
+    condensed = _graph(n=len(parts), edges=sorted(edges))
     return [place for number in condensed.topological_sorting() for place in sorted(parts[number])]
 
 
@@ -94,7 +99,7 @@ def _is_exponential(automaton: Automaton, component: frozenset[int]) -> bool:
         return True
     numbers = {pair: number for number, pair in enumerate(pairs)}
     edges = [(numbers[pair], numbers[after]) for pair, targets in pairs.items() for after in targets]
-    graph = igraph.Graph(n=len(pairs), edges=edges, directed=True)
+    graph = _graph(n=len(pairs), edges=edges)
     names = list(pairs)
     for part in graph.connected_components(mode="strong"):
         inside = [names[number] for number in part]

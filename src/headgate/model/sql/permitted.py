@@ -13,7 +13,7 @@ from functools import lru_cache
 from headgate.errors import BadValue, nearest
 from headgate.model.sql.calls import FunctionCall, calls_of
 from headgate.model.sql.catalogue import BoundKind, FunctionBound, function_catalogue
-from headgate.model.sql.lexer import Kind, Word, words_of
+from headgate.model.sql.lexer import Word, WordKind, words_of
 from headgate.model.sql.pattern_cost import check_pattern, check_wildcards
 
 __all__ = ["MAX_OPERATORS", "check_permitted", "operators_of"]
@@ -65,7 +65,7 @@ def check_permitted(text: str) -> None:
     for call in calls_of(text):
         _check_call(call)
     for place, word in enumerate(words):
-        if word.kind is Kind.NAME and word.folded in _MATCHING:
+        if word.kind is WordKind.NAME and word.folded in _MATCHING:
             _check_operand(word, words[place + 1 : place + 3])
 
 
@@ -81,9 +81,9 @@ def operators_of(text: str) -> int:
     except ValueError:
         return 0
     return sum(
-        word.folded in _OPERATORS if word.text != "(" else place > 0 and words[place - 1].kind is Kind.NAME
+        word.folded in _OPERATORS if word.text != "(" else place > 0 and words[place - 1].kind is WordKind.NAME
         for place, word in enumerate(words)
-        if word.kind in (Kind.MARK, Kind.NAME)
+        if word.kind in (WordKind.MARK, WordKind.NAME)
     )
 
 
@@ -93,17 +93,17 @@ def _check_operand(operator: Word, following: Sequence[Word]) -> None:
         return  # a call, or no operator
     if operator.folded in ("like", "ilike") and following[0].folded in ("any", "all", "some"):
         return  # their patterns stand in brackets, which _check_call looks at
-    if following[0].kind is not Kind.TEXT:
+    if following[0].kind is not WordKind.TEXT:
         raise _not_written(operator, "its pattern")
     after = following[1] if len(following) > 1 else None
-    if after is not None and (after.kind is Kind.TEXT or after.text in _CONTINUING):
+    if after is not None and (after.kind is WordKind.TEXT or after.text in _CONTINUING):
         raise _not_written(operator, "its pattern")
     _MATCHING[operator.folded](value_of(following[0]))
 
 
 def _check_call(call: FunctionCall) -> None:
     catalogue, name = function_catalogue(), call.folded
-    if call.qualified or call.name.kind is Kind.QUOTED:
+    if call.qualified or call.name.kind is WordKind.QUOTED:
         message = f"a call of {call.name.text}, at character {call.name.start + 1}"
         raise BadValue(message, "the name of a function, without quotes and with nothing before it")
     bound = catalogue.bounded.get(name)
@@ -194,7 +194,7 @@ _CHECKS: dict[BoundKind, Callable[[FunctionCall, Sequence[Word]], None]] = {
 
 
 def _is_text(argument: Sequence[Word]) -> bool:
-    return len(argument) == 1 and argument[0].kind is Kind.TEXT
+    return len(argument) == 1 and argument[0].kind is WordKind.TEXT
 
 
 def _not_written(word: Word, what: str) -> BadValue:
