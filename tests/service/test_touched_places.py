@@ -166,7 +166,20 @@ def test_the_table_of_the_settings(tmp_path: Path) -> None:
 
 def test_every_option_that_names_a_place_is_marked() -> None:
     """Also those of types to come: a path, URL, host or function without a mark would be nobody's business."""
-    names = {"path", "url", "host", "servers", "move_to", "folder", "model", "function", "file", "broker", "address"}
+    names = {
+        "path",
+        "url",
+        "host",
+        "servers",
+        "move_to",
+        "folder",
+        "model",
+        "function",
+        "file",
+        "ca_file",
+        "broker",
+        "address",
+    }
     for task_type in map(REGISTRY.__getitem__, REGISTRY):
         for name, field in task_type.config.model_fields.items():
             if name in names:

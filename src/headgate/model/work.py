@@ -245,7 +245,10 @@ class SourceWork:
     """Whether it can leave out single records that cannot be read."""
 
     splits: Callable[[Any, SourceContext], Mapping[str, str]] | None = None
-    """Of files only: the options of the data source, by which workers read the parts of a micro-batch themselves."""
+    """The options of the data source, if workers can read the parts of a micro-batch by themselves."""
+
+    reader: str = "headgate_files"
+    """The data source whose reader they use then."""
 
 
 class Delivery(Protocol):

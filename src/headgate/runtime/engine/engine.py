@@ -315,9 +315,11 @@ class Engine:
 
         To be called now and then. Without it the engine runs all the same, but nothing that failed is tried again.
         """
+        # Without the lock: a sink may take its time to refuse.
+        self.outbox.retry()
         with self._lock:
             self._own.check()
-            self.outbox.retry(set(self.snapshot.signatures))
+            self.outbox.save_totals(set(self.snapshot.signatures))
             self._queries.start_refused()
             for fragment in self._queries.without_workers()[:1]:  # one at a time: they failed as many started at once
                 self._queries.restart(fragment)
