@@ -19,6 +19,7 @@ from headgate.model.status import DataflowStatus, FragmentStatus
 from headgate.report.text import describe_service_level
 from headgate.service.dead_letters import dead_letters as read_dead_letters
 from headgate.service.engine import RunningEngine
+from headgate.service.touched_places import check_places
 from headgate.sharing.applied import Acknowledge, Applied
 from headgate.sharing.deduplicate import SignedDataflow
 from headgate.sharing.shared_set import SharedSet
@@ -69,14 +70,22 @@ class PrincipalEngine:
         replaced = [self._object(signed.name) for signed in dataflows if signed.name in there]
         if replaced:
             check_access(self.principal, Verb.CHANGE, *replaced)
-        for signed in dataflows:
-            self._rules.check(self.principal, signed.dataflow)
+        self._check_rules([signed.dataflow for signed in dataflows])
         names = [signed.name for signed in dataflows]
         return self._engine.submit(
             *dataflows,
             replace=replace,
             acknowledge=self._noted("replace" if replaced else "submit", names, acknowledge),
         )
+
+    def _check_rules(self, dataflows: Sequence[Dataflow]) -> None:
+        """Raise :class:`InputError` if dataflows may not use or touch what they use or touch."""
+        for dataflow in dataflows:
+            self._rules.check(self.principal, dataflow)
+        shared, replaced = self._engine.shared, {dataflow.name for dataflow in dataflows}
+        running = [one.written for name, one in shared.running.submitted.items() if name not in replaced]
+        state = Path(self._engine.about()["state"])
+        check_places(self.principal, self._rules, state, dataflows, running, shared.registry)
 
     def withdraw(self, *names: str, acknowledge: Acknowledge | None = None) -> Applied:
         self._check_change(*names)
