@@ -12,6 +12,8 @@ from decimal import Decimal
 from headgate.billing.journal import BilledMachine, Usage, UsageJournal
 from headgate.billing.lifecycle import PaidMachine
 from headgate.billing.usage import Customer
+from headgate.errors import HeadgateError
+from headgate.machines.provider import AcquiredMachine
 from headgate.model.cluster.observation import Observation
 from headgate.model.dataflow import Dataflow
 from headgate.model.level_time import LevelStatus, LevelTime
@@ -75,8 +77,8 @@ class Upkeep:
 
     def end(self, outbox: SinkOutbox) -> None:
         """Note that nothing is used any more, and how many rows came out."""
+        self._note_machines()
         with suppress(OSError):
-            self._note_machines()
             self._journal.ended(int(time.time()))
             outbox.save_totals(set(self._plans.snapshot.signatures))
 
@@ -85,25 +87,15 @@ class Upkeep:
         if time.monotonic() - self._observed >= OBSERVE_EVERY_S:
             self._observed = time.monotonic()
             seen = observe()
-            with suppress(OSError):
-                self._note_machines()
+            self._note_machines()
             self._times.add(self.minute.add(seen), seen.seconds)
             with suppress(OSError):  # a full disk; there are more important things to write
                 self.history.append(seen)
 
     def _note_machines(self) -> None:
-        """Note the machines of the provider, if there is one."""
-        self._journal.held(
-            PaidMachine(
-                machine.name,
-                machine.vm_class.name,
-                machine.vm_class.cores,
-                machine.vm_class.price_per_h,
-                machine.acquired_at,
-                machine.gone_at,
-            )
-            for machine in self._scaling.machines()
-        )
+        """Note the machines of the provider, if there is one and it answers."""
+        with suppress(OSError, HeadgateError):
+            self._journal.held(map(_paid, self._scaling.machines()))
 
     def measured(self, flows: Iterable[DataflowStatus]) -> list[DataflowStatus]:
         """Dataflows with their figures of the last minute, and for how long they were as agreed."""
@@ -132,6 +124,11 @@ class Upkeep:
         oldest = oldest_under_way(running, self._queries.left(), self._exchange, pending, current)
         compact_journal(journal, self._state.path / "hosts", oldest, [fragment.begun for fragment in running])
         self._most_bytes = max(LEAST_BYTES, 2 * journal.size)
+
+
+def _paid(machine: AcquiredMachine) -> PaidMachine:
+    kind = machine.vm_class
+    return PaidMachine(machine.name, kind.name, kind.cores, kind.price_per_h, machine.acquired_at, machine.gone_at)
 
 
 def usage_of(plan: CompiledPlan, dataflows: Iterable[Dataflow], price_per_h: Decimal) -> Usage:
