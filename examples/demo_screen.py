@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 from rich.console import Console, Group
 from rich.live import Live
+from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -20,6 +21,10 @@ class Screen:
         self.began = time.monotonic()
         self.messages = []
         self.alternate = "-"
+        """How the task advice.feels is done."""
+
+        self.machines = 1
+        self._decided, self._states = 0, {}
         self._observer = engine.observer()
         self._looked = 0.0
         self._rates, self._latencies = {}, {}
@@ -50,6 +55,7 @@ class Screen:
         """Look again, now and then, and show it."""
         if time.monotonic() - self._looked > LOOK_S:
             self._looked = time.monotonic()
+            self._follow()
             seen = self._observer.observe()
             self._rates, self._latencies = {}, {}
             for sink in seen.sinks:
@@ -59,6 +65,25 @@ class Screen:
                         self._latencies[name] = max(self._latencies.get(name, 0.0), sink.sojourn.p95_s)
         if self._live is not None:
             self._live.update(self._view())
+
+    def _follow(self):
+        """Tell what the engine has decided by itself, and which machines have come and gone."""
+        from headgate.service.decisions import decisions
+
+        for each in decisions(self.engine.journal):
+            if each["number"] > self._decided and each["actions"]:
+                done = "; ".join(action["text"] for action in each["actions"])
+                why = "; ".join(each["sentences"])
+                self.tell(f"[magenta]decision {each['number']}: {escape(done)}[/magenta], because {escape(why)}")
+            self._decided = max(self._decided, each["number"])
+        known = {machine.name: machine.state.value for machine in self.engine.scaling.machines()}
+        for name, state in known.items():
+            if self._states and self._states.get(name) != state:
+                self.tell(f"machine [cyan]{name}[/cyan] is {state}")
+        self._states = known
+        self.machines = sum(state in ("starting", "ready") for state in known.values())
+        tasks = [task for task in self.engine.plan.tasks.values() if task.name == "advice.feels"]
+        self.alternate = tasks[0].alternate.name if tasks else "-"
 
     def _view(self):
         at = time.monotonic() - self.began
@@ -88,6 +113,6 @@ class Screen:
         submitted = sum(flow.tasks for flow in flows)
         running = len(self.engine.plan.tasks)
         messages = f"{submitted} tasks submitted, {running} run, on {len(fragments)} Spark queries"
-        table.caption = f"{messages}; smoothing by {self.alternate}"
+        table.caption = f"{messages}; advice by {self.alternate}, {self.machines} machines"
         table.caption_justify = "left"
         return table
