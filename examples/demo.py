@@ -1,7 +1,7 @@
 """Four teams' dataflows over one city's sensors: they merge, live through a rush hour, and share the bill.
 
-They run on a Spark cluster of this machine. In the rush hour the engine decides by itself: it does a task the cheaper
-way, asks for a machine, goes back to the better way when the machine is there, and gives the machine back afterwards.
+In the rush hour the engine decides by itself: it does a task the cheaper way, says why, and goes back to the better way
+afterwards.
 
     .venv/bin/python examples/demo.py [FOLDER] [--no-run]
 
@@ -37,7 +37,6 @@ COMPARED = 4
 USUAL, RUSH = 400.0, 4_000.0
 """Readings a second."""
 
-FIRST_MACHINE, MOST_MACHINES = "small", 2
 SETTLED_S = 45.0
 """How long the demonstration waits at most for what is decided to take effect."""
 
@@ -88,7 +87,6 @@ def draw(console: Console, dataflows: list[Dataflow], picture: Path) -> None:
 
 def run_them(console: Console, dataflows: list[Dataflow], folder: Path) -> None:
     """The story on Spark, and then what it has cost and saved."""
-    from headgate.machines.local import LocalProvider
     from headgate.report.bill import bill_tables
     from headgate.report.render import render
     from headgate.runtime.spark_internals.session import open_session
@@ -100,32 +98,19 @@ def run_them(console: Console, dataflows: list[Dataflow], folder: Path) -> None:
         shutil.rmtree(folder / old, ignore_errors=True)
     console.print()
     console.rule("On Spark", align="left")
-    if (folder / "cluster" / "cluster.json").exists():
-        LocalProvider(folder / "cluster").down()
-    shutil.rmtree(folder / "cluster", ignore_errors=True)
-    with console.status("starting a cluster of one machine"):
-        provider = LocalProvider.up(folder / "cluster")
-        provider.acquire(FIRST_MACHINE)
-        provider.wait_until_settled()
+    with console.status("starting Spark"):
+        spark = open_session("local[2]", {}, log=folder / "spark.log")
     try:
-        with console.status("starting Spark"):
-            spark = open_session(provider.master, {}, log=folder / "spark.log")
-        try:
-            with place(folder / "live"):
-                story(console, spark, provider, dataflows)
-        finally:
-            spark.stop()
-        with console.status("starting Spark on this machine alone"):
-            spark = open_session("local[2]", {}, log=folder / "spark.log")
+        with place(folder / "live"):
+            story(console, spark, dataflows)
         console.print()
         console.rule(f"The bill, at {PRICE_PER_H} an hour for the machine", align="left")
         console.print(escape(render(bill_tables(bill(folder / "live" / "state"))).rstrip("\n")), soft_wrap=True)
         console.print()
         console.rule("What merging saves", align="left")
         compare(console, spark, dataflows[:COMPARED], folder)
-        spark.stop()
     finally:
-        provider.down()
+        spark.stop()
     console.print(f"\nWhat came out is in [bold]{escape(shown(folder / 'live' / 'out'))}[/bold].", soft_wrap=True)
 
 
@@ -134,20 +119,20 @@ def options():
     from headgate.adaptation.controller.guards import GuardRails
     from headgate.service.control import ControlOptions, PolicyMode
 
-    rails = GuardRails(machines_max=MOST_MACHINES, cooldown_s=5.0, shrink_after_s=10.0, floor_s=20.0)
+    rails = GuardRails(cooldown_s=5.0, shrink_after_s=10.0, floor_s=20.0)
     return ControlOptions(
         mode=PolicyMode.AUTO, rails=rails, every_s=5.0, window_s=10.0, longest_epoch_s=5.0, given=True
     )
 
 
-def story(console: Console, spark, provider, dataflows: list[Dataflow]) -> None:
+def story(console: Console, spark, dataflows: list[Dataflow]) -> None:
     from demo_screen import Screen
 
     from headgate.runtime.engine.engine import Engine
     from headgate.service.control import controlling
 
     with (
-        Engine("state", spark=spark, trigger_s=0.5, provider=provider, price_per_h=PRICE_PER_H) as engine,
+        Engine("state", spark=spark, trigger_s=0.5, price_per_h=PRICE_PER_H) as engine,
         Feeder() as feeder,
         controlling(engine, options(), 0.5, PRICE_PER_H),
     ):
@@ -170,12 +155,12 @@ def story(console: Console, spark, provider, dataflows: list[Dataflow]) -> None:
                 live(8.0)
             feeder.start_rush()
             screen.tell(f"[red]rush hour[/red]: {RUSH:,.0f} readings a second come in")
-            live(20.0)
-            live(SETTLED_S, lambda: screen.machines > 1 and screen.alternate == "ask")
+            live(SETTLED_S, lambda: screen.alternate == "formula")
+            live(10.0)
             feeder.end_rush()
             screen.tell("the rush hour is over")
-            live(10.0)
-            live(SETTLED_S, lambda: screen.machines == 1)
+            live(SETTLED_S, lambda: screen.alternate == "ask")
+            live(5.0)
             began = time.monotonic()
             engine.withdraw("archive")
             took = time.monotonic() - began

@@ -23,8 +23,7 @@ class Screen:
         self.alternate = "-"
         """How the task advice.feels is done."""
 
-        self.machines = 1
-        self._decided, self._states = 0, {}
+        self._decided = 0
         self._observer = engine.observer()
         self._looked = 0.0
         self._rates, self._latencies = {}, {}
@@ -67,7 +66,7 @@ class Screen:
             self._live.update(self._view())
 
     def _follow(self):
-        """Tell what the engine has decided by itself, and which machines have come and gone."""
+        """Tell what the engine has decided by itself."""
         from headgate.service.decisions import decisions
 
         for each in decisions(self.engine.journal):
@@ -76,12 +75,6 @@ class Screen:
                 why = "; ".join(each["sentences"])
                 self.tell(f"[magenta]decision {each['number']}: {escape(done)}[/magenta], because {escape(why)}")
             self._decided = max(self._decided, each["number"])
-        known = {machine.name: machine.state.value for machine in self.engine.scaling.machines()}
-        for name, state in known.items():
-            if self._states and self._states.get(name) != state:
-                self.tell(f"machine [cyan]{name}[/cyan] is {state}")
-        self._states = known
-        self.machines = sum(state in ("starting", "ready") for state in known.values())
         tasks = [task for task in self.engine.plan.tasks.values() if task.name == "advice.feels"]
         self.alternate = tasks[0].alternate.name if tasks else "-"
 
@@ -113,6 +106,6 @@ class Screen:
         submitted = sum(flow.tasks for flow in flows)
         running = len(self.engine.plan.tasks)
         messages = f"{submitted} tasks submitted, {running} run, on {len(fragments)} Spark queries"
-        table.caption = f"{messages}; advice by {self.alternate}, {self.machines} machines"
+        table.caption = f"{messages}; advice by {self.alternate}"
         table.caption_justify = "left"
         return table
