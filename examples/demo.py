@@ -1,7 +1,4 @@
-"""Four teams' dataflows over one city's sensors: they merge, live through a rush hour, and share the bill.
-
-In the rush hour the engine decides by itself: it does a task the cheaper way, says why, and goes back to the better way
-afterwards.
+"""Three teams' dataflows over one city's sensors: they merge, live through a rush hour, and share the bill.
 
     .venv/bin/python examples/demo.py [FOLDER] [--no-run]
 
@@ -30,15 +27,14 @@ from headgate.sharing.merge import merge
 from headgate.sharing.overlap import overlap
 
 HERE = Path(__file__).resolve().parent
-FILES = ("city/alarms.yaml", "city/map.yaml", "city/archive.json", "city/quality.py", "city/advice.yaml")
-COMPARED = 4
-"""The last dataflow waits more than it works, so it is left out where CPU time is compared."""
+FILES = ("city/alarms.yaml", "city/map.yaml", "city/archive.json", "city/quality.py")
 
 USUAL, RUSH = 400.0, 4_000.0
 """Readings a second."""
 
-SETTLED_S = 45.0
-"""How long the demonstration waits at most for what is decided to take effect."""
+CHEAPER_ABOVE, BETTER_BELOW = 1_500.0, 800.0
+"""The rule that somebody has set by hand: from how many readings a second on smoothing is done the cheaper way, and
+below how many the better way again."""
 
 PRICE_PER_H = Decimal("0.40")
 COMPARED_ROWS = 60_000
@@ -91,9 +87,7 @@ def run_them(console: Console, dataflows: list[Dataflow], folder: Path) -> None:
     from headgate.report.render import render
     from headgate.runtime.spark_internals.session import open_session
     from headgate.service.bill import bill
-    from headgate.service.run import make_importable
 
-    make_importable([HERE / "demo.py"])
     for old in ("live", "merged", "separate"):
         shutil.rmtree(folder / old, ignore_errors=True)
     console.print()
@@ -108,41 +102,26 @@ def run_them(console: Console, dataflows: list[Dataflow], folder: Path) -> None:
         console.print(escape(render(bill_tables(bill(folder / "live" / "state"))).rstrip("\n")), soft_wrap=True)
         console.print()
         console.rule("What merging saves", align="left")
-        compare(console, spark, dataflows[:COMPARED], folder)
+        compare(console, spark, dataflows, folder)
     finally:
         spark.stop()
     console.print(f"\nWhat came out is in [bold]{escape(shown(folder / 'live' / 'out'))}[/bold].", soft_wrap=True)
-
-
-def options():
-    """How the engine decides here: as always, but for times, which are those of a short demonstration."""
-    from headgate.adaptation.controller.guards import GuardRails
-    from headgate.service.control import ControlOptions, PolicyMode
-
-    rails = GuardRails(cooldown_s=5.0, shrink_after_s=10.0, floor_s=20.0)
-    return ControlOptions(
-        mode=PolicyMode.AUTO, rails=rails, every_s=5.0, window_s=10.0, longest_epoch_s=5.0, given=True
-    )
 
 
 def story(console: Console, spark, dataflows: list[Dataflow]) -> None:
     from demo_screen import Screen
 
     from headgate.runtime.engine.engine import Engine
-    from headgate.service.control import controlling
 
-    with (
-        Engine("state", spark=spark, trigger_s=0.5, price_per_h=PRICE_PER_H) as engine,
-        Feeder() as feeder,
-        controlling(engine, options(), 0.5, PRICE_PER_H),
-    ):
+    with Engine("state", spark=spark, trigger_s=0.5, price_per_h=PRICE_PER_H) as engine, Feeder() as feeder:
         screen = Screen(console, engine, feeder)
         with screen.shown():
 
-            def live(seconds: float, until_seen=lambda: False) -> None:
+            def live(seconds: float) -> None:
                 until = time.monotonic() + seconds
-                while time.monotonic() < until and not until_seen():
+                while time.monotonic() < until:
                     engine.housekeep()
+                    follow_the_rule(engine, feeder, screen)
                     screen.refresh()
                     time.sleep(0.25)
                 screen.table()
@@ -152,15 +131,15 @@ def story(console: Console, spark, dataflows: list[Dataflow]) -> None:
                 began = time.monotonic()
                 engine.submit(dataflow)
                 screen.tell(f"{text} [dim]({time.monotonic() - began:.1f} s)[/dim]")
-                live(8.0)
+                if dataflow.name == "alarms":
+                    screen.alternate = "kalman"
+                live(12.0)
             feeder.start_rush()
             screen.tell(f"[red]rush hour[/red]: {RUSH:,.0f} readings a second come in")
-            live(SETTLED_S, lambda: screen.alternate == "formula")
-            live(10.0)
+            live(25.0)
             feeder.end_rush()
             screen.tell("the rush hour is over")
-            live(SETTLED_S, lambda: screen.alternate == "ask")
-            live(5.0)
+            live(15.0)
             began = time.monotonic()
             engine.withdraw("archive")
             took = time.monotonic() - began
@@ -169,6 +148,21 @@ def story(console: Console, spark, dataflows: list[Dataflow]) -> None:
             feeder.stop()
             engine.wait_until_idle()
             engine.housekeep()
+
+
+def follow_the_rule(engine, feeder, screen) -> None:
+    wanted = screen.alternate
+    if feeder.rate > CHEAPER_ABOVE:
+        wanted = "moving_average"
+    elif feeder.rate < BETTER_BELOW:
+        wanted = "kalman"
+    if screen.alternate not in ("-", wanted):
+        began = time.monotonic()
+        engine.switch("alarms", "smooth", wanted)
+        screen.alternate = wanted
+        way = "the cheaper way" if wanted == "moving_average" else "the better way again"
+        took = f"{1_000 * (time.monotonic() - began):.0f} ms"
+        screen.tell(f"[magenta]the rule switches smooth to {wanted}[/magenta], {way} [dim]({took})[/dim]")
 
 
 class Feeder:

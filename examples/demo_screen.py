@@ -5,7 +5,6 @@ from contextlib import contextmanager
 
 from rich.console import Console, Group
 from rich.live import Live
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -21,9 +20,6 @@ class Screen:
         self.began = time.monotonic()
         self.messages = []
         self.alternate = "-"
-        """How the task advice.feels is done."""
-
-        self._decided = 0
         self._observer = engine.observer()
         self._looked = 0.0
         self._rates, self._latencies = {}, {}
@@ -54,7 +50,6 @@ class Screen:
         """Look again, now and then, and show it."""
         if time.monotonic() - self._looked > LOOK_S:
             self._looked = time.monotonic()
-            self._follow()
             seen = self._observer.observe()
             self._rates, self._latencies = {}, {}
             for sink in seen.sinks:
@@ -64,19 +59,6 @@ class Screen:
                         self._latencies[name] = max(self._latencies.get(name, 0.0), sink.sojourn.p95_s)
         if self._live is not None:
             self._live.update(self._view())
-
-    def _follow(self):
-        """Tell what the engine has decided by itself."""
-        from headgate.service.decisions import decisions
-
-        for each in decisions(self.engine.journal):
-            if each["number"] > self._decided and each["actions"]:
-                done = "; ".join(action["text"] for action in each["actions"])
-                why = "; ".join(each["sentences"])
-                self.tell(f"[magenta]decision {each['number']}: {escape(done)}[/magenta], because {escape(why)}")
-            self._decided = max(self._decided, each["number"])
-        tasks = [task for task in self.engine.plan.tasks.values() if task.name == "advice.feels"]
-        self.alternate = tasks[0].alternate.name if tasks else "-"
 
     def _view(self):
         at = time.monotonic() - self.began
@@ -106,6 +88,6 @@ class Screen:
         submitted = sum(flow.tasks for flow in flows)
         running = len(self.engine.plan.tasks)
         messages = f"{submitted} tasks submitted, {running} run, on {len(fragments)} Spark queries"
-        table.caption = f"{messages}; advice by {self.alternate}"
+        table.caption = f"{messages}; smoothing by {self.alternate}"
         table.caption_justify = "left"
         return table
