@@ -155,10 +155,10 @@ class PooledGraph:
             epochs = [self._epoch(g, costs, limits, cores) for g in mine]
             if limits.demand[pool] < limits.usable[pool] and (limits.work[mine] < limits.cap[mine]).all():
                 took = epoch_seconds(epochs, float(cores.sum()))
-                found = [sojourn_s(each, epoch.trigger_s) for each, epoch in zip(took, epochs, strict=True)]
+                seconds_of = [sojourn_s(each, epoch.trigger_s) for each, epoch in zip(took, epochs, strict=True)]
             else:
-                found = self._saturated(mine, epochs, limits, pool, len(cores))
-            for g, value in zip(mine, found, strict=True):
+                seconds_of = self._saturated(mine, epochs, limits, pool, len(cores))
+            for g, value in zip(mine, seconds_of, strict=True):
                 seconds[g] = value
         return seconds
 

@@ -43,7 +43,7 @@ def terms_of(setting: Setting) -> Terms:
 
 
 def pooled_simulated(name: str, setting: Setting, settings: PolicySettings | None = None) -> PooledSimulated:
-    """A policy by name for a setting with shared pools; what a simulation knows of its future is told to oracles."""
+    """A policy by name for a setting with shared pools; what a simulation knows of its future goes to oracles."""
     chosen, shape = settings or PolicySettings(), setting.shape()
     names = [str(shape.names[place]) for place in shape.sources]
     mean, peak = setting.mean_rates(), setting.peak_rates()
@@ -121,10 +121,10 @@ def _enact(simulator: Simulator, row: int, action: Action) -> None:
             column = 0 if pool is None else simulator.columns.index(pool)
             simulator.place(row, column, slot, simulator.setting.cloud.classes[kind].cores)
         case ReleaseMachine(machine):
-            found = simulator.fleet.slot_of(row, machine, simulator.now_s)
-            if found is None:
+            place_of = simulator.fleet.slot_of(row, machine, simulator.now_s)
+            if place_of is None:
                 raise BadValue(f"there is no machine '{machine}'", "one that works or starts")
-            simulator.release(row, found)
+            simulator.release(row, place_of)
         case _:
             raise BadValue(f"an action {action!r} on a simulated pool", "one of the kinds in its capabilities")
 

@@ -44,8 +44,6 @@ class PooledPolicy:
     def begin(self, terms: Terms, capabilities: Capabilities) -> Memory:
         if capabilities.exclusive:
             raise InputError("EXCLUSIVE", f"policy '{self.name}' decides on shared cores, and these tasks own theirs")
-        if "acquire_machine" in capabilities.kinds and not terms.cloud.classes:
-            raise InputError("NO_MACHINES", "there is no class of machines to acquire")
         self.rule.check(terms)
         return Memory(self.name, self.version, {"turn": 0})
 
@@ -58,6 +56,8 @@ class PooledPolicy:
         planned += notes.pop("planned", [])
         draft.settle()
         actions = draft.actions()
+        if actions and fired == "none":
+            fired = "other partitions" if draft.partitions else "pool without machine"
         reason = Reason(
             fired, tuple(draft.sentences), MappingProxyType(_figures(draft)), tuple(dict.fromkeys(draft.rejected))
         )

@@ -211,17 +211,18 @@ class Draft:
         for load in self.graph.sharing.fragments:
             cores, every = speeds[pools[load.pool]], self.graph.sharing.pools[pools[load.pool]].epoch_s
             for stage in load.stages:
-                if stage.partitions is None or not len(cores):
+                place_of = place[stage.tasks[0]]
+                if stage.partitions is None or not len(cores) or not self.may_resize(place_of, stage.partitions):
                     continue
                 work = sum(costs[place[task]] for task in stage.tasks) * max(every, load.trigger_s, 1e-3)
                 wanted = partitions_for(cores, float(work), load.task_s)
                 gain = stage_power(wanted, cores) / stage_power(stage.partitions, cores)
-                if wanted != stage.partitions and gain > WORTHWHILE and self._may_resize(place[stage.tasks[0]], wanted):
+                if wanted != stage.partitions and gain > WORTHWHILE:
                     self.partitions[stage.tasks[0]] = wanted
         if self.partitions:
             self.graph = PooledGraph(self.graph.shape, _resized(self.graph.sharing, self.partitions))
 
-    def _may_resize(self, task: int, partitions: int) -> bool:
+    def may_resize(self, task: int, partitions: int) -> bool:
         return self.seen.capabilities.accepts(SetPartitions(self.signature(task), partitions))
 
     # Actions.
@@ -230,6 +231,9 @@ class Draft:
         """Leave out what the budget does not allow, and costlier alternates until there are the machines for them."""
         self._at_least_one()
         self._within_limits()
+        if self.partitions:
+            parts = ", ".join(f"'{task}' {count}" for task, count in list(self.partitions.items())[:4])
+            self.sentences.append(f"partitions that use the cores better: {parts}")
         ready = self.speeds(planned=False)
         waits = self.new.any() or bool((self.seen.machines.starts_s[self.kept] > 0).any())
         if not waits or self.graph.limits(self.active, self.asked, ready).keeps_up():
@@ -245,6 +249,7 @@ class Draft:
         for pool in range(len(self.new)):
             if self.machines_of(pool) == 0 and self.may_acquire:
                 self.new[pool, int(np.argmin(self.prices))] = 1
+                self.sentences.append(f"pool '{self.graph.sharing.pools[pool].name}' has no machine: the cheapest")
 
     def _within_limits(self) -> None:
         level = self.seen.terms.level

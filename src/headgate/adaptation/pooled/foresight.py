@@ -107,9 +107,9 @@ class PooledForesight:
             external[:, sources] = np.maximum(forecast.T, 0.0)
         expected = rated * np.array([speeds.expected(name) for name in machines.names])
         expected = np.where(machines.starts_s <= 0, expected, machines.speed)
-        told = (f"no forecast: {trouble}; decided on observations instead",) if trouble else ()
+        notices = (f"no forecast: {trouble}; decided on observations instead",) if trouble else ()
         outlook = Outlook(external, np.tile(expected, (steps, 1)), usual_share(view_of(seen)), trouble)
-        return cls(outlook, told)
+        return cls(outlook, notices)
 
 
 def _trouble(forecaster: Forecaster, names: list[str]) -> str:

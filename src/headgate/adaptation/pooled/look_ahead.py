@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -61,7 +61,7 @@ class PooledLookAhead:
         horizon.enact()
         notes["planned"] = horizon.planned
         draft.fit_partitions()
-        self._tell(draft, horizon, first)
+        self._explain(draft, horizon, first)
         return fired if horizon.planned or not draft.kept.all() else "none"
 
     def _relieve(self, horizon: PooledHorizon) -> None:
@@ -84,29 +84,37 @@ class PooledLookAhead:
         missing = float(lack[pool])
         if missing <= 0:  # a fragment has too few partitions: no machine helps it, a cheaper alternate does
             return self._cheaper(horizon, since, pool, np.inf, np.inf)
-        machine = self._machine(horizon, pool, missing)
+        machine = self._machine(horizon, pool, missing, step)
         per_power = np.inf
         if machine is not None:
-            kind, gain = machine
+            kind, gain, count = machine
             per_power = horizon.price(kind, step) / min(gain, missing)
         if self._cheaper(horizon, since, pool, missing, per_power):
             return True
         if machine is None:
             return False
-        horizon.open(step, pool, machine[0])
-        return True
+        for _ in range(count):
+            horizon.open(step, pool, kind)
+        return float(horizon.lack(step)[pool]) < missing - 1e-9
 
-    def _machine(self, horizon: PooledHorizon, pool: int, missing: float) -> tuple[int, float] | None:
-        """The machine of a cheapest cover that gives most; none where none can be acquired."""
+    def _machine(self, horizon: PooledHorizon, pool: int, missing: float, step: int) -> tuple[int, float, int] | None:
+        """The class of a cheapest cover that gives most, what one gives, and how many; none where none can be had."""
         draft = horizon.draft
         classes = draft.seen.terms.cloud.classes
         gains = [draft.gain(pool, each.cores, each.power * draft.usual) for each in classes]
         if not draft.may_acquire or max(gains) <= 1e-9:
             return None
-        useful = [each for each, gain in zip(classes, gains, strict=True) if gain > 1e-9]
+        useful = [
+            replace(each, core_power=gain / each.cores)
+            for each, gain in zip(classes, gains, strict=True)
+            if gain > 1e-9 and each.boot_s <= max(step, horizon.ready_step) * horizon.step_s + 1e-9
+        ]
+        if not useful:
+            return None
         cover = cheapest_cover(useful, missing)
-        place = max((draft.seen.terms.cloud.place(name) for name in cover), key=lambda kind: gains[kind])
-        return place, gains[place]
+        name = max(cover, key=lambda each: gains[draft.seen.terms.cloud.place(each)])
+        place = draft.seen.terms.cloud.place(name)
+        return place, gains[place], cover[name]
 
     def _cheaper(self, horizon: PooledHorizon, step: int, pool: int, missing: float, per_power: float) -> bool:
         """Switch to the cheaper alternate that loses least value for what it frees, if that is less than a price."""
@@ -143,7 +151,7 @@ class PooledLookAhead:
                 done = horizon.tried_switch(task, way) or done
         return horizon.release_due() or done
 
-    def _tell(self, draft: Draft, horizon: PooledHorizon, first: int | None) -> None:
+    def _explain(self, draft: Draft, horizon: PooledHorizon, first: int | None) -> None:
         if not horizon.planned and draft.kept.all():
             return
         if first is not None:

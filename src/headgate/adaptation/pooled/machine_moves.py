@@ -9,6 +9,7 @@ import numpy as np
 from headgate.adaptation.policy import Rejected
 from headgate.adaptation.pooled.draft import Draft
 from headgate.capacity.cover import cheapest_cover
+from headgate.capacity.pooled import PoolLimits
 from headgate.model.arrays import Floats
 
 __all__ = ["add_power", "grow", "repack_due", "shrink"]
@@ -37,7 +38,7 @@ def grow(draft: Draft, margin: float = 0.0) -> bool:
     """Add machines until pools and fragments keep up with ``margin`` more than what is asked; whether they do then."""
     for _ in range(ROUNDS):
         limits = draft.limits()
-        missing = limits.demand * (1 + margin) - limits.usable
+        missing = _useful_demand(draft, limits, margin) - limits.usable
         short = np.flatnonzero(missing > 1e-9)
         if not len(short):
             break
@@ -49,6 +50,18 @@ def grow(draft: Draft, margin: float = 0.0) -> bool:
     if limits.keeps_up(margin):
         return True
     return _for_fragments(draft, margin)
+
+
+def _useful_demand(draft: Draft, limits: PoolLimits, margin: float) -> Floats:
+    """What pools are asked for, of fragments with few partitions no more than these can use."""
+    demand = np.zeros(len(limits.demand))
+    for g, load in enumerate(draft.graph.loads):
+        places = [draft.seen.shape.place(stage.tasks[0]) for stage in load.stages]
+        resizable = any(draft.may_resize(place, 1) for place in places)
+        few = not resizable and all(stage.partitions is not None for stage in load.stages)
+        asked = float(limits.work[g]) * (1 + margin)
+        demand[draft.graph.pool_of[g]] += min(asked, float(limits.cap[g])) if few else asked
+    return demand
 
 
 def _for_fragments(draft: Draft, margin: float) -> bool:

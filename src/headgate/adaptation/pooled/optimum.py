@@ -12,7 +12,8 @@ from headgate.adaptation.policy import Rejected, Terms
 from headgate.adaptation.pooled.deciding import Notes
 from headgate.adaptation.pooled.draft import Draft
 from headgate.adaptation.pooled.machine_moves import grow
-from headgate.capacity.epochs import usable_line
+from headgate.capacity.epochs import overhead_s, startable, usable_line
+from headgate.model.capacity import FragmentLoad
 from headgate.planning.programs.serving import Allowed
 from headgate.planning.programs.shared_pools import MachineChoice, PoolChoice, PoolProblem
 
@@ -35,12 +36,14 @@ class PooledOptimum:
 
     A machine costs next to nothing for as long as it is paid, its price when its period ends, and a new one
     ``1 + new_costs`` times its price: it is paid for a period, and most dips are shorter. Alternates change only where
-    that brings ``switch_gain`` of value, and twice as much for a task that was switched within the last paid period:
-    what is gained by going back and forth is mostly noise. Without break-even costs value comes first, then price.
+    that brings ``switch_gain`` of value, and twice as much for a task that was switched within the last paid period;
+    and to costlier ones only where ``headroom`` is left with them: what is gained by going back and forth is mostly
+    noise. Without break-even costs value comes first, then price.
     Where a latency is asked for, margins grow until it is predicted to be met.
     """
 
     margin: float = 0.02
+    headroom: float = 0.12
     switch_gain: float = 0.002
     new_costs: float = 2.0
     time_limit_s: float = 2.0
@@ -50,8 +53,10 @@ class PooledOptimum:
 
     def decide(self, draft: Draft, notes: Notes) -> str:
         margin = self._margin(draft)
-        stay = self._chosen(draft, margin, fixed=True)
-        best = self._chosen(draft, margin, fixed=False)
+        stay = self.chosen(draft, margin, fixed=True)
+        best = self.chosen(draft, margin, fixed=False)
+        if best is not None and self._is_costlier(draft, best) and self.headroom > margin:
+            best = self.chosen(draft, self.headroom, fixed=False)
         if best is None:
             draft.sentences.append("the program has no solution in time; machines are covered as ce does")
             return "demand above usable" if not grow(draft, self.margin) else "none"
@@ -66,7 +71,12 @@ class PooledOptimum:
                     reason = f"they gain {gain:.3g} of value an hour, and {needed:.3g} is asked for a switch"
                     draft.rejected.append(Rejected("other alternates", reason))
         self._enact(draft, chosen, notes)
-        return self._told(draft)
+        return self._explain(draft)
+
+    def _is_costlier(self, draft: Draft, choice: PoolChoice) -> bool:
+        """Whether some task would run an alternate that costs more than the one it runs now."""
+        shape = draft.seen.shape
+        return bool((shape.cost_of(choice.active) > shape.cost_of(draft.seen.active)).any())
 
     def _margin(self, draft: Draft) -> float:
         """The least margin with which latencies are predicted to be met; the usual one if none is enough."""
@@ -78,7 +88,7 @@ class PooledOptimum:
             return self.margin
         margin = self.margin
         for _ in range(LATER):
-            chosen = self._chosen(draft, margin, fixed=False)
+            chosen = self.chosen(draft, margin, fixed=False)
             if chosen is None:
                 break
             tried = draft.tried()
@@ -96,7 +106,7 @@ class PooledOptimum:
         back = any(now - lately.get(name, -inf) < draft.seen.terms.cloud.billing.period_s for name in switched)
         return self.switch_gain * (2.0 if back else 1.0)
 
-    def _chosen(self, draft: Draft, margin: float, fixed: bool) -> PoolChoice | None:
+    def chosen(self, draft: Draft, margin: float, fixed: bool) -> PoolChoice | None:
         """The best choice; fragments that cannot use what they need, whatever machines there are, are held to it."""
         problem = self._problem(draft, margin)
         choice: PoolChoice | None = None
@@ -108,7 +118,8 @@ class PooledOptimum:
             self._enact(tried, choice, {})
             limits = tried.limits()
             held = limits.held_up(margin)
-            tighter = [g for g in held.tolist() if limits.cap[g] < problem.caps[g] * (1 - 1e-6)]
+            fixed_parts = np.flatnonzero(problem.per_power == 0)
+            tighter = [g for g in held.tolist() if g in fixed_parts and limits.cap[g] < problem.caps[g] * (1 - 1e-6)]
             if not tighter or fixed:
                 return choice
             caps = problem.caps.copy()
@@ -135,7 +146,7 @@ class PooledOptimum:
         for place, pool in enumerate(graph.sharing.pools):
             loads = [load for load in graph.loads if load.pool == pool.name]
             lost[place] = usable_line(loads, pool.epoch_s, pool.used)[2]
-        groups = self._groups(draft)
+        groups, pools = self._groups(draft), {pool.name: pool for pool in graph.sharing.pools}
         price = max((each.cost_per_h for each in groups), default=1.0)
         return PoolProblem(
             seen.shape,
@@ -146,6 +157,7 @@ class PooledOptimum:
             groups,
             lost,
             np.full(len(graph.loads), inf),
+            np.array([_of_every_core(load, pools[load.pool].epoch_s) for load in graph.loads]),
             margin,
             None if level.budget_per_h is None else float(level.budget_per_h),
             level.processors_max,
@@ -164,16 +176,18 @@ class PooledOptimum:
             gain = draft.gain(pool, cores, cores * speed)
             weighs = price * (1.0 if goes else FREE)
             least = 0 if goes else len(rows)
-            groups.append(MachineChoice(pool, gain, weighs, cores, float(len(rows)), least, price))
+            most = float(len(rows))
+            groups.append(MachineChoice(pool, gain, cores * speed, weighs, cores, most, least, price))
         if draft.may_acquire:
             for pool, (kind, each) in product(
                 range(len(draft.graph.sharing.pools)), enumerate(draft.seen.terms.cloud.classes)
             ):
                 price = float(each.price_per_h)
-                gain = draft.gain(pool, each.cores, each.power * draft.usual)
+                power = each.power * draft.usual
+                gain = draft.gain(pool, each.cores, power)
                 if gain > 1e-9:
                     weighs = price * (1 + self.new_costs)
-                    groups.append(MachineChoice(pool, gain, weighs, each.cores, cost_per_h=price, kind=kind))
+                    groups.append(MachineChoice(pool, gain, power, weighs, each.cores, cost_per_h=price, kind=kind))
         return groups
 
     def _enact(self, draft: Draft, choice: PoolChoice, notes: Notes) -> None:
@@ -193,7 +207,7 @@ class PooledOptimum:
         for each, count in zip(self._groups(draft)[len(groups) :], counts[len(groups) :], strict=True):
             draft.new[each.pool, each.kind] += count
 
-    def _told(self, draft: Draft) -> str:
+    def _explain(self, draft: Draft) -> str:
         shape, seen = draft.seen.shape, draft.seen
         switched = np.flatnonzero(draft.active != seen.active).tolist()
         parts = [f"'{shape.names[t]}' to '{shape.alternates[t][int(draft.active[t])]}'" for t in switched[:4]]
@@ -206,6 +220,13 @@ class PooledOptimum:
         draft.fit_partitions()
         draft.sentences.append(f"most value for its price: {', '.join(parts)}")
         return "optimum"
+
+
+def _of_every_core(load: FragmentLoad, epoch_s: float) -> float:
+    """What a fragment whose stages have a part for every core can use of a reference core; 0 for others."""
+    if epoch_s <= 0 or any(stage.partitions is not None for stage in load.stages):
+        return 0.0
+    return startable(max(epoch_s, load.trigger_s), overhead_s(load, 1), 1.0)
 
 
 def _alike(draft: Draft) -> list[list[int]]:

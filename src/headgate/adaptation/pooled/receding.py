@@ -54,6 +54,8 @@ class PooledReceding:
 
     settings: PolicySettings
     heuristic: PooledHeuristic = field(default_factory=PooledHeuristic)
+    budget_s: float = 20.0
+    """Of a program; one that is cut short is not the same when it is solved again."""
 
     def check(self, terms: Terms) -> None:
         """There must be break-even costs, no loop, and one pool."""
@@ -101,8 +103,9 @@ class PooledReceding:
             return core
         even = BreakEven.of(terms.dataflow)
         assert even is not None
-        counts = terms.counts_queues
-        return _SharedReceding(forecaster, sources, even, terms.interval_s, terms.steps, counts, shared=True)
+        core = _SharedReceding(forecaster, sources, even, terms.interval_s, terms.steps, terms.counts_queues)
+        core.budget_s, core.shared = self.budget_s, True
+        return core
 
 
 def _usable_view(draft: Draft) -> ClusterView:

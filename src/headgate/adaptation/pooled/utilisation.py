@@ -15,7 +15,7 @@ from headgate.errors import BadValue
 __all__ = ["PoolThresholds", "PoolUtilisation", "PooledDs2"]
 
 
-def _told(draft: Draft, why: str, gone: int) -> None:
+def _explain(draft: Draft, why: str, gone: int) -> None:
     added = int(draft.new.sum())
     if added or gone:
         what = f"{added} machines more" if added else f"{gone} machines less"
@@ -41,12 +41,12 @@ class PooledDs2:
         if not draft.keeps_up():
             grow(draft)
             draft.fit_partitions()
-            _told(draft, "what comes needs more than the pool can use", 0)
+            _explain(draft, "what comes needs more than the pool can use", 0)
             return "demand above usable"
         gone = shrink(draft)
         if gone:
             draft.fit_partitions()
-            _told(draft, "less will do for what comes", gone)
+            _explain(draft, "less will do for what comes", gone)
             return "demand below usable"
         return "none"
 
@@ -79,13 +79,13 @@ class PoolUtilisation:
         above, below = (used > self.high).any() or not len(draft.kept), used < self.low
         if above:
             grow(draft, 1.0 / self.target - 1.0)
-            _told(draft, f"utilisation is {used.max():.2f}, above {self.high:g}", 0)
+            _explain(draft, f"utilisation is {used.max():.2f}, above {self.high:g}", 0)
             return "above band"
         if below.any():
             spare = np.where(below, limits.usable - limits.demand / self.target, 0.0)
             gone = shrink(draft, 0.0, np.maximum(spare, 0.0))
             if gone:
-                _told(draft, f"utilisation is {used.min():.2f}, below {self.low:g}", gone)
+                _explain(draft, f"utilisation is {used.min():.2f}, below {self.low:g}", gone)
                 return "below band"
         return "none"
 
@@ -105,7 +105,7 @@ class PoolThresholds:
         del notes
         if not len(draft.kept):
             grow(draft)
-            _told(draft, "there is no machine", 0)
+            _explain(draft, "there is no machine", 0)
             return "first deployment"
         limits = draft.limits()
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -114,13 +114,13 @@ class PoolThresholds:
         if (busy > self.high).any():
             for pool in np.flatnonzero(busy > self.high).tolist():
                 add_power(draft, pool, max(self.step * float(limits.usable[pool]), 1e-6))
-            _told(draft, f"{busy.max():.0%} of the cores are busy, above {self.high:.0%}", 0)
+            _explain(draft, f"{busy.max():.0%} of the cores are busy, above {self.high:.0%}", 0)
             return "above threshold"
         if (busy < self.low).any():
             gone = shrink(draft, 0.0, np.where(busy < self.low, self.step * limits.usable, 0.0))
             gone = gone or shrink(draft, 0.0, np.where(busy < self.low, _smallest(draft), 0.0))
             if gone:
-                _told(draft, f"{busy.min():.0%} of the cores are busy, below {self.low:.0%}", gone)
+                _explain(draft, f"{busy.min():.0%} of the cores are busy, below {self.low:.0%}", gone)
                 return "below threshold"
         return "none"
 

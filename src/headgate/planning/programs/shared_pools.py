@@ -4,7 +4,8 @@ r"""Which alternates and how many machines where tasks share the cores of pools:
     subject to  sum_j A_ij = 1
                 (1 + margin) sum over tasks of pool P of rate_i c_ij A_ij  <=
                                                        sum over machines of P of gain_g m_g - lost_P + short_P
-                (1 + margin) sum over tasks of fragment f of rate_i c_ij A_ij  <=  cap_f + short_f
+                (1 + margin) sum over tasks of fragment f of rate_i c_ij A_ij  <=
+                                                       cap_f + per_power_f sum of P's power_g m_g + short_f
                 sum price_g m_g <= budget,  sum cores_g m_g <= cores_max,  m_g at least one in each pool
 
 The rates of tasks must be settled by the selectivities of the alternates that are allowed. What is short costs more
@@ -32,6 +33,9 @@ class MachineChoice:
     pool: int
     gain: float
     """What one adds to what its pool can use, in reference cores."""
+
+    power: float
+    """All its cores, in reference cores."""
 
     price_per_h: float
     """What one weighs in the decision."""
@@ -64,7 +68,10 @@ class PoolProblem:
     """By pool, what is lost in any case."""
 
     caps: Floats
-    """By fragment; infinite where more machines raise it."""
+    """By fragment, what it can use whatever machines there are; infinite where that is not limited."""
+
+    per_power: Floats
+    """By fragment, what it can use of each reference core of its pool; 0 where ``caps`` says all."""
 
     margin: float = 0.0
     budget_per_h: float | None = None
@@ -76,6 +83,8 @@ class PoolProblem:
         pools = program.rows(len(self.lost), upper=-self.lost)
         limited = np.flatnonzero(np.isfinite(self.caps))
         fragments = dict(zip(limited.tolist(), program.rows(len(limited), upper=self.caps[limited]), strict=True))
+        growing = np.flatnonzero(self.per_power > 0)
+        wide = dict(zip(growing.tolist(), program.rows(len(growing), upper=0.0), strict=True))
         columns: list[Ints] = []
         for task, ways in enumerate(allowed):
             chosen = program.columns(
@@ -84,12 +93,18 @@ class PoolProblem:
             program.put(program.rows(1, 1.0, 1.0), chosen, 1.0)
             work = rates[task] * shape.cost_s[task, ways] * (1.0 + self.margin)
             program.put(pools[self.pool_of[task]], chosen, work)
-            if int(self.fragment_of[task]) in fragments:
-                program.put(fragments[int(self.fragment_of[task])], chosen, work)
+            for rows in (fragments, wide):
+                if int(self.fragment_of[task]) in rows:
+                    program.put(rows[int(self.fragment_of[task])], chosen, work)
             columns.append(chosen)
         counts = self._machines(program, pools)
+        for fragment, row in wide.items():
+            pool = self.pool_of[np.flatnonzero(self.fragment_of == fragment)[0]]
+            for column, each in zip(counts, self.machines, strict=True):
+                if each.pool == pool:
+                    program.put(row, column, -each.power * self.per_power[fragment])
         penalty = self._penalty()
-        for row in [*pools, *fragments.values()]:
+        for row in [*pools, *fragments.values(), *wide.values()]:
             program.put(row, program.columns(1, -penalty), -1.0)
         result = program.solved(time_limit_s, gap)
         if result.objective is None:
@@ -112,8 +127,10 @@ class PoolProblem:
                 program.put(program.rows(1, lower=1.0), mine, 1.0)
         for column, each in zip(counts, self.machines, strict=True):
             program.put(pools[each.pool], column, -each.gain)
-        if self.budget_per_h is not None:
-            row = program.rows(1, upper=max(self.budget_per_h, self._held_cost()))
+        if self.budget_per_h is not None and self.machines:
+            # What is paid already stays, and a pool has one machine at least.
+            least = max(self._held_cost(), len(self.lost) * min(each.cost_per_h for each in self.machines))
+            row = program.rows(1, upper=max(self.budget_per_h, least))
             program.put(row, counts, [each.cost_per_h for each in self.machines])
         if self.cores_max is not None:
             held = sum(each.cores * each.least for each in self.machines)
