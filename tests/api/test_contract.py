@@ -19,6 +19,7 @@ from headgate.errors import Fault, HeadgateError, Infeasible, InputError, Invali
 from headgate.model.names import DataflowName, Owner
 from headgate.store.observations import ObservationHistory
 from tests.api.fake import FakeEngine
+from tests.api.fake_control import fake_control
 from tests.api.in_process import InProcess
 from tests.api.samples import document
 from tests.store.test_observations import observation
@@ -32,21 +33,25 @@ class Contract:
     """Sends requests, and holds each answer against the document."""
 
     def __init__(self, engine: FakeEngine) -> None:
-        self.send = InProcess(engine)
+        self.send = InProcess(engine, control=fake_control(engine.state.path))
         self.covered: set[tuple[str, str]] = set()
 
     def __call__(self, method: str, path: str, *arguments: str, status: int = 200, **more: Any) -> Any:
         where = path.format(*arguments)
-        answer = self.send(method, where.removeprefix("/v1"), **more)
+        place = where.removeprefix("/v1") if where.startswith("/v1/") else f"http://engine{where}"
+        answer = self.send(method, place, **more)
         assert answer.status_code == status, answer.text
         operation = DOCUMENT["paths"][_template(path)][method.lower()]
         self._check(answer, operation)
-        if status == 200:
+        if status < 300:
             self.covered.add((method.lower(), _template(path)))
-        return answer.json()
+        return answer.json() if answer.content else None
 
     def _check(self, answer: httpx.Response, operation: dict[str, Any]) -> None:
         responses = operation["responses"]
+        if answer.status_code == 204:
+            assert "204" in responses
+            return
         content = responses.get(str(answer.status_code), responses["default"])["content"]
         schema = content[answer.headers["content-type"]]["schema"]
         whole = {**schema, "components": DOCUMENT["components"]}
@@ -54,7 +59,10 @@ class Contract:
 
 
 def _template(path: str) -> str:
-    parts = iter(["{dataflow}", "{task}"])
+    for kind, name in (("decisions", "{number}"), ("machines", "{machine}")):
+        if path.startswith(f"/v1/{kind}/"):
+            return f"/v1/{kind}/{name}"
+    parts = iter(["{token}"] if path.startswith("/v1/tokens") else ["{dataflow}", "{task}"])
     return "/".join(next(parts) if part == "{}" else part for part in path.split("/"))
 
 
@@ -78,7 +86,16 @@ def test_every_operation_answers_as_the_document_says(contract: Contract) -> Non
     contract("GET", "/v1/engine")
     assert contract("GET", "/v1/me")["role"] == "admin"
     contract("GET", "/v1/access")
-    assert contract("GET", "/v1/audit")["entries"][0]["objects"] == ["wide", "narrow"]
+    assert contract("GET", "/v1/version")["api"] == "1"
+    assert contract("GET", "/livez")["ready"]
+    assert contract("GET", "/readyz")["checks"]
+    token = contract("POST", "/v1/tokens", json={"name": "t", "role": "viewer"})["token"]
+    assert contract("GET", "/v1/tokens")["tokens"][0]["name"] == "t"
+    assert contract("POST", "/v1/session", json={"token": token})["name"] == "t"
+    contract("DELETE", "/v1/session", status=204)
+    contract("DELETE", "/v1/tokens/{}", "t")
+    assert contract("GET", "/v1/dead-letters") == {"dead_letters": []}
+    assert contract("GET", "/v1/audit")["entries"][-1]["objects"] == ["t"]
     contract("GET", "/v1/dataflows")
     contract("GET", "/v1/dataflows/{}", "wide")
     assert contract("GET", "/v1/status")["fragments"]
@@ -92,9 +109,19 @@ def test_every_operation_answers_as_the_document_says(contract: Contract) -> Non
         "partitions": {"partitions": 2},
     }.items():
         contract("PUT", f"/v1/dataflows/{{}}/tasks/{{}}/{setting}", "wide", "f", json=body)
+    contract("PATCH", "/v1/dataflows/{}/level", "wide", json={"latency_max_s": 2.0, "budget_per_h": "0.5"})
+    contract("DELETE", "/v1/dataflows/{}/level", "wide")
     contract("POST", "/v1/dataflows/{}/tasks/{}/release", "wide", "f")
     assert contract("DELETE", "/v1/dataflows/{}", "wide")["withdrawn"][0]["left"]
     contract("POST", "/v1/withdrawals", json={"dataflows": ["narrow"]})
+    assert contract("GET", "/v1/policy")["last"]["demand"] > 0
+    assert contract("PUT", "/v1/policy", json={"mode": "recommend", "budget_per_h": 0.4})["policy"] == "threshold"
+    decided = contract("GET", "/v1/decisions")["decisions"]
+    assert contract("GET", f"/v1/decisions/{decided[0]['number']}", params={"again": True})["again"]["same"]
+    assert contract("POST", "/v1/machines", json={"vm_class": "small"})["state"] == "starting"
+    name = contract("GET", "/v1/machines")["machines"][0]["name"]
+    contract("DELETE", f"/v1/machines/{name}")
+    contract("PUT", "/v1/executors", json={"executors": 2})
     assert contract.covered == {(method, path) for path, item in DOCUMENT["paths"].items() for method in item}
 
 
@@ -104,6 +131,7 @@ def test_every_refusal_is_a_problem_document(contract: Contract) -> None:
     missing = contract("POST", "/v1/dataflows", status=400, json={"replace": 5, "more": 1})
     assert len(missing["errors"]) == 3, "all that is wrong at once"
     contract("POST", "/v1/withdrawals", status=400, json={"dataflows": []})
+    contract("PATCH", "/v1/dataflows/{}/level", "none", status=404, json={"latency_max_s": 2.0})
     contract("POST", "/v1/withdrawals", status=404, json={"dataflows": ["none"]})
     contract("DELETE", "/v1/dataflows/{}", "none", status=404)
     contract("GET", "/v1/dataflows/{}", "none", status=404)
@@ -149,4 +177,4 @@ def test_statuses_follow_who_can_mend_it() -> None:
     assert problem_of(InputError("NEVER_SEEN", "m"))["status"] == 422
     assert problem_of(Infeasible("NEVER_SEEN", "m"))["status"] == 422
     assert problem_of(HeadgateError("NEVER_SEEN", "m"))["status"] == 500
-    assert set(STATUSES.values()) <= {400, 401, 403, 404, 405, 408, 409, 413, 503, 507}
+    assert set(STATUSES.values()) <= {400, 401, 403, 404, 405, 408, 409, 413, 429, 503, 507}

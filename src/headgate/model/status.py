@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from headgate.model.cluster.observation import Figures
+from headgate.model.level_time import LevelStatus
+
 __all__ = ["DataflowStatus", "FragmentStatus"]
 
 
@@ -25,6 +28,12 @@ class DataflowStatus:
 
     rows_dead: int = 0
     """Rows that raised and were written to the dead letters."""
+
+    figures: Figures | None = None
+    """Of the last minute; none before the first interval has ended."""
+
+    level: LevelStatus | None = None
+    """What was agreed, and for how long it was kept."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from headgate.access.authority import ENGINE, AccessObject, Verb, check_access, may
 from headgate.access.principal import AccessRole, Principal
+from headgate.access.rules import TenantRules
+from headgate.model.alternate_choice import ActiveAlternate
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import DataflowName, TaskId
+from headgate.model.service_level import ServiceLevel
 from headgate.model.status import DataflowStatus, FragmentStatus
+from headgate.report.text import describe_service_level
+from headgate.service.dead_letters import dead_letters as read_dead_letters
 from headgate.service.engine import RunningEngine
+from headgate.service.touched_places import check_places
 from headgate.sharing.applied import Acknowledge, Applied
 from headgate.sharing.deduplicate import SignedDataflow
 from headgate.sharing.shared_set import SharedSet
@@ -26,8 +33,8 @@ HIDDEN = "hidden: only its owner's members and operators may see why"
 class PrincipalEngine:
     """The only way in which a request reaches an engine. It raises what :func:`check_access` does."""
 
-    def __init__(self, engine: RunningEngine, principal: Principal) -> None:
-        self._engine = engine
+    def __init__(self, engine: RunningEngine, principal: Principal, rules: TenantRules | None = None) -> None:
+        self._engine, self._rules = engine, rules or TenantRules()
         self.principal = principal
 
     @property
@@ -63,12 +70,22 @@ class PrincipalEngine:
         replaced = [self._object(signed.name) for signed in dataflows if signed.name in there]
         if replaced:
             check_access(self.principal, Verb.CHANGE, *replaced)
+        self._check_rules([signed.dataflow for signed in dataflows])
         names = [signed.name for signed in dataflows]
         return self._engine.submit(
             *dataflows,
             replace=replace,
             acknowledge=self._noted("replace" if replaced else "submit", names, acknowledge),
         )
+
+    def _check_rules(self, dataflows: Sequence[Dataflow]) -> None:
+        """Raise :class:`InputError` if dataflows may not use or touch what they use or touch."""
+        for dataflow in dataflows:
+            self._rules.check(self.principal, dataflow)
+        shared, replaced = self._engine.shared, {dataflow.name for dataflow in dataflows}
+        running = [one.written for name, one in shared.running.submitted.items() if name not in replaced]
+        state = Path(self._engine.about()["state"])
+        check_places(self.principal, self._rules, state, dataflows, running, shared.registry)
 
     def withdraw(self, *names: str, acknowledge: Acknowledge | None = None) -> Applied:
         self._check_change(*names)
@@ -87,10 +104,14 @@ class PrincipalEngine:
         noted = self._noted("limit", [f"{dataflow}.{task}", str(rows)], acknowledge)
         self._engine.limit(dataflow, task, rows, noted)
 
-    def switch(self, dataflow: str, task: str, alternate: str, acknowledge: Acknowledge | None = None) -> None:
+    def switch(
+        self, dataflow: str, task: str, alternate: str, acknowledge: Acknowledge | None = None, by: str = ""
+    ) -> None:
+        """Switch as the principal, whoever ``by`` says that it is."""
+        del by
         self._check_change(*self._users(dataflow, task))
         noted = self._noted("switch", [f"{dataflow}.{task}", alternate], acknowledge)
-        self._engine.switch(dataflow, task, alternate, noted)
+        self._engine.switch(dataflow, task, alternate, noted, by=self.principal.name)
 
     def release_task(self, dataflow: str, task: str, acknowledge: Acknowledge | None = None) -> None:
         self._check_change(*self._users(dataflow, task))
@@ -102,6 +123,28 @@ class PrincipalEngine:
         self._check_change(*self._users(dataflow, task))
         noted = self._noted("repartition", [f"{dataflow}.{task}", str(partitions)], acknowledge)
         self._engine.repartition(dataflow, task, partitions, noted)
+
+    def set_level(self, name: str, level: ServiceLevel | None, acknowledge: Acknowledge | None = None) -> None:
+        self._check_change(name)
+        said = "as written" if level is None else describe_service_level(level)
+        self._engine.set_level(name, level, self._noted("level", [name, said], acknowledge))
+
+    def alternates(self, name: str) -> Mapping[TaskId, ActiveAlternate]:
+        check_access(self.principal, Verb.READ)
+        return self._engine.alternates(name)
+
+    def dead_letters(self, state: Path, dataflow: str | None, task: str | None) -> list[dict[str, Any]]:
+        """The rows that failed in tasks of dataflows that the principal may inspect."""
+        check_access(self.principal, Verb.READ)
+        if dataflow is not None and dataflow in self._engine.shared.running.submitted:
+            check_access(self.principal, Verb.INSPECT, self._object(dataflow))
+        owners = {flow.name: flow.owner for flow in self._engine.dataflows}
+
+        def is_seen(letter: dict[str, Any]) -> bool:
+            objects = [AccessObject(owners.get(DataflowName(name)), name) for name in letter["dataflows"]]
+            return any(may(self.principal, Verb.INSPECT, what) for what in objects)
+
+        return [letter for letter in read_dead_letters(state, dataflow, task) if is_seen(letter)]
 
     def _object(self, name: str) -> AccessObject:
         """A dataflow with its owner; raises :class:`InputError` if it does not run."""

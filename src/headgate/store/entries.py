@@ -9,6 +9,15 @@ from typing import Any, ClassVar, NamedTuple
 
 from pydantic import TypeAdapter
 
+from headgate.store.decision_entries import (
+    DecisionEnded,
+    DecisionMade,
+    DecisionVerified,
+    PolicyChosen,
+    StepChanged,
+    TermsRecorded,
+)
+
 __all__ = [
     "STEPS",
     "Acknowledged",
@@ -24,6 +33,7 @@ __all__ = [
     "SnapshotPublished",
     "StagedRows",
     "Target",
+    "TokenStored",
     "UsageChanged",
     "decoded_entry",
     "encoded_entry",
@@ -229,6 +239,26 @@ class Audited:
         return ""
 
 
+@dataclass(frozen=True, slots=True)
+class TokenStored:
+    """A token that requests may carry, or that it is revoked. Its secret is nowhere, only a hash of it."""
+
+    name: str
+    digest: str
+    """The SHA-256 of the secret."""
+
+    role: str
+    teams: tuple[str, ...]
+    created_by: str
+    created_at: float
+    expires_at: float | None = None
+    revoked: bool = False
+
+    @property
+    def key(self) -> str:
+        return self.name
+
+
 Entry = (
     DataflowStored
     | SnapshotPublished
@@ -239,6 +269,13 @@ Entry = (
     | Delivered
     | UsageChanged
     | Audited
+    | PolicyChosen
+    | TermsRecorded
+    | DecisionMade
+    | StepChanged
+    | DecisionEnded
+    | DecisionVerified
+    | TokenStored
 )
 
 STEPS: dict[str, str] = {
@@ -251,6 +288,13 @@ STEPS: dict[str, str] = {
     "Delivered": "delivered",
     "UsageChanged": "usage",
     "Audited": "snapshot",
+    "PolicyChosen": "decision",
+    "TermsRecorded": "decision",
+    "DecisionMade": "decision",
+    "StepChanged": "step",
+    "DecisionEnded": "decision-ended",
+    "DecisionVerified": "decision-ended",
+    "TokenStored": "token",
 }
 """The durable step that appending each kind of entry is; who made a change is part of the change."""
 
