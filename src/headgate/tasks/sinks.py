@@ -21,6 +21,7 @@ from headgate.model.work import Delivery, SinkContext, SinkWork
 from headgate.tasks.database.write import WRITE_TABLE
 from headgate.tasks.functions import ImportPath, load_function
 from headgate.tasks.kafka.write import WRITE_KAFKA
+from headgate.tasks.lakehouse.delta import WRITE_DELTA
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -143,4 +144,5 @@ TYPES = (
     TaskType("write_call", WriteCall, SINK, work=SinkWork(_to_call, _check_call)),
     WRITE_KAFKA,
     WRITE_TABLE,
+    WRITE_DELTA,
 )

@@ -81,7 +81,8 @@ class Broker:
         return True
 
     def _format(self, jars: Path, settings: Path) -> None:
-        name = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        # One that began with a dash would be taken for an option.
+        name = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").lstrip("-").ljust(22, "A")
         command = _java(jars, "kafka.tools.StorageTool", "format", "--standalone", "-t", name, "-c", str(settings))
         with self.log.open("ab") as log:
             ran = subprocess.run(command, stdout=log, stderr=log, check=False)
