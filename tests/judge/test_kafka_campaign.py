@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from headgate.errors import InputError
-from headgate.machines.services.jars import fetch_jars
+from headgate.machines.services.jars import kafka_jars
 from tests.judge.kafka_campaign import KEYS, KINDS, KafkaCampaign, judged
 from tests.judge.processes import WarmStarts
 
@@ -46,7 +46,7 @@ def test_kafka_to_kafka_while_everything_is_killed(tmp_path: Path) -> None:
     if shutil.which("kcat") is None:
         pytest.skip("no kcat: a client that is not ours has to check what was written")
     try:
-        fetch_jars()
+        kafka_jars().fetch()
     except InputError as error:
         pytest.skip(error.message)
     dice = random.Random(7)
