@@ -101,16 +101,15 @@ def _dataflow(name: str, broker: Broker, source: str, target: str, number: int, 
     servers = {"servers": broker.servers}
     read = {**servers, "topics": [source], "start": "earliest", "format": "json", "columns": READINGS}
     limit = {} if rows_per_batch is None else {"rows_per_batch": rows_per_batch}
-    tasks = [
+    write = {**servers, "topic": target, "key": "sensor", "transactional_id": target}
+    tasks: list[dict[str, Any]] = [
         {"id": "read", "type": "read_kafka", "config": {**read, **limit}},
         {"id": "clean", "type": "filter", "config": {"where": CLEAN}, "inputs": ["read"]},
         {"id": "mine", "type": "filter", "config": {"where": where}, "inputs": ["clean"]},
         {"id": "made", "type": "derive", "config": {"columns": made}, "inputs": ["mine"]},
         {"id": "kept", "type": "select", "config": {"columns": kept}, "inputs": ["made"]},
-        {"id": "out", "type": "write_kafka", "inputs": ["kept"]},
+        {"id": "out", "type": "write_kafka", "config": write, "inputs": ["kept"]},
     ]
-    names = {"topic": target, "key": "sensor", "transactional_id": target}
-    tasks[-1]["config"] = {**servers, **names}
     return dataflow_of(name, tasks)
 
 

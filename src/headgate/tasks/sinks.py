@@ -17,6 +17,7 @@ from pydantic import Field, PositiveInt
 from headgate.errors import InputError
 from headgate.model.schema import Schema
 from headgate.model.task_type import SINK, Inputs, TaskConfig, TaskType
+from headgate.model.touching import WrittenPath
 from headgate.model.work import Delivery, SinkContext, SinkWork
 from headgate.tasks.database.write import WRITE_TABLE
 from headgate.tasks.functions import ImportPath, load_function
@@ -45,7 +46,7 @@ class WriteFiles(SinkConfig):
 
     example: ClassVar[Mapping[str, Any]] = {"path": "out/alarms", "format": "json"}
 
-    path: str = Field(min_length=1, description="Folder for the files.")
+    path: WrittenPath = Field(min_length=1, description="Folder for the files.")
     format: Literal["json", "csv", "parquet", "text"] = Field(
         "json", description="How to write; json means one object a line, text the only column as it is, a line a row."
     )

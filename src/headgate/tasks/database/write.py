@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 
 from headgate.model.schema import Schema
 from headgate.model.task_type import SINK, ColumnName, Inputs, TaskConfig, TaskType
+from headgate.model.touching import WrittenPath
 from headgate.model.work import Delivery, SinkContext, SinkWork
 from headgate.tasks.database.connection import check_database, database, is_postgresql, sql_type
 from headgate.tasks.database.copy import copy_rows
@@ -34,7 +35,9 @@ class WriteTable(TaskConfig):
 
     example: ClassVar[Mapping[str, Any]] = {"url": "sqlite:///city.db", "table": "alarms"}
 
-    url: str = Field(min_length=1, description="SQLAlchemy URL of the database; SQLite and PostgreSQL are tested.")
+    url: WrittenPath = Field(
+        min_length=1, description="SQLAlchemy URL of the database; SQLite and PostgreSQL are tested."
+    )
     table: str = Field(min_length=1, max_length=128, description="The table; it is made if it is not there.")
     key: tuple[ColumnName, ...] = Field(
         (),

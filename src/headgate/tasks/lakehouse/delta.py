@@ -15,6 +15,7 @@ from pydantic import Field, NonNegativeInt, model_validator
 from headgate.errors import InputError, missing_package
 from headgate.model.schema import Schema
 from headgate.model.task_type import SINK, ColumnName, Inputs, TaskConfig, TaskType
+from headgate.model.touching import WrittenPath
 from headgate.model.work import Delivery, SinkContext, SinkWork
 from headgate.tasks.database.last_rows import last_rows
 from headgate.tasks.file_paths import is_url
@@ -34,7 +35,9 @@ class WriteDelta(TaskConfig):
 
     example: ClassVar[Mapping[str, Any]] = {"path": "out/orders", "partition_by": ["day"]}
 
-    path: str = Field(min_length=1, description="The table's folder or URL; the table is made if it is not there.")
+    path: WrittenPath = Field(
+        min_length=1, description="The table's folder or URL; the table is made if it is not there."
+    )
     partition_by: tuple[ColumnName, ...] = Field((), description="The columns by which a new table is partitioned.")
     key: tuple[ColumnName, ...] = Field(
         (), description="The columns of the key; a row replaces the one with its key. None: rows are added."
