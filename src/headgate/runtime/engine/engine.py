@@ -119,7 +119,7 @@ class Engine:
             self.background = BackgroundJobs(self.spark)
             self.dead_letters = DeadLetters(self.state.path / "dead_letters")
             self.records = Records()
-            self.profiler = Profiler(self.spark, measuring, self.background.ended)
+            self.profiler = Profiler(self.spark, measuring, self.background.ended, self.schemas, self.state.path)
             context = FragmentContext(
                 self.spark,
                 self.state,
@@ -142,8 +142,7 @@ class Engine:
             self._upkeep = Upkeep(self.state, self._plans, self._queries, self.exchange, price_per_h, self.scaling)
             self._stopped = False
             self._workers = Workers(self.spark, self.state.path, self.scaling.machines, price_per_h)
-            self._observer = self.observer()
-            self._counting = measuring.counting
+            self._observe = self.observer().observe if measuring.counting else None
             self._queries.resume()
             self._upkeep.meter()
         except BaseException:
@@ -334,8 +333,8 @@ class Engine:
             self._upkeep.compact()
             self._own.trim_log()
             self._upkeep.meter()
-        if self._counting:
-            self._upkeep.observe(self._observer.observe)
+        if self._observe is not None:
+            self._upkeep.observe(self._observe)
 
     def mendable(self) -> bool:
         """Whether something that failed is tried again by itself: a source that may come, workers that were slow."""
@@ -376,6 +375,7 @@ class Engine:
             lambda: list(self.outbox.refusals),
             self.profiler.profiles,
             partial(self._workers.observe, spent={}),
+            self.profiler.kept,
         )
         return Observer(observed)
 

@@ -16,6 +16,7 @@
     dead_letters/TASK/   rows for which a task raised
     rows_out.json        how many rows each sink has got
     suspended.json       dataflows that were paused after a crash loop, and why
+    profiles.json        what tasks cost, by what they do, for engines to come
     level_times.json     for how long each dataflow has been within its service level
 """
 

@@ -32,6 +32,7 @@ from headgate.runtime.engine.snapshot import Snapshot
 from headgate.runtime.epochs.fragment import RunningFragment
 from headgate.runtime.observing.arrivals import ArrivalCounter
 from headgate.runtime.observing.counting import RowCounts
+from headgate.runtime.observing.kept_profiles import KeptProfiles
 from headgate.runtime.observing.records import Arrivals, EpochRecord, Records
 from headgate.runtime.observing.value_clock import ValueClock, alternate_value
 from headgate.runtime.spark_internals.protocol import SparkInternals
@@ -52,6 +53,8 @@ class ObservedEngine:
 
     profiles: Callable[[], Profiles]
     machines: Callable[[float], MachineObservations]
+    kept: KeptProfiles | None = None
+    """What engines have measured before."""
 
 
 LOOKED_AT = 4
@@ -102,6 +105,8 @@ class Observer:
         self._arrivals.forget_others(fragment.id for fragment in fragments)
         tasks = list(plan.tasks.values())
         routed = {task.signature for task in tasks if _is_routed(task, plan)}
+        if self.engine.kept is not None:
+            self.engine.kept.keep(plan, profiles, speed)
         seen = Observation(
             now,
             seconds,
@@ -120,9 +125,10 @@ class Observer:
         return evaluated(self._values.valued(seen, plan, records, self.engine.plans))
 
     def _costs(self, tasks: Iterable[CompiledTask], speed: float) -> Iterator[AlternateCost]:
-        kinds = self.engine.plans.snapshot.shared.registry
+        kinds, kept = self.engine.plans.snapshot.shared.registry, self.engine.kept
         costed = (CostedTask(task.signature, task.running.task, task.alternate.name) for task in tasks)
-        return alternate_costs(costed, kinds, self.engine.profiles(), speed=speed)
+        stored = None if kept is None else kept.of(self.engine.plans.current)
+        return alternate_costs(costed, kinds, self.engine.profiles(), stored, speed)
 
     def _fragment(
         self, fragment: RunningFragment, records: Sequence[EpochRecord], speed: float | None

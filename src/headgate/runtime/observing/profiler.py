@@ -26,9 +26,11 @@ from headgate.model.cluster.observation import TaskProfile
 from headgate.model.names import Signature
 from headgate.model.task_type import Role, State
 from headgate.runtime.compile.plan import CompiledPlan, CompiledTask, Fragment, Kind
+from headgate.runtime.compile.schemas import Schemas
 from headgate.runtime.epochs.staging import pack, stage
 from headgate.runtime.exchange.files import INGEST
 from headgate.runtime.observing.isolated_task import IsolatedTask, isolated
+from headgate.runtime.observing.kept_profiles import KeptProfiles
 from headgate.runtime.observing.measured_run import Trial, Trials, drain
 from headgate.runtime.observing.measuring import Measuring, Pace, ProfilingBudget
 
@@ -69,8 +71,19 @@ Key = tuple[Signature, str]
 class Profiler:
     """Keeps the measurements of tasks, and measures more when epochs hand over rows."""
 
-    def __init__(self, spark: SparkSession, measuring: Measuring, ended: threading.Event) -> None:
-        """When it has ``ended``, the task that is being measured is the last, and there is no rest any more."""
+    def __init__(
+        self,
+        spark: SparkSession,
+        measuring: Measuring,
+        ended: threading.Event,
+        schemas: Schemas | None = None,
+        state: Path | None = None,
+    ) -> None:
+        """When it has ``ended``, the task that is being measured is the last, and there is no rest any more.
+
+        With a ``state`` directory, profiles are kept there for engines to come.
+        """
+        self.kept = None if schemas is None or state is None else KeptProfiles(state, schemas)
         self._every = measuring.sample_every
         self.budget = ProfilingBudget(measuring.share, measuring.at_first_s)
         self._ended = ended
