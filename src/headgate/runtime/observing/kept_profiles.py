@@ -14,6 +14,7 @@ from headgate.model.names import Signature
 from headgate.model.task import Alternate
 from headgate.runtime.compile.plan import CompiledPlan, CompiledTask, alternate_key, digest
 from headgate.runtime.compile.schemas import Schemas, ddl
+from headgate.runtime.spark_internals.failures import JOB_FAILURES
 from headgate.store.profiles import ProfileStore
 
 __all__ = ["KeptProfiles"]
@@ -36,8 +37,8 @@ class KeptProfiles:
         for (signature, name), profile in measured.items():
             task = plan.tasks.get(signature)
             way = None if task is None else _way(task, name)
-            if task is not None and way is not None:
-                profiles[self._key(plan, task, way)] = _on_the_reference_core(profile, speed)
+            if task is not None and way is not None and (key := self._known_key(plan, task, way)) is not None:
+                profiles[key] = _on_the_reference_core(profile, speed)
         with self._lock, suppress(OSError):  # a full disk; it is tried again with the next measurement
             self._store.keep(profiles)
 
@@ -46,11 +47,17 @@ class KeptProfiles:
         known = {}
         for task in plan.tasks.values():
             for way in task.running.task.alternates:
-                with suppress(HeadgateError):  # its input cannot be worked out any more
-                    profile = self._store.of(self._key(plan, task, way))
-                    if profile is not None:
-                        known[task.signature, way.name] = profile
+                key = self._known_key(plan, task, way)
+                profile = None if key is None else self._store.of(key)
+                if profile is not None:
+                    known[task.signature, way.name] = profile
         return known
+
+    def _known_key(self, plan: CompiledPlan, task: CompiledTask, way: Alternate) -> str | None:
+        """None where its input cannot be worked out: what stops Spark must not stop who observes it."""
+        with suppress(HeadgateError, LookupError, *JOB_FAILURES):
+            return self._key(plan, task, way)
+        return None
 
     def _key(self, plan: CompiledPlan, task: CompiledTask, way: Alternate) -> str:
         """What an alternate does and on which columns, as a short text; columns change with alternates before it."""
