@@ -124,7 +124,7 @@ def run_engine(
 
     began, provider = time.monotonic(), settings.provider()
     with link.reporting():
-        engine = in_background(lambda: start(settings, provider, link.lock, link.without_newest), starting)
+        engine = in_background(lambda: start(settings, provider, link.lock, link.crash), starting)
     try:
         with link.reporting():
             served = ServedEngine(engine, settings.registry, settings.access, settings.rules)
