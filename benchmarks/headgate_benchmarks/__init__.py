@@ -26,6 +26,7 @@ from headgate_benchmarks.sharing import SHARING
 from headgate_benchmarks.simulate import SIMULATE
 from headgate_benchmarks.smoke import smoke_all
 from headgate_benchmarks.study import Measured
+from headgate_benchmarks.tenants.running import TENANTS
 
 __all__ = ["BENCHMARKS", "report", "smoke_all"]
 
@@ -33,7 +34,7 @@ BENCHMARKS: Mapping[str, Benchmark[Any]] = {
     each.name: each
     for each in (
         *(APPS, CRASH, DRS, FORECAST, LINEAR_ROAD, LOOKAHEAD, MODEL, NEXMARK, OBSERVE, PLAN, QUEUEING, RUNTIME, SCALE),
-        *(SHARING, SIMULATE),
+        *(SHARING, SIMULATE, TENANTS),
     )
 }
 
