@@ -112,7 +112,11 @@ def attacks(folder: Path) -> Iterator[Attack]:
         yield Attack(f"reads {path[:18]}", {"name": "reads", "owner": "mallory", "tasks": [{"id": "in", **source}]})
     yield Attack(
         "connects",
-        {"name": "c", "owner": "mallory", "tasks": [{"id": "i", "type": "read_socket", "config": {"port": 22}}]},
+        {
+            "name": "mallory_connects",
+            "owner": "mallory",
+            "tasks": [{"id": "i", "type": "read_socket", "config": {"port": 22}}],
+        },
     )
     yield Attack("another owner", {**_flow(folder, "owner"), "owner": "honest"})
     yield Attack("another's name", {**_flow(folder, "a")}, replace=True)
