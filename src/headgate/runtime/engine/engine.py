@@ -57,6 +57,7 @@ from headgate.runtime.observing.observer import ObservedEngine, Observer
 from headgate.runtime.observing.profiler import Profiler
 from headgate.runtime.observing.records import Records
 from headgate.runtime.observing.workers import Workers
+from headgate.runtime.spark_internals.failures import source_is_away
 from headgate.runtime.spark_internals.internals import internals
 from headgate.runtime.spark_internals.process import SparkProcess
 from headgate.runtime.spark_internals.session import open_session
@@ -338,9 +339,10 @@ class Engine:
             self._upkeep.observe(self._observer.observe)
 
     def mendable(self) -> bool:
-        """Whether something that failed is tried again by itself: a source that may come, workers that were slow."""
+        """Whether something that failed is tried again by itself: a source that may come, or answer; slow workers."""
         refused = any(fragment.refusal is not None for fragment in list(self.fragments.values()))
-        return refused or bool(self._queries.without_workers())
+        away = any(source_is_away(reason) for reason in self.failures().values())
+        return refused or away or bool(self._queries.without_workers())
 
     def failures(self) -> dict[str, str]:
         """Why fragments have failed, by fragment."""
