@@ -47,12 +47,14 @@ def fill(servers: str, database: str, count: int) -> None:
     for made in client.create_topics(wanted).values():
         if made.exception() is not None and "ALREADY_EXISTS" not in str(made.exception()):
             raise made.exception()
-    with sa.create_engine(database).begin() as connection:
+    engine = sa.create_engine(database)
+    with engine.begin() as connection:
         connection.execute(sa.text("drop table if exists customers"))
         connection.execute(
             sa.text("create table customers (customer bigint primary key, name text, country text, most float)")
         )
         connection.execute(sa.text("insert into customers values (:customer, :name, :country, :most)"), customers())
+    engine.dispose()
     producer = confluent_kafka.Producer({"bootstrap.servers": servers})
     for order in orders(count):
         producer.produce("orders", json.dumps(order), str(order["customer"]))

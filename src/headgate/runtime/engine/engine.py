@@ -322,8 +322,7 @@ class Engine:
 
         Without it the engine runs all the same, but nothing that failed is tried again.
         """
-        # Without the lock: a sink may take its time to refuse.
-        self.outbox.retry()
+        self.outbox.retry()  # without the lock: a sink may take its time to refuse
         with self._lock:
             self._own.check()
             self.outbox.save_totals(set(self.snapshot.signatures))
@@ -340,9 +339,8 @@ class Engine:
 
     def mendable(self) -> bool:
         """Whether something that failed is tried again by itself: a source that may come, or answer; slow workers."""
-        refused = any(fragment.refusal is not None for fragment in list(self.fragments.values()))
-        away = any(source_is_away(reason) for reason in self.failures().values())
-        return refused or away or bool(self._queries.without_workers())
+        waits = (each.refusal or source_is_away(each.failure or "") for each in list(self.fragments.values()))
+        return any(waits) or bool(self._queries.without_workers())
 
     def failures(self) -> dict[str, str]:
         """Why fragments have failed, by fragment."""
