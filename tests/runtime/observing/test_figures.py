@@ -121,10 +121,11 @@ def test_figures_are_those_of_a_judge_that_reads_files_only(spark: SparkSession,
         for name, where in (("every", "id >= 0"), ("even", "id % 2 = 0"))
     ]
     with Engine(tmp_path / "state", spark=spark, trigger_s=1.0, price_per_h=Decimal("0.40")) as engine:
+        observer = engine.observer()
         world.generate(1, 20)
         engine.submit(*flows)
-        wait_for(lambda: engine.status()[0][0].rows_out == 20, "the first rows")
-        observer = engine.observer()
+        # A row is at its sink a moment before it is counted.
+        wait_for(lambda: any(sink.rows for sink in observer.observe().sinks), "the first rows are counted")
 
         engine.limit("every", "read", 100)
         world.generate(10, 100)
