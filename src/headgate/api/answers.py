@@ -117,11 +117,22 @@ class TeamMembers(BaseModel):
     members: list[str]
 
 
+class OwnerQuota(BaseModel):
+    """What an owner has on this engine, and may have."""
+
+    owner: str
+    dataflows: int
+    tasks: int
+    most_dataflows: int
+    most_tasks: int
+
+
 class AccessAnswer(BaseModel):
-    """Who has which role, and the members of teams."""
+    """Who has which role, the members of teams, and the quotas of owners."""
 
     roles: list[RoleOf]
     teams: list[TeamMembers]
+    quotas: list[OwnerQuota] = []
 
 
 class AuditEntry(BaseModel):
@@ -289,6 +300,7 @@ class DataflowAmounts(_Amounts):
     dataflow: str
     tasks: int
     hours: float
+    unused: str = Field(description="The part that was paid and not used: the rest of billing periods.")
 
 
 class OwnerAmounts(_Amounts):
