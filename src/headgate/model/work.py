@@ -237,6 +237,9 @@ class SourceWork:
     by_row: bool = False
     """Whether it can leave out single records that cannot be read."""
 
+    past: bool = False
+    """Whether what it has handed over can be read again by another dataflow."""
+
     splits: Callable[[Any, SourceContext], Mapping[str, str]] | None = None
     """Of files only: the options of the data source, by which workers read the parts of a micro-batch themselves."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 
 from immutables import Map
 
@@ -18,7 +19,38 @@ from headgate.sharing.semantic.index import FormIndex
 from headgate.sharing.semantic.rewrite import WiderStream, rewrite
 from headgate.tasks.registry import Registry
 
-__all__ = ["SharedSet", "Submission"]
+__all__ = ["HowStarted", "SharedSet", "StartTaken", "Submission"]
+
+
+class HowStarted(StrEnum):
+    """How a dataflow gets the rows from its start on."""
+
+    NEW = "new"
+    """It brings its sources, which are read from there."""
+
+    NOW = "now"
+    """It gets what comes from now on."""
+
+    WITH = "with"
+    """It begins where another dataflow stands."""
+
+    CONTINUED = "continued"
+    """It takes the place of another version of itself."""
+
+    CATCH_UP = "catch up"
+    """What has passed is computed beside what runs; then it goes on with that."""
+
+    ALONE = "alone"
+    """It reads its sources by itself, from its start."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartTaken:
+    """From where a dataflow reads, and how it gets that."""
+
+    start: str
+    how: HowStarted
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +65,7 @@ class Submission:
     """The signatures of the tasks as their author wrote them."""
 
     wider: tuple[WiderStream, ...] = ()
+    start: StartTaken = StartTaken("earliest", HowStarted.NEW)
 
     @property
     def exact(self) -> tuple[TaskId, ...]:
@@ -64,14 +97,19 @@ class SharedSet:
     unread: Map[Signature, tuple[Signature, ...]] = field(default_factory=Map)
     """Running tasks that the index does not have yet, by their root: their expressions are parsed when needed."""
 
-    def submit(self, dataflow: Dataflow | SignedDataflow) -> tuple[SharedSet, Submission]:
-        """Merge a dataflow; raises :class:`~headgate.errors.InputError` when its name is taken."""
+    def submit(
+        self, dataflow: Dataflow | SignedDataflow, written: Dataflow | None = None
+    ) -> tuple[SharedSet, Submission]:
+        """Merge a dataflow; raises :class:`~headgate.errors.InputError` when its name is taken.
+
+        ``written`` is how its author wrote it, if it is not that.
+        """
         signed = deduplicate(dataflow)
         if not self.semantic or signed.name in self.running:
-            return self.merge(signed)
+            return self.merge(signed, written)
         before = self._indexed(signed)
         rewritten = rewrite(signed, before.running, before.index, before.registry)
-        running, change = before.running.submit(rewritten.signed, signed.dataflow)
+        running, change = before.running.submit(rewritten.signed, written or signed.dataflow)
         known = {task.signature: rewritten.known.get(task.signature, Known()) for task in change.own}
         submission = Submission(change, rewritten.signed.dataflow, signed.signatures, rewritten.wider)
         return replace(before, running=running, index=before.index.add(known)), submission

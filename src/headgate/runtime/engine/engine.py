@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -22,13 +24,16 @@ from pyspark.sql import SparkSession
 from headgate.errors import HeadgateError, InputError
 from headgate.machines.provider import AcquiredMachine, Provider
 from headgate.model.dataflow import Dataflow
+from headgate.model.names import Signature
 from headgate.model.service_level import ServiceLevel
 from headgate.model.status import DataflowStatus, FragmentStatus
 from headgate.model.strategy import StrategyName
 from headgate.runtime.compile.plan import FED, CompiledPlan
 from headgate.runtime.compile.schemas import Schemas
+from headgate.runtime.engine.catching_up import CatchUps
 from headgate.runtime.engine.choices import Choices
 from headgate.runtime.engine.find_task import find_task
+from headgate.runtime.engine.past import Due
 from headgate.runtime.engine.pending_change import PendingChange
 from headgate.runtime.engine.plans import Plans
 from headgate.runtime.engine.publisher import Publisher
@@ -107,7 +112,7 @@ class Engine:
             self.scaling = Scaling(checked_executors(self.spark, self.state.path), provider)
             self.memory = MemorySink()
             self.exchange = FileExchange(self.state.path / "exchange")
-            self.outbox = SinkOutbox(self.state.path / "pending", self.spark, self.memory, self._plans)
+            self.outbox = SinkOutbox(self.state.path / "pending", self.spark, self.memory, self._plans, self._due)
             self._lock = threading.RLock()
             self.schemas = Schemas(self.spark)
             self.background = BackgroundJobs(self.spark)
@@ -130,8 +135,11 @@ class Engine:
                 self.records,
                 self.profiler,
                 measuring.counting,
+                lambda *source: self._catch_ups.settle(*source),
             )
             self._queries = Queries(context, self._plans)
+            running = self._queries.running
+            self._catch_ups = CatchUps(self.state, self._plans, running, self.exchange, self.outbox)
             self._publisher = Publisher(self._plans, self._queries, self.schemas, self.scaling.executors)
             self._upkeep = Upkeep(self.state, self._plans, self._queries, self.exchange, price_per_h)
             self._stopped = False
@@ -203,7 +211,7 @@ class Engine:
         in both goes on, sources where they are. What ``acknowledge`` makes of a change becomes durable with it.
         """
         with self._lock:
-            change = PendingChange(self.snapshot)
+            change = PendingChange(self.snapshot, now_s=time.time(), position=self._catch_ups.position)
             change = change.making_room(dataflows) if replace else change
             for dataflow in dataflows:
                 change = change.submitted(dataflow)
@@ -237,6 +245,8 @@ class Engine:
             change, colder = choices.of(self.snapshot, self.plan)
             self._publish(change, acknowledge)
             for fragment in list(self.fragments.values()):
+                if choices.paused:
+                    self._queries.apply_limit(fragment, self.snapshot)
                 limited = choices.limits.keys() & {*fragment.fragment.roots}
                 if limited and fragment.fragment.kind not in FED:
                     self._queries.apply_limit(fragment, self.snapshot)
@@ -286,10 +296,11 @@ class Engine:
 
         ``read_files``, ``replay`` and stateful tasks heed it from their next micro-batch on; ``read_files`` estimates
         rows from bytes. Spark's own sources read their limit when they start: that one query is stopped after its
-        epoch and goes on from its checkpoint. ``rate`` and ``read_socket`` can have none.
+        epoch and goes on from its checkpoint. ``rate`` and ``read_socket`` can have none. While a dataflow catches up, a limit
+        of its source is one for that alone.
         """
         with self._lock:
-            known, _ = find_task(self.snapshot, dataflow, task)
+            known = self.snapshot.catching_up(dataflow, task) or find_task(self.snapshot, dataflow, task)[0]
             held = {} if rows is None else {known: True}
             self.change(Choices(limits={known: rows}, held=held), acknowledge)
 
@@ -303,7 +314,23 @@ class Engine:
             raise InputError("ENGINE_STOPPED", "the engine is being stopped and takes no changes any more")
         applied = self._publisher.publish(change, acknowledge)
         self._upkeep.meter()
+        with suppress(OSError):  # it is done again
+            self._catch_ups.settle_idle()
         return applied
+
+    def _advance(self) -> None:
+        """End catch-ups that have computed what had passed; what waited for them follows."""
+        self._catch_ups.settle_idle()
+        ended = self._catch_ups.ended()
+        if ended:
+            sinks = [self.snapshot.catch_ups[name].sinks for name in ended]
+            self._publish(PendingChange(self.snapshot).caught_up(ended), None)
+            for some in sinks:
+                self.outbox.rename(some)
+            self.outbox.retry(set(self.snapshot.signatures))
+
+    def _due(self, sink: Signature, number: int) -> Due:
+        return self.snapshot.due(sink, number)
 
     # watching
 
@@ -314,6 +341,8 @@ class Engine:
         """
         with self._lock:
             self._own.check()
+            with suppress(OSError):  # a full disk; it is done again
+                self._advance()
             self.outbox.retry(set(self.snapshot.signatures))
             self._queries.start_refused()
             for fragment in self._queries.without_workers()[:1]:  # one at a time: they failed as many started at once
@@ -342,13 +371,20 @@ class Engine:
         Sources that never run dry (rate, socket, Kafka under load, a replay that repeats) keep it waiting. With
         ``despite_failures`` it waits for those that have not failed.
         """
-        self._queries.wait_until_idle(self._lock, despite_failures)
+        while True:
+            self._queries.wait_until_idle(self._lock, despite_failures)
+            with self._lock:
+                self._advance()
+                if not self._catch_ups.under_way() or (despite_failures and self.failures()):
+                    return
+            time.sleep(0.01)
 
     def status(self) -> tuple[list[DataflowStatus], list[FragmentStatus]]:
         """How dataflows and fragments are doing."""
         with self._lock:
             running = list(self.fragments.values())
             flows = dataflow_statuses(self.snapshot, self.plan, running, self.outbox, self.dead_letters)
+            flows = self._catch_ups.explain(flows)
             return self._suspensions.explain(flows), [fragment_status(fragment, self.plan) for fragment in running]
 
     def observer(self) -> Observer:

@@ -6,32 +6,58 @@ snapshot, so the set can be rebuilt from it, and a plan can be compiled from it 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
+from headgate.errors import InputError
 from headgate.model.dataflow import Dataflow
-from headgate.model.names import Signature
+from headgate.model.names import DataflowName, Signature
 from headgate.model.strategy import StrategyName
-from headgate.model.task_type import State
+from headgate.model.task_type import Role, State
 from headgate.runtime.compile.compiler import compile_plan
 from headgate.runtime.compile.plan import CompiledPlan
+from headgate.runtime.engine.past import Begin, CatchUp, Reading
 from headgate.runtime.engine.snapshot import Snapshot
+from headgate.runtime.engine.starting import Beginning, Position, alone, beginning_of, can_join, check_there
 from headgate.runtime.engine.stored import stored_dataflow
 from headgate.sharing.change import GraphChange
 from headgate.sharing.confinement import confined, met_in_a_batch
 from headgate.sharing.deduplicate import SignedDataflow, deduplicate
-from headgate.sharing.shared_set import SharedSet, Submission
+from headgate.sharing.past import past_name, past_of
+from headgate.sharing.shared_set import HowStarted, SharedSet, StartTaken, Submission
 from headgate.sharing.strategies import deploy
 from headgate.store.entries import DataflowStored
 
 __all__ = ["GROUPED", "PendingChange"]
+
+
+def _nowhere(source: Signature) -> int:
+    del source
+    return 0
+
+
+def _also(chosen: Mapping[Signature, C], same: Mapping[Signature, Signature]) -> dict[Signature, C]:
+    """Choices, and the same for the copies of tasks."""
+    return {**chosen, **{copy: chosen[task] for task, copy in same.items() if task in chosen}}
+
+
+def _with(kept: Mapping[DataflowName, Begin], name: DataflowName, begin: Begin) -> dict[DataflowName, Begin]:
+    rest = {key: value for key, value in kept.items() if key != name}
+    return rest if begin == Begin() else {**rest, name: begin}
+
 
 GROUPED = (StrategyName.INCREMENTAL, StrategyName.REPLACE, StrategyName.REPLACE_PRUNE)
 """Strategies that need to know which tasks were launched together."""
 
 STAYING = (StrategyName.INCREMENTAL, StrategyName.REPLACE)
 """Strategies under which tasks that nobody needs any more stay where they are, without work."""
+
+
+C = TypeVar("C", str, int)
+
+MOST_ABANDONED = 1_000
+"""So many sinks are remembered whose dataflows were withdrawn while they caught up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,39 +76,133 @@ class PendingChange:
     stopped: frozenset[Signature] = frozenset()
     """Tasks whose fragments the strategy stops, and starts again with what has changed."""
 
+    base: Snapshot | None = None
+    """What runs before the change."""
+
+    now_s: float = 0.0
+    position: Position = _nowhere
+
+    @property
+    def before(self) -> Snapshot:
+        return self.base or self.snapshot
+
     def submitted(self, dataflow: Dataflow | SignedDataflow) -> PendingChange:
         """One more dataflow; raises :class:`~headgate.errors.InputError` when its name is taken."""
-        shared, submission = self._merged(deduplicate(dataflow))
-        submitted = shared.running.find(submission.change.dataflow)
+        plain, base = deduplicate(dataflow), self.before
+        beginning = beginning_of(plain, base, self.snapshot, self.now_s, self.position)
+        shared, submission = self._merged(beginning.signed, plain.dataflow)
+        submitted = shared.running.find(plain.name)
+        if beginning.late:
+            reason = can_join(submitted.dataflow, submitted.signatures, beginning.late, base)
+            if reason:
+                beginning = alone(beginning, plain, base, reason)
+                shared, submission = self._merged(beginning.signed, plain.dataflow)
+                submitted = shared.running.find(plain.name)
+            else:
+                check_there(plain.dataflow, beginning.late, shared.registry)
         text = stored_dataflow(submitted)
-        stored = {**self.snapshot.stored, submitted.dataflow.name: text.id}
+        snapshot = replace(
+            self.snapshot,
+            shared=shared,
+            stored={**self.snapshot.stored, plain.name: text.id},
+            begins=_with(self.snapshot.begins, plain.name, beginning.begin),
+            readings={**self.snapshot.readings, **beginning.readings_of(submitted.signatures)},
+        )
         pending = replace(
             self,
-            snapshot=replace(self.snapshot, shared=shared, stored=stored),
+            base=base,
+            snapshot=snapshot,
             touched=(*self.touched, *submitted.signatures.values()),
             new=(*self.new, text),
-            submissions=(*self.submissions, submission),
+        )._deployed(submission.change)
+        taken, pending = pending._catching_up(beginning, submission)
+        return replace(pending, submissions=(*pending.submissions, replace(submission, start=taken)))
+
+    def _catching_up(self, beginning: Beginning, submission: Submission) -> tuple[StartTaken, PendingChange]:
+        """With a bounded copy of a dataflow that computes what has passed, if it needs one."""
+        if not beginning.late:
+            return beginning.taken, self
+        name, number = submission.change.dataflow, self.before.number + 1
+        live = self.snapshot.submitted(name).signatures
+        flow = beginning.signed.dataflow
+        ends = {task.id for task in flow.tasks} - {stream.source for stream in flow.streams}
+        complete = {task for task in ends if live.get(task) in self.before.shared.running.tasks}
+        past = past_of(flow, beginning.late, complete, f"past {number}")
+        if past is None:
+            return replace(beginning.taken, how=HowStarted.NEW, detail="its sinks are there already"), self
+        shared, copied = self.snapshot.shared.merge(deduplicate(past))
+        submitted = shared.running.find(past.name)
+        text, copies = stored_dataflow(submitted), submitted.signatures
+        sinks = {copies[task]: live[task] for task in ends if task in copies}
+        plain = {task: beginning.sources[task] for task in beginning.late if task in copies}
+        readings = {
+            copies[task]: Reading(of, f"past {number}", number, True, beginning.since_ns) for task, of in plain.items()
+        }
+        same = {live[task]: copy for task, copy in copies.items() if task in live}
+        snapshot = replace(
+            self.snapshot,
+            shared=shared,
+            readings={**self.snapshot.readings, **readings},
+            catch_ups={**self.snapshot.catch_ups, name: CatchUp(text.id, sinks)},
+            active=_also(self.snapshot.active, same),
+            partitions=_also(self.snapshot.partitions, same),
         )
-        return pending._deployed(submission.change)
+        pending = replace(self, snapshot=snapshot, touched=(*self.touched, *copies.values()), new=(*self.new, text))
+        return replace(beginning.taken, how=HowStarted.CATCH_UP), pending._deployed(copied.change)
+
+    def caught_up(self, names: Iterable[DataflowName]) -> PendingChange:
+        """Without the copies of dataflows that have computed what had passed."""
+        pending = self
+        for name in names:
+            pending = pending._without_past(name)
+        return pending
+
+    def _without_past(self, name: DataflowName) -> PendingChange:
+        copies = self.snapshot.submitted(past_name(name)).signatures
+        shared, change = self.snapshot.shared.withdraw(past_name(name))
+        catch_ups = {key: value for key, value in self.snapshot.catch_ups.items() if key != name}
+        pending = replace(
+            self,
+            base=self.before,
+            snapshot=replace(self.snapshot, shared=shared, catch_ups=catch_ups).tidied(copies.values()),
+            touched=(*self.touched, *copies.values()),
+        )
+        return pending._deployed(change)
 
     def withdrawn(self, name: str) -> PendingChange:
         """One dataflow less; raises :class:`~headgate.errors.InputError` when it is not there."""
         submitted = self.snapshot.find(name)
         gone = submitted.dataflow.name
+        if gone in self.snapshot.catch_ups:
+            return self._without_past(gone)._abandoned(self.snapshot.catch_ups[gone]).withdrawn(gone)
         shared, change = self.snapshot.shared.withdraw(gone)
         stored = {key: value for key, value in self.snapshot.stored.items() if key != gone}
+        begins = {key: value for key, value in self.snapshot.begins.items() if key != gone}
         paused = self.snapshot.paused - {gone}
         pending = replace(
             self,
-            snapshot=replace(self.snapshot, shared=shared, stored=stored, paused=paused),
+            base=self.before,
+            snapshot=replace(self.snapshot, shared=shared, stored=stored, begins=begins, paused=paused).tidied(
+                submitted.signatures.values()
+            ),
             touched=(*self.touched, *submitted.signatures.values()),
             withdrawals=(*self.withdrawals, change),
         )
         return pending._deployed(change)
 
+    def _abandoned(self, one: CatchUp) -> PendingChange:
+        """Rows that waited for a catch-up never come: there would be a gap before them."""
+        gone = dict(list(self.snapshot.abandoned.items())[-MOST_ABANDONED:])
+        gone |= dict.fromkeys(one.sinks.values(), self.before.number + 1)
+        return replace(self, snapshot=replace(self.snapshot, abandoned=gone))
+
     def making_room(self, dataflows: Sequence[Dataflow | SignedDataflow]) -> PendingChange:
         """Without the dataflows that have the names of these."""
         pending = self
+        for dataflow in dataflows:
+            if dataflow.name in self.snapshot.catch_ups:
+                message = f"dataflow '{dataflow.name}' is catching up; replace it when it has, or withdraw it first"
+                raise InputError("CATCHING_UP", message)
         for name in dict.fromkeys(dataflow.name for dataflow in dataflows):
             pending = pending.withdrawn(name) if name in self.snapshot.stored else pending
         return pending
@@ -100,20 +220,25 @@ class PendingChange:
         since = dict(snapshot.since)
         for signature in self.touched:
             task = plan.tasks.get(signature)
-            if task is not None and task.state in (State.KEYED, State.NATIVE):
+            if task is not None and (task.role is Role.SOURCE or task.state in (State.KEYED, State.NATIVE)):
                 since[signature] = task.since
-            else:
+            elif not self._is_read(signature):
                 since.pop(signature, None)
         resting = frozenset[str]()
         if snapshot.strategy in STAYING:
             resting = frozenset({*before.fragments, *snapshot.resting} - plan.fragments.keys())
         return replace(snapshot, since=since, resting=resting), plan
 
-    def _merged(self, signed: SignedDataflow) -> tuple[SharedSet, Submission]:
-        before, written = self.snapshot.shared, signed.dataflow
+    def _is_read(self, signature: Signature) -> bool:
+        """Whether it is a source that is read although all that use it are paused."""
+        used = self.snapshot.shared.running.tasks.get(signature)
+        return used is not None and used.running.root == signature
+
+    def _merged(self, signed: SignedDataflow, written: Dataflow) -> tuple[SharedSet, Submission]:
+        before = self.snapshot.shared
         if self.snapshot.strategy is StrategyName.NONE:
-            return before.merge(confined(written), written)
-        shared, submission = before.submit(signed)
+            return before.merge(confined(signed.dataflow), written)
+        shared, submission = before.submit(signed, written)
         if self.snapshot.strategy is StrategyName.INCREMENTAL:
             together = met_in_a_batch(submission.dataflow, submission.change.own_ids, shared.registry)
             if together:

@@ -17,7 +17,7 @@ import shutil
 import threading
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -81,6 +81,7 @@ class RunningFragment:
         self.context = context
         self.folder = context.state.fragment(fragment.id)
         self.last = LastEpoch()
+        self.started = time.time()
         self.query: StreamingQuery | None = None
         self.refusal: str | None = None
         """Why it could not be started, if it could not."""
@@ -151,6 +152,31 @@ class RunningFragment:
             return commit is None or self._is_delivered(commit)
         finally:
             self._at_work.release()
+
+    def between_epochs(self, do: Callable[[int], None]) -> None:
+        """Do something with the number of the last batch that was read, unless an epoch is running."""
+        if self._at_work.acquire(blocking=False):
+            try:
+                do(self.last_batch())
+            finally:
+                self._at_work.release()
+
+    def last_batch(self) -> int:
+        """The number of the batch of files up to which epochs that were committed have read."""
+        return self._read_up_to("batch")
+
+    def rows_read(self) -> int:
+        """The rows that they have read, where their source counts them."""
+        return self._read_up_to("rows")
+
+    def _read_up_to(self, key: str) -> int:
+        commit = self._commit()
+        return 0 if commit is None else next(iter(self._checkpoint.offsets(commit.epoch, key)), 0)
+
+    def is_delivered(self) -> bool:
+        """Whether sinks and topics have what was committed."""
+        commit = self._commit()
+        return commit is None or self._is_delivered(commit)
 
     def snapshots_under_way(self) -> list[int]:
         """The snapshots of the running epoch, and of the last one that was committed."""
@@ -242,6 +268,8 @@ class RunningFragment:
         else:
             # Where it is not known when rows came in, they did so one by one since the last epoch began.
             plans = self._plans(epoch)
+            if self.fragment.kind is Kind.SOURCE:
+                self.context.settle(self.fragment, plans[-1].number, self.last_batch())
             result = self._run(rows, epoch, plans, _mean_us(batches, (began + self.last.began) / 2))
             numbers = tuple(plan.number for plan in plans)
             offsets = self._checkpoint.offsets_text(epoch)

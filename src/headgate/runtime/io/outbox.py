@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -14,6 +14,7 @@ from headgate.errors import os_reason
 from headgate.model.names import Signature
 from headgate.model.work import SinkWork
 from headgate.runtime.compile.plan import CompiledPlan
+from headgate.runtime.engine.past import Due
 from headgate.runtime.io.sinks import MemorySink, StagedDelivery, deliver
 from headgate.runtime.spark_internals.failures import JOB_FAILURES, reason_of
 from headgate.store.durable_steps import step
@@ -22,16 +23,29 @@ from headgate.store.files import read_json, sync_files, write_json
 __all__ = ["SinkOutbox"]
 
 
+def _now(sink: Signature, snapshot: int) -> Due:
+    del sink, snapshot
+    return Due.NOW
+
+
 class SinkOutbox:
     """Delivers at once where it can; what is refused is kept on disk and offered again, in order."""
 
     def __init__(
-        self, folder: Path, spark: SparkSession, memory: MemorySink, plan: Callable[[int], CompiledPlan]
+        self,
+        folder: Path,
+        spark: SparkSession,
+        memory: MemorySink,
+        plan: Callable[[int], CompiledPlan],
+        due: Callable[[Signature, int], Due] = _now,
     ) -> None:
         self._folder = folder
         self._spark = spark
         self._memory = memory
         self._plan = plan
+        self._due = due
+        """What is to become of rows for a sink that were made under a snapshot."""
+
         self._lock = threading.RLock()
         self.refusals: dict[Signature, str] = {}
         """Why sinks refuse, as long as they do."""
@@ -46,7 +60,10 @@ class SinkOutbox:
 
     def __call__(self, snapshot: int, sink: Signature, delivery: StagedDelivery) -> None:
         with self._lock:
-            if not self._waiting(sink) and self._offer(snapshot, sink, delivery):
+            due = self._due(sink, snapshot)
+            if due is Due.NEVER:
+                return
+            if due is Due.NOW and not self._waiting(sink) and self._offer(snapshot, sink, delivery):
                 return
             self._keep(snapshot, sink, delivery)
 
@@ -59,16 +76,29 @@ class SinkOutbox:
                 sink = Signature(folder.name)
                 for item in self._waiting(sink):
                     kept = read_json(item / "delivery.json")
+                    due = self._due(sink, kept["snapshot"])
+                    if due is Due.LATER:
+                        break
+                    if due is Due.NEVER:
+                        _drop(item)
+                        continue
                     files = [(str(item / name), rows) for name, rows in kept["files"]]
                     delivery = StagedDelivery(kept["fragment"], kept["epoch"], kept["snapshot"], files)
                     if not self._offer(kept["snapshot"], sink, delivery):
                         break
                     self.sync()
-                    with step("outbox-emptied") as point:
-                        # Without its description a delivery is no longer one, whatever is left of it.
-                        (item / "delivery.json").unlink()
-                        point.halfway()
-                        shutil.rmtree(item)
+                    _drop(item)
+
+    def keeps(self, sink: Signature) -> bool:
+        """Whether rows wait for a sink."""
+        with self._lock:
+            return bool(self._waiting(sink))
+
+    def rename(self, sinks: Mapping[Signature, Signature]) -> None:
+        """Count the rows of some sinks for others from now on."""
+        with self._lock:
+            for before, after in sinks.items():
+                self.delivered[after] += self.delivered.pop(before, 0)
 
     def sync(self) -> None:
         """Make durable which files sinks have got; all folders together, for the disk takes them together."""
@@ -114,6 +144,15 @@ class SinkOutbox:
                 point.halfway()
         kept = {"snapshot": snapshot, "fragment": delivery.fragment, "epoch": delivery.epoch, "files": names}
         write_json(item / "delivery.json", kept, "outbox")
+
+
+def _drop(item: Path) -> None:
+    """Remove a delivery that is no longer due."""
+    with step("outbox-emptied") as point:
+        # Without its description a delivery is no longer one, whatever is left of it.
+        (item / "delivery.json").unlink()
+        point.halfway()
+        shutil.rmtree(item)
 
 
 def _reason(error: Exception) -> str:
