@@ -51,11 +51,8 @@ def marked(dataflow: Dataflow, marks: Mapping[TaskId, str]) -> Dataflow:
     return replace(dataflow, tasks=tuple(tasks))
 
 
-def past_of(dataflow: Dataflow, late: Collection[TaskId], complete: Collection[TaskId], mark: str) -> Dataflow | None:
-    """The copy: what rows of ``late`` sources reach, as far as it leads to a sink that is not complete already.
-
-    ``None`` if nothing is left.
-    """
+def past_of(dataflow: Dataflow, late: Collection[TaskId], sinks: Collection[TaskId], mark: str) -> Dataflow | None:
+    """The copy: what rows of ``late`` sources reach on their way to some sinks; ``None`` if they reach none."""
     reached = set(late)
     readers: dict[TaskId, list[TaskId]] = {}
     for stream in dataflow.streams:
@@ -65,7 +62,7 @@ def past_of(dataflow: Dataflow, late: Collection[TaskId], complete: Collection[T
         fresh = [task for task in readers.get(waiting.pop(), ()) if task not in reached]
         reached.update(fresh)
         waiting += fresh
-    leading = {task.id for task in dataflow.tasks if task.id in reached and task.id not in readers} - {*complete}
+    leading = reached & {*sinks}
     waiting = list(leading)
     before: dict[TaskId, list[TaskId]] = {}
     for stream in dataflow.streams:

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate.runtime.engine.engine import Engine
-from tests.runtime.small import files, flow, memory, numbered, put, wait_for
+from tests.runtime.small import files, flow, memory, numbered, put
 
 pytestmark = pytest.mark.spark
 
@@ -45,7 +45,7 @@ def test_a_late_dataflow_gets_all_rows_in_order(spark: SparkSession, tmp_path: P
         assert ids(engine, "late") == ids(engine, "base") == [n for n in range(90) if n * 0.5 - 2 > 0]
         engine.housekeep()
         assert set(engine.fragments) == before
-        assert not engine.snapshot.catch_ups and not engine.snapshot.readings
+        assert (engine.snapshot.catch_ups, engine.snapshot.readings) == ({}, {})
         assert len(engine.plan.tasks) == 4
 
 

@@ -12,13 +12,14 @@ dataflow, or at any moment between epochs once such a plan is published. Both co
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 from headgate.model.names import DataflowName, Signature
 from headgate.model.status import CatchUpStatus, DataflowStatus
 from headgate.runtime.compile.plan import CompiledPlan, Fragment, Kind
+from headgate.runtime.engine.pending_change import PendingChange
 from headgate.runtime.engine.plans import Plans
 from headgate.runtime.engine.snapshot import Snapshot
 from headgate.runtime.engine.state import StateDirectory
@@ -81,6 +82,20 @@ class CatchUps:
         return spans[-1].modified_ns if spans else 0
 
     # when it is computed
+
+    def advance(self, publish: Callable[[PendingChange], object]) -> bool:
+        """End catch-ups that have computed what had passed; what waited for them follows.
+
+        Returns whether others go on by themselves.
+        """
+        self.settle_idle()
+        snapshot, ended = self.plans.snapshot, self.ended()
+        if ended:
+            publish(PendingChange(snapshot).caught_up(ended))
+            for name in ended:
+                self.outbox.rename(snapshot.catch_ups[name].sinks)
+            self.outbox.retry(set(self.plans.snapshot.signatures))
+        return self.under_way()
 
     def ended(self) -> list[DataflowName]:
         """The dataflows whose past has been put out."""

@@ -24,7 +24,6 @@ from pyspark.sql import SparkSession
 from headgate.errors import HeadgateError, InputError
 from headgate.machines.provider import AcquiredMachine, Provider
 from headgate.model.dataflow import Dataflow
-from headgate.model.names import Signature
 from headgate.model.service_level import ServiceLevel
 from headgate.model.status import DataflowStatus, FragmentStatus
 from headgate.model.strategy import StrategyName
@@ -33,7 +32,6 @@ from headgate.runtime.compile.schemas import Schemas
 from headgate.runtime.engine.catching_up import CatchUps
 from headgate.runtime.engine.choices import Choices
 from headgate.runtime.engine.find_task import find_task
-from headgate.runtime.engine.past import Due
 from headgate.runtime.engine.pending_change import PendingChange
 from headgate.runtime.engine.plans import Plans
 from headgate.runtime.engine.publisher import Publisher
@@ -112,7 +110,7 @@ class Engine:
             self.scaling = Scaling(checked_executors(self.spark, self.state.path), provider)
             self.memory = MemorySink()
             self.exchange = FileExchange(self.state.path / "exchange")
-            self.outbox = SinkOutbox(self.state.path / "pending", self.spark, self.memory, self._plans, self._due)
+            self.outbox = SinkOutbox(self.state.path / "pending", self.spark, self.memory, self._plans, self._plans.due)
             self._lock = threading.RLock()
             self.schemas = Schemas(self.spark)
             self.background = BackgroundJobs(self.spark)
@@ -138,8 +136,7 @@ class Engine:
                 lambda *source: self._catch_ups.settle(*source),
             )
             self._queries = Queries(context, self._plans)
-            running = self._queries.running
-            self._catch_ups = CatchUps(self.state, self._plans, running, self.exchange, self.outbox)
+            self._catch_ups = CatchUps(self.state, self._plans, self.fragments, self.exchange, self.outbox)
             self._publisher = Publisher(self._plans, self._queries, self.schemas, self.scaling.executors)
             self._upkeep = Upkeep(self.state, self._plans, self._queries, self.exchange, price_per_h)
             self._stopped = False
@@ -296,8 +293,8 @@ class Engine:
 
         ``read_files``, ``replay`` and stateful tasks heed it from their next micro-batch on; ``read_files`` estimates
         rows from bytes. Spark's own sources read their limit when they start: that one query is stopped after its
-        epoch and goes on from its checkpoint. ``rate`` and ``read_socket`` can have none. While a dataflow catches up, a limit
-        of its source is one for that alone.
+        epoch and goes on from its checkpoint. ``rate`` and ``read_socket`` can have none. While a dataflow catches up,
+        a limit of its source is one for that alone.
         """
         with self._lock:
             known = self.snapshot.catching_up(dataflow, task) or find_task(self.snapshot, dataflow, task)[0]
@@ -309,7 +306,7 @@ class Engine:
         with self._lock:
             return binding_level(self.shared.running, find_task(self.snapshot, dataflow, task)[0])
 
-    def _publish(self, change: PendingChange, acknowledge: Acknowledge | None) -> Applied:
+    def _publish(self, change: PendingChange, acknowledge: Acknowledge | None = None) -> Applied:
         if self._stopped:
             raise InputError("ENGINE_STOPPED", "the engine is being stopped and takes no changes any more")
         applied = self._publisher.publish(change, acknowledge)
@@ -317,20 +314,6 @@ class Engine:
         with suppress(OSError):  # it is done again
             self._catch_ups.settle_idle()
         return applied
-
-    def _advance(self) -> None:
-        """End catch-ups that have computed what had passed; what waited for them follows."""
-        self._catch_ups.settle_idle()
-        ended = self._catch_ups.ended()
-        if ended:
-            sinks = [self.snapshot.catch_ups[name].sinks for name in ended]
-            self._publish(PendingChange(self.snapshot).caught_up(ended), None)
-            for some in sinks:
-                self.outbox.rename(some)
-            self.outbox.retry(set(self.snapshot.signatures))
-
-    def _due(self, sink: Signature, number: int) -> Due:
-        return self.snapshot.due(sink, number)
 
     # watching
 
@@ -342,7 +325,7 @@ class Engine:
         with self._lock:
             self._own.check()
             with suppress(OSError):  # a full disk; it is done again
-                self._advance()
+                self._catch_ups.advance(self._publish)
             self.outbox.retry(set(self.snapshot.signatures))
             self._queries.start_refused()
             for fragment in self._queries.without_workers()[:1]:  # one at a time: they failed as many started at once
@@ -357,13 +340,11 @@ class Engine:
 
     def mendable(self) -> bool:
         """Whether something that failed is tried again by itself: a source that may come, workers that were slow."""
-        refused = any(fragment.refusal is not None for fragment in list(self.fragments.values()))
-        return refused or bool(self._queries.without_workers())
+        return self._queries.mendable()
 
     def failures(self) -> dict[str, str]:
         """Why fragments have failed, by fragment."""
-        reasons = ((name, fragment.failure) for name, fragment in self.fragments.items())
-        return {name: reason for name, reason in reasons if reason is not None}
+        return self._queries.failures()
 
     def wait_until_idle(self, *, despite_failures: bool = False) -> None:
         """Wait until all that sources have to give has reached the sinks; raises when a fragment fails.
@@ -371,13 +352,11 @@ class Engine:
         Sources that never run dry (rate, socket, Kafka under load, a replay that repeats) keep it waiting. With
         ``despite_failures`` it waits for those that have not failed.
         """
-        while True:
+        waits = True
+        while waits:
             self._queries.wait_until_idle(self._lock, despite_failures)
             with self._lock:
-                self._advance()
-                if not self._catch_ups.under_way() or (despite_failures and self.failures()):
-                    return
-            time.sleep(0.01)
+                waits = self._catch_ups.advance(self._publish) and not (despite_failures and self.failures())
 
     def status(self) -> tuple[list[DataflowStatus], list[FragmentStatus]]:
         """How dataflows and fragments are doing."""

@@ -125,9 +125,10 @@ class PendingChange:
         name, number = submission.change.dataflow, self.before.number + 1
         live = self.snapshot.submitted(name).signatures
         flow = beginning.signed.dataflow
-        ends = {task.id for task in flow.tasks} - {stream.source for stream in flow.streams}
+        registry = self.snapshot.shared.registry
+        ends = {task.id for task in flow.tasks if registry[task.type].role is Role.SINK}
         complete = {task for task in ends if live.get(task) in self.before.shared.running.tasks}
-        past = past_of(flow, beginning.late, complete, f"past {number}")
+        past = past_of(flow, beginning.late, ends - complete, f"past {number}")
         if past is None:
             return replace(beginning.taken, how=HowStarted.NEW, detail="its sinks are there already"), self
         shared, copied = self.snapshot.shared.merge(deduplicate(past))

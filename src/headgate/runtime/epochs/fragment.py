@@ -18,7 +18,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -32,6 +32,7 @@ from headgate.runtime.epochs.context import FragmentContext
 from headgate.runtime.epochs.delivery import Deliveries
 from headgate.runtime.epochs.epoch import Epochs
 from headgate.runtime.epochs.fused_jobs import FusedJobs
+from headgate.runtime.epochs.last_epoch import LastEpoch, mean_us
 from headgate.runtime.epochs.splits import Splits
 from headgate.runtime.epochs.stream import TopicStream
 from headgate.runtime.file_source.source import FileReader, broken_lines
@@ -56,21 +57,6 @@ __all__ = ["RunningFragment", "begun_in"]
 
 Times = tuple[float, float, float]
 """When an epoch began, was committed and ended."""
-
-
-@dataclass(slots=True)
-class LastEpoch:
-    """Facts about the last epoch of a fragment."""
-
-    epoch: int = -1
-    snapshot: int = 0
-    rows_in: int = 0
-    rows_per_s: float = 0.0
-    """Rows in over the time since the epoch before began."""
-
-    rows_out: int = 0
-    began: float = field(default_factory=time.time)
-    seconds: float = 0.0
 
 
 class RunningFragment:
@@ -270,7 +256,7 @@ class RunningFragment:
             plans = self._plans(epoch)
             if self.fragment.kind is Kind.SOURCE:
                 self.context.settle(self.fragment, plans[-1].number, self.last_batch())
-            result = self._run(rows, epoch, plans, _mean_us(batches, (began + self.last.began) / 2))
+            result = self._run(rows, epoch, plans, mean_us(batches, (began + self.last.began) / 2))
             numbers = tuple(plan.number for plan in plans)
             offsets = self._checkpoint.offsets_text(epoch)
             commit = EpochCommitted(self.begun.origin, epoch, numbers, result.outputs, offsets)
@@ -407,9 +393,3 @@ def _epochs(fragment: Fragment, context: FragmentContext, stopping: Any) -> Epoc
         context.spark.sparkContext.cancelJobsWithTag,
         stopping,
     )
-
-
-def _mean_us(batches: Sequence[tuple[int, int]], now: float) -> int:
-    """When the events of some batches were taken in, in the mean; ``now``, if there are none."""
-    rows = sum(count for count, _ in batches)
-    return sum(count * ingested for count, ingested in batches) // rows if rows else int(now * 1e6)
