@@ -16,6 +16,7 @@ __all__ = [
     "BillAnswer",
     "Changed",
     "DataflowDetails",
+    "DeadLettersAnswer",
     "EngineAnswer",
     "EngineStatus",
     "LimitRequest",
@@ -237,6 +238,24 @@ class Observations(BaseModel):
     """What was measured, oldest first."""
 
     observations: list[Observation]
+
+
+class DeadLetterAnswer(BaseModel):
+    """A row for which a task raised."""
+
+    task: str
+    dataflows: list[str]
+    error: str
+    record: Any = Field(description="The row that came in.")
+    snapshot: int
+    epoch: int
+    at: str
+
+
+class DeadLettersAnswer(BaseModel):
+    """Rows for which tasks raised, oldest first."""
+
+    dead_letters: list[DeadLetterAnswer]
 
 
 class _Amounts(BaseModel):

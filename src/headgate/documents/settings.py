@@ -23,7 +23,10 @@ from headgate.model.strategy import StrategyName
 __all__ = ["CommandSettings", "environment_name", "given_settings", "project_tables"]
 
 PREFIX = "HEADGATE_"
-NOT_SETTINGS = ("HEADGATE_CONFIG", "HEADGATE_TRACEBACK")
+NOT_SETTINGS = (
+    *("HEADGATE_CONFIG", "HEADGATE_TRACEBACK"),
+    *("HEADGATE_URL", "HEADGATE_TOKEN", "HEADGATE_TOKEN_FILE", "HEADGATE_CERTIFICATES"),
+)
 TABLES = frozenset(ProjectTables.model_fields)
 
 
@@ -78,7 +81,7 @@ def project_tables(file: Path | None) -> ProjectTables:
     tables = _tables(*_read(file), faults)
     if tables is None:
         raise InvalidDataflow(faults)
-    return tables
+    return tables.beside(file)
 
 
 def _tables(values: Mapping[str, Any], located: Located, faults: list[Fault]) -> ProjectTables | None:

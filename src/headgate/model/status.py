@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from headgate.model.cluster.observation import Figures
+
 __all__ = ["CatchUpStatus", "DataflowStatus", "FragmentStatus"]
 
 
@@ -59,6 +61,9 @@ class DataflowStatus:
 
     catch_up: CatchUpStatus | None = None
     """How far it is with what had passed when it came; ``None`` if it has that."""
+
+    figures: Figures | None = None
+    """Of the last minute; none before the first interval has ended."""
 
 
 @dataclass(frozen=True, slots=True)

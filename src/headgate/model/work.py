@@ -241,7 +241,10 @@ class SourceWork:
     """Whether what it has handed over can be read again by another dataflow."""
 
     splits: Callable[[Any, SourceContext], Mapping[str, str]] | None = None
-    """Of files only: the options of the data source, by which workers read the parts of a micro-batch themselves."""
+    """The options of the data source, if workers can read the parts of a micro-batch by themselves."""
+
+    reader: str = "headgate_files"
+    """The data source whose reader they use then."""
 
 
 class Delivery(Protocol):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,19 @@ from headgate.model.cluster.observation import Observation
 from headgate.model.table import Table, TableColumn
 from headgate.store.observations import history_of
 
-__all__ = ["as_documents", "export", "intervals_table", "latest", "observations_since"]
+__all__ = [
+    "MINUTE",
+    "as_documents",
+    "earliest",
+    "export",
+    "intervals_table",
+    "last_minute",
+    "latest",
+    "observations_since",
+]
+
+MINUTE = 12
+"""Intervals in a minute."""
 
 INTERVAL = (
     TableColumn("ended", "ended"),
@@ -24,6 +37,8 @@ INTERVAL = (
     TableColumn("rows_out_per_s", "rows out", "rows/s", ",.0f"),
     TableColumn("behind", "rows waiting", form=",d"),
     TableColumn("p95_s", "p95", "s", ".2f"),
+    TableColumn("omega", "throughput", form=".3f"),
+    TableColumn("profit", "profit", form="+.3f"),
 )
 
 
@@ -34,6 +49,11 @@ def latest(state: Path, since: float = 0.0, most: int = 1) -> list[Observation]:
         last = history.last()
         return [last] if last is not None and last.ended > since else []
     return list(deque(history.read(since), maxlen=most))
+
+
+def earliest(state: Path, since: float, most: int) -> list[Observation]:
+    """The first observations that ended after a moment."""
+    return list(islice(history_of(state).read(since), most))
 
 
 def observations_since(state: Path, since: float) -> Iterator[Observation]:
@@ -57,8 +77,17 @@ def export(observations: Iterable[Observation], folder: Path) -> dict[str, int]:
 
 
 def intervals_table(observations: Iterable[Observation]) -> Table:
-    """A row for each interval: rows in and out, rows that wait, and the slowest sink."""
+    """A row for each interval: rows in and out, those that wait, the slowest sink, and the figures of all together."""
     return Table("Observations", INTERVAL, tuple(map(_interval, observations)))
+
+
+def last_minute(newest: Sequence[Observation]) -> Observation | None:
+    """The newest intervals as one, with its figures; none if nothing was measured."""
+    from headgate.adaptation.evaluating import evaluated
+    from headgate.adaptation.joining import joined
+
+    recent = [seen for seen in newest if seen.ended > newest[-1].ended - 60.0]
+    return evaluated(joined(recent)) if recent else None
 
 
 def _interval(seen: Observation) -> dict[str, Any]:
@@ -70,4 +99,6 @@ def _interval(seen: Observation) -> dict[str, Any]:
         "rows_out_per_s": sum(sink.rows for sink in seen.sinks) / seen.seconds,
         "behind": sum(fragment.rows_behind or 0 for fragment in seen.fragments),
         "p95_s": max((sink.sojourn.p95_s for sink in seen.sinks if sink.sojourn is not None), default=None),
+        "omega": None if seen.together is None else seen.together.omega,
+        "profit": None if seen.together is None else seen.together.theta,
     }

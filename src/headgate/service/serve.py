@@ -9,10 +9,13 @@ from typing import Any
 
 from headgate.access.policy import AccessPolicy
 from headgate.access.principal import Principal
+from headgate.access.rules import TenantRules
 from headgate.errors import InputError
 from headgate.service.audit import RefusalLog
 from headgate.service.engine import JournaledEngine
+from headgate.service.health import readiness
 from headgate.service.principal_engine import PrincipalEngine
+from headgate.service.tokens import Tokens
 from headgate.sharing.applied import Acknowledge, Applied
 from headgate.store.entries import Acknowledged
 from headgate.tasks.registry import Registry
@@ -36,15 +39,27 @@ def acknowledging(
 class ServedEngine:
     """An engine, the task types that it knows, who may use it, and the answers that it has given."""
 
-    def __init__(self, engine: JournaledEngine, registry: Registry, policy: AccessPolicy | None = None) -> None:
+    def __init__(
+        self,
+        engine: JournaledEngine,
+        registry: Registry,
+        policy: AccessPolicy | None = None,
+        rules: TenantRules | None = None,
+    ) -> None:
         self._engine, self.registry = engine, registry
+        self.rules = rules or TenantRules()
         self.policy = policy or AccessPolicy()
         self.state = Path(engine.about()["state"])
         self.refusals = RefusalLog(self.state)
+        self.tokens = Tokens(engine.journal, self.state)
 
     def acting_for(self, principal: Principal) -> PrincipalEngine:
         """The engine as somebody may use it; requests have no other way to it."""
-        return PrincipalEngine(self._engine, principal)
+        return PrincipalEngine(self._engine, principal, self.rules)
+
+    def health(self, since: float) -> dict[str, Any]:
+        """Whether the engine can do its work; it serves since then."""
+        return readiness(self._engine, self.state, since)
 
     def once(self, request: str, fingerprint: str, change: Callable[[Acknowledger], Answer]) -> Answer:
         """Make a change, or answer as before if the request was answered. Called for one change at a time.

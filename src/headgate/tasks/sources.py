@@ -14,11 +14,12 @@ from headgate.model.schema import Column, Schema
 from headgate.model.task_type import OUT, SOURCE, ColumnName, Inputs, SchemaText, TaskConfig, TaskType
 from headgate.model.work import RowLimit, SourceContext, SourceWork
 from headgate.tasks.file_paths import absolute, is_there
+from headgate.tasks.kafka.read import READ_KAFKA
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
-__all__ = ["TYPES", "FileFormat", "RateSource", "ReadFiles", "ReadKafka", "ReadSocket", "Replay", "check_kafka"]
+__all__ = ["TYPES", "FileFormat", "RateSource", "ReadFiles", "ReadSocket", "Replay"]
 
 
 FileFormat = Literal["json", "csv", "parquet", "text"]
@@ -174,52 +175,6 @@ def _socket(options: ReadSocket, context: SourceContext) -> DataFrame:
     return reader.option("host", options.host).option("port", options.port).load()  # type: ignore[no-any-return]
 
 
-class ReadKafka(TaskConfig):
-    """Read the records of Kafka topics: key and value as bytes, topic, partition, offset, timestamp."""
-
-    example: ClassVar[Mapping[str, Any]] = {"servers": "localhost:9092", "topics": ["city"]}
-
-    servers: str = Field(min_length=1, description="Bootstrap servers, comma separated.")
-    topics: tuple[str, ...] = Field(min_length=1, description="The topics to read.")
-    start: Literal["earliest", "latest"] = Field("latest", description="Where to begin when there is no checkpoint.")
-    rows_per_batch: PositiveInt | None = Field(None, description="At most so many records in one micro-batch.")
-
-    def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
-        del inputs
-        columns = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp"
-        return {OUT: Schema.parse(columns)}
-
-
-def _kafka(options: ReadKafka, context: SourceContext) -> DataFrame:
-    reader: Any = context.spark.readStream.format("kafka").option("kafka.bootstrap.servers", options.servers)
-    reader = reader.option("subscribe", ",".join(options.topics)).option("startingOffsets", options.start)
-    rows = context.limit if context.limit is not None else options.rows_per_batch
-    if rows is not None:
-        reader = reader.option("maxOffsetsPerTrigger", rows)
-    check_kafka(context.spark)
-    return reader.load()  # type: ignore[no-any-return]
-
-
-def check_kafka(spark: SparkSession) -> None:
-    """Raise :class:`InputError` when Spark has no connector for Kafka."""
-    from pyspark.errors import PySparkException
-
-    reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", "localhost").option("subscribe", "any")
-    try:
-        reader.load()
-    except PySparkException as error:
-        if "kafka" in str(error).lower() and "find data source" in str(error).lower():
-            raise InputError("NO_KAFKA_CONNECTOR", NO_KAFKA_CONNECTOR) from None
-        raise
-
-
-NO_KAFKA_CONNECTOR = (
-    "Kafka needs Spark's connector, which is not there; give Spark its package, for example with "
-    "PYSPARK_SUBMIT_ARGS='--packages org.apache.spark:spark-sql-kafka-0-10_2.13:VERSION pyspark-shell', "
-    "VERSION being Spark's"
-)
-
-
 def _row_time() -> str:
     return "unix_micros(timestamp)"
 
@@ -239,5 +194,5 @@ TYPES = (
     TaskType("replay", Replay, SOURCE, work=SourceWork(_replay, _own_time, RowLimit.HOT, _path)),
     TaskType("rate", RateSource, SOURCE, work=SourceWork(_rate, _row_time, RowLimit.NEVER)),
     TaskType("read_socket", ReadSocket, SOURCE, work=SourceWork(_socket, limit=RowLimit.NEVER)),
-    TaskType("read_kafka", ReadKafka, SOURCE, work=SourceWork(_kafka, _row_time)),
+    READ_KAFKA,
 )

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -44,6 +45,10 @@ class CatchUps:
     exchange: FileExchange
     outbox: SinkOutbox
 
+    def change(self) -> PendingChange:
+        """A change to come, which knows where sources stand."""
+        return PendingChange(self.plans.snapshot, now_s=time.time(), position=self.position)
+
     # where the past ends
 
     def settle(self, fragment: Fragment, number: int, batch: int) -> None:
@@ -60,7 +65,8 @@ class CatchUps:
         snapshot = self.plans.snapshot
         for fragment in list(self.running.values()) if snapshot.catch_ups else ():
             if any(self._unsettled(snapshot, fragment.fragment, snapshot.number)):
-                fragment.between_epochs(partial(self.settle, fragment.fragment, snapshot.number))
+                with suppress(OSError):  # a full disk; it is done again
+                    fragment.between_epochs(partial(self.settle, fragment.fragment, snapshot.number))
 
     def _unsettled(self, snapshot: Snapshot, fragment: Fragment, number: int) -> Iterator[Signature]:
         if fragment.kind is Kind.SOURCE:
@@ -91,11 +97,20 @@ class CatchUps:
         self.settle_idle()
         snapshot, ended = self.plans.snapshot, self.ended()
         if ended:
-            publish(PendingChange(snapshot).caught_up(ended))
-            for name in ended:
-                self.outbox.rename(snapshot.catch_ups[name].sinks)
-            self.outbox.retry(set(self.plans.snapshot.signatures))
+            with suppress(OSError):  # a full disk; it is done again
+                publish(PendingChange(snapshot).caught_up(ended))
+                for name in ended:
+                    self.outbox.rename(snapshot.catch_ups[name].sinks)
+                self.outbox.retry()
         return self.under_way()
+
+    def go_on(self, lock: AbstractContextManager[object], publish: Callable[[PendingChange], object]) -> bool:
+        """The same, under the lock of all changes, for one who waits."""
+        with lock:
+            if not self.plans.snapshot.catch_ups or not self.advance(publish):
+                return False
+        time.sleep(0.01)
+        return True
 
     def ended(self) -> list[DataflowName]:
         """The dataflows whose past has been put out."""

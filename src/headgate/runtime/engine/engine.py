@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Mapping
-from contextlib import suppress
+from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -65,6 +64,7 @@ from headgate.sharing.shared_set import SharedSet
 from headgate.store.journal import Journal
 from headgate.store.lock import StateLock
 from headgate.store.observations import ObservationHistory
+from headgate.store.secrets import SECRETS
 from headgate.tasks.registry import Registry, default_registry
 
 __all__ = ["Engine"]
@@ -96,6 +96,7 @@ class Engine:
         ``semantic``, dataflows that are submitted from now on may read wider streams than they would have made.
         ``price_per_h`` is what this machine costs. ``without_newest`` is why the last dataflow is to be paused.
         """
+        SECRETS.load(os.environ)
         self.registry = registry if registry is not None else default_registry()
         self.state = StateDirectory(state if isinstance(state, StateLock) else Path(state))
         self.log = self.state.path / "spark.log"
@@ -208,7 +209,7 @@ class Engine:
         in both goes on, sources where they are. What ``acknowledge`` makes of a change becomes durable with it.
         """
         with self._lock:
-            change = PendingChange(self.snapshot, now_s=time.time(), position=self._catch_ups.position)
+            change = self._catch_ups.change()
             change = change.making_room(dataflows) if replace else change
             for dataflow in dataflows:
                 change = change.submitted(dataflow)
@@ -294,7 +295,7 @@ class Engine:
         ``read_files``, ``replay`` and stateful tasks heed it from their next micro-batch on; ``read_files`` estimates
         rows from bytes. Spark's own sources read their limit when they start: that one query is stopped after its
         epoch and goes on from its checkpoint. ``rate`` and ``read_socket`` can have none. While a dataflow catches up,
-        a limit of its source is one for that alone.
+        it is for that alone.
         """
         with self._lock:
             known = self.snapshot.catching_up(dataflow, task) or find_task(self.snapshot, dataflow, task)[0]
@@ -311,8 +312,7 @@ class Engine:
             raise InputError("ENGINE_STOPPED", "the engine is being stopped and takes no changes any more")
         applied = self._publisher.publish(change, acknowledge)
         self._upkeep.meter()
-        with suppress(OSError):  # it is done again
-            self._catch_ups.settle_idle()
+        self._catch_ups.settle_idle()
         return applied
 
     # watching
@@ -322,11 +322,12 @@ class Engine:
 
         To be called now and then. Without it the engine runs all the same, but nothing that failed is tried again.
         """
+        # Without the lock: a sink may take its time to refuse.
+        self.outbox.retry()
         with self._lock:
             self._own.check()
-            with suppress(OSError):  # a full disk; it is done again
-                self._catch_ups.advance(self._publish)
-            self.outbox.retry(set(self.snapshot.signatures))
+            self._catch_ups.advance(self._publish)
+            self.outbox.save_totals(set(self.snapshot.signatures))
             self._queries.start_refused()
             for fragment in self._queries.without_workers()[:1]:  # one at a time: they failed as many started at once
                 self._queries.restart(fragment)
@@ -352,19 +353,19 @@ class Engine:
         Sources that never run dry (rate, socket, Kafka under load, a replay that repeats) keep it waiting. With
         ``despite_failures`` it waits for those that have not failed.
         """
-        waits = True
-        while waits:
+        self._queries.wait_until_idle(self._lock, despite_failures)
+        while self._catch_ups.go_on(self._lock, self._publish) and not (despite_failures and self.failures()):
             self._queries.wait_until_idle(self._lock, despite_failures)
-            with self._lock:
-                waits = self._catch_ups.advance(self._publish) and not (despite_failures and self.failures())
 
     def status(self) -> tuple[list[DataflowStatus], list[FragmentStatus]]:
         """How dataflows and fragments are doing."""
         with self._lock:
             running = list(self.fragments.values())
             flows = dataflow_statuses(self.snapshot, self.plan, running, self.outbox, self.dead_letters)
-            flows = self._catch_ups.explain(flows)
-            return self._suspensions.explain(flows), [fragment_status(fragment, self.plan) for fragment in running]
+            flows = self._suspensions.explain(self._catch_ups.explain(flows))
+            figures = self._upkeep.minute.figures()
+            flows = [replace(flow, figures=figures.get(flow.name)) for flow in flows]
+            return flows, [fragment_status(fragment, self.plan) for fragment in running]
 
     def observer(self) -> Observer:
         """One who observes from now on."""

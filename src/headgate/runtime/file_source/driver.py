@@ -15,6 +15,7 @@ from headgate.runtime.file_source.listing import FileListing, SourceFile, listin
 from headgate.runtime.file_source.memory import ReadFilesMemory
 from headgate.runtime.file_source.read_until import ReadUntil, plan_file, taken_up
 from headgate.runtime.file_source.spark_log import read_before
+from headgate.runtime.io.broken_records import forget_broken
 from headgate.store.files import write_bytes, write_text
 from headgate.tasks.file_paths import is_url
 from headgate.tasks.formats.files import bytes_per_row
@@ -151,7 +152,7 @@ class FileBatches:
             write_note(self.home, "cleared.json", plan.number)
             gone = [span.path for span in read if self._cleared(span)]
             self.memory.removed(gone)
-        shutil.rmtree(self.home / f"broken-{plan.number}", ignore_errors=True)
+        forget_broken(self.folder, plan.number)
 
     def _store(self) -> None:
         """Write the memory, and remove plans that it holds."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
@@ -15,12 +16,17 @@ from headgate.model.names import Signature
 from headgate.model.work import SinkWork
 from headgate.runtime.compile.plan import CompiledPlan
 from headgate.runtime.engine.past import Due
+from headgate.runtime.io.secret_options import used_options
 from headgate.runtime.io.sinks import MemorySink, StagedDelivery, deliver
 from headgate.runtime.spark_internals.failures import JOB_FAILURES, reason_of
 from headgate.store.durable_steps import step
 from headgate.store.files import read_json, sync_files, write_json
+from headgate.store.secrets import SECRETS
 
 __all__ = ["SinkOutbox"]
+
+LONGEST_REST_S = 10.0
+"""How long a sink that takes long to refuse is left alone at most."""
 
 
 def _now(sink: Signature, snapshot: int) -> Due:
@@ -55,11 +61,15 @@ class SinkOutbox:
         """Rows that sinks have got, from engines before this one too: all but those of the last second of a crash."""
 
         self._saved = Counter(self.delivered)
+        self._locks: dict[Signature, threading.RLock] = {}
+        self._rests: dict[Signature, float] = {}
+        """Until when sinks are left alone."""
+
         self._unsynced: set[str] = set()
         """Folders that have got files since they were last synced."""
 
     def __call__(self, snapshot: int, sink: Signature, delivery: StagedDelivery) -> None:
-        with self._lock:
+        with self._lock_of(sink):
             due = self._due(sink, snapshot)
             if due is Due.NEVER:
                 return
@@ -69,29 +79,42 @@ class SinkOutbox:
 
     def retry(self, sinks: Collection[str] | None = None) -> None:
         """Offer what was refused again; ``sinks`` are those that there are, if the rest is to be forgotten."""
+        if sinks is not None:
+            self.save_totals(sinks)
+        for folder in list(self._folder.iterdir()):
+            sink = Signature(folder.name)
+            if time.monotonic() >= self._rests.get(sink, 0.0):
+                with self._lock_of(sink):
+                    self._retry(sink)
+
+    def _retry(self, sink: Signature) -> None:
+        """Offer a sink what it has refused; one that takes long to refuse is left alone for a while."""
+        began = time.monotonic()
+        for item in self._waiting(sink):
+            kept = read_json(item / "delivery.json")
+            due = self._due(sink, kept["snapshot"])
+            if due is Due.LATER:
+                break
+            if due is Due.NEVER:
+                _drop(item)
+                continue
+            files = [(str(item / name), rows) for name, rows in kept["files"]]
+            delivery = StagedDelivery(kept["fragment"], kept["epoch"], kept["snapshot"], files)
+            if not self._offer(kept["snapshot"], sink, delivery):
+                now = time.monotonic()
+                self._rests[sink] = now + min(4 * (now - began), LONGEST_REST_S)
+                break
+            self.sync()
+            _drop(item)
+
+    def _lock_of(self, sink: Signature) -> threading.RLock:
+        """The lock of a sink: one that is slow to refuse keeps no other waiting."""
         with self._lock:
-            if sinks is not None:
-                self.save_totals(sinks)
-            for folder in list(self._folder.iterdir()):
-                sink = Signature(folder.name)
-                for item in self._waiting(sink):
-                    kept = read_json(item / "delivery.json")
-                    due = self._due(sink, kept["snapshot"])
-                    if due is Due.LATER:
-                        break
-                    if due is Due.NEVER:
-                        _drop(item)
-                        continue
-                    files = [(str(item / name), rows) for name, rows in kept["files"]]
-                    delivery = StagedDelivery(kept["fragment"], kept["epoch"], kept["snapshot"], files)
-                    if not self._offer(kept["snapshot"], sink, delivery):
-                        break
-                    self.sync()
-                    _drop(item)
+            return self._locks.setdefault(sink, threading.RLock())
 
     def keeps(self, sink: Signature) -> bool:
         """Whether rows wait for a sink."""
-        with self._lock:
+        with self._lock_of(sink):
             return bool(self._waiting(sink))
 
     def rename(self, sinks: Mapping[Signature, Signature]) -> None:
@@ -111,9 +134,10 @@ class SinkOutbox:
         with self._lock:
             for gone in self.delivered.keys() - set(sinks):
                 del self.delivered[gone]
-            if self.delivered != self._saved:
-                write_json(self._totals, self.delivered)
-                self._saved = Counter(self.delivered)
+            totals = Counter(self.delivered)  # deliveries go on meanwhile
+            if totals != self._saved:
+                write_json(self._totals, totals)
+                self._saved = totals
 
     def _waiting(self, sink: Signature) -> list[Path]:
         folder = self._folder / sink
@@ -124,12 +148,16 @@ class SinkOutbox:
         try:
             deliver(task, delivery, self._spark, self._memory)
         except Exception as error:
-            message = f"cannot write to sink '{task.name}' ({_reason(error)[:200]})"
+            message = f"cannot write to sink '{task.name}' ({SECRETS.hidden(_reason(error))[:200]})"
             self.refusals[sink] = f"{message}; its rows are queued and retried"
             return False
         self.refusals.pop(sink, None)
-        if isinstance(task.work, SinkWork) and (folder := task.work.folder(task.options)) is not None:
-            self._unsynced |= {folder, str(Path(folder).parent)}
+        assert isinstance(task.work, SinkWork)
+        with used_options(task) as options:
+            folder = task.work.folder(options)
+        if folder is not None:
+            with self._lock:
+                self._unsynced |= {folder, str(Path(folder).parent)}
         self.delivered[sink] += delivery.rows
         return True
 

@@ -21,6 +21,7 @@ from headgate.errors import HeadgateError
 from headgate.runtime.engine.masters import check_master, is_local, settings_for
 from headgate.runtime.exchange.files import ExchangeSource
 from headgate.runtime.file_source.source import FileSource
+from headgate.runtime.kafka_source.source import KafkaSource
 from headgate.runtime.spark_internals.internals import internals
 from headgate.store.files import scratch_of
 
@@ -93,6 +94,7 @@ def open_session(
     internals(spark).register_functions()
     spark.dataSource.register(ExchangeSource)
     spark.dataSource.register(FileSource)
+    spark.dataSource.register(KafkaSource)
     return spark
 
 
