@@ -294,7 +294,7 @@ class Engine:
 
         ``read_files``, ``replay`` and stateful tasks heed it from their next micro-batch on; ``read_files`` estimates
         rows from bytes. Spark's own sources read their limit when they start: that one query is stopped after its
-        epoch and goes on from its checkpoint. ``rate`` and ``read_socket`` can have none. One that catches up has its own.
+        epoch and goes on from its checkpoint. ``rate`` and ``read_socket`` can have none.
         """
         with self._lock:
             known = self.snapshot.catching_up(dataflow, task) or find_task(self.snapshot, dataflow, task)[0]
@@ -361,11 +361,9 @@ class Engine:
         with self._lock:
             running = list(self.fragments.values())
             flows = dataflow_statuses(self.snapshot, self.plan, running, self.outbox, self.dead_letters)
-            flows = self._suspensions.explain(self._catch_ups.explain(flows))
             figures = self._upkeep.minute.figures()
-            return [replace(flow, figures=figures.get(flow.name)) for flow in flows], [
-                fragment_status(fragment, self.plan) for fragment in running
-            ]
+            flows = [replace(flow, figures=figures.get(flow.name)) for flow in self._catch_ups.explain(flows)]
+            return self._suspensions.explain(flows), [fragment_status(fragment, self.plan) for fragment in running]
 
     def observer(self) -> Observer:
         """One who observes from now on."""
