@@ -19,7 +19,7 @@ from headgate.sharing.semantic.index import FormIndex
 from headgate.sharing.semantic.rewrite import WiderStream, rewrite
 from headgate.tasks.registry import Registry
 
-__all__ = ["HowStarted", "SharedSet", "StartTaken", "Submission"]
+__all__ = ["FROM_THE_EARLIEST", "HowStarted", "SharedSet", "StartTaken", "Submission"]
 
 
 class HowStarted(StrEnum):
@@ -52,6 +52,23 @@ class StartTaken:
     how: HowStarted
     detail: str = ""
 
+    @property
+    def sentence(self) -> str:
+        """The same for people; nothing where it goes without saying.
+
+        >>> StartTaken("earliest", HowStarted.ALONE, "its task 'n' (count) has state of its own").sentence[:51]
+        "Start earliest: it reads its sources by itself, sin"
+        """
+        said = {
+            HowStarted.NEW: self.detail,
+            HowStarted.CATCH_UP: "what has passed is computed beside what runs, which it shares from here on",
+            HowStarted.ALONE: f"it reads its sources by itself, since {self.detail}; what runs began without it",
+        }.get(self.how, self.detail)
+        return f"Start {self.start}: {said}." if said else ""
+
+
+FROM_THE_EARLIEST = StartTaken("earliest", HowStarted.NEW)
+
 
 @dataclass(frozen=True, slots=True)
 class Submission:
@@ -65,7 +82,7 @@ class Submission:
     """The signatures of the tasks as their author wrote them."""
 
     wider: tuple[WiderStream, ...] = ()
-    start: StartTaken = StartTaken("earliest", HowStarted.NEW)
+    start: StartTaken = FROM_THE_EARLIEST
 
     @property
     def exact(self) -> tuple[TaskId, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from headgate.model.names import Signature
 
-__all__ = ["Begin", "CatchUp", "Due", "Reading"]
+__all__ = ["Begin", "CatchUp", "Reading", "SinkTurn"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Begin:
         return {"state": self.state, "sources": dict(self.sources)}
 
 
-class Due(Enum):
+class SinkTurn(Enum):
     """What is to become of rows for a sink."""
 
     NOW = 0

@@ -12,7 +12,7 @@ from headgate.model.names import Signature
 from headgate.model.strategy import StrategyName
 from headgate.runtime.compile.compiler import compile_plan
 from headgate.runtime.compile.plan import CompiledPlan
-from headgate.runtime.engine.past import Due
+from headgate.runtime.engine.past import SinkTurn
 from headgate.runtime.engine.snapshot import Snapshot
 from headgate.runtime.engine.state import StateDirectory
 from headgate.runtime.engine.stored import read_dataflow
@@ -60,7 +60,7 @@ class Plans:
             return self.current
         return self._recent.get(number) or self._loaded(number)
 
-    def due(self, sink: Signature, number: int) -> Due:
+    def due(self, sink: Signature, number: int) -> SinkTurn:
         """What is to become of rows for a sink that were made under snapshot ``number``."""
         return self.snapshot.due(sink, number)
 

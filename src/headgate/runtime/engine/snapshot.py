@@ -13,7 +13,7 @@ from headgate.errors import unknown
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import DataflowName, Signature, TaskId
 from headgate.model.strategy import StrategyName
-from headgate.runtime.engine.past import Begin, CatchUp, Due, Reading
+from headgate.runtime.engine.past import Begin, CatchUp, Reading, SinkTurn
 from headgate.sharing.deduplicate import SignedDataflow
 from headgate.sharing.past import dataflow_of, past_name
 from headgate.sharing.running import Submitted
@@ -89,12 +89,12 @@ class Snapshot:
         every = (self.submitted(name).signatures.values() for name in names)
         return dict.fromkeys(signature for signatures in every for signature in signatures)
 
-    def due(self, sink: Signature, number: int) -> Due:
+    def due(self, sink: Signature, number: int) -> SinkTurn:
         """What is to become of rows for a sink that were made under snapshot ``number``."""
         if number < self.abandoned.get(sink, 0):
-            return Due.NEVER
+            return SinkTurn.NEVER
         held = any(sink in one.sinks.values() for one in self.catch_ups.values())
-        return Due.LATER if held else Due.NOW
+        return SinkTurn.LATER if held else SinkTurn.NOW
 
     def catching_up(self, dataflow: str, task: str) -> Signature | None:
         """A source that computes the past of a dataflow, by the name that the dataflow has for it."""

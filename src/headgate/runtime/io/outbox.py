@@ -17,7 +17,7 @@ from headgate.errors import os_reason
 from headgate.model.names import Signature
 from headgate.model.work import SinkWork
 from headgate.runtime.compile.plan import CompiledPlan
-from headgate.runtime.engine.past import Due
+from headgate.runtime.engine.past import SinkTurn
 from headgate.runtime.io.secret_options import used_options
 from headgate.runtime.io.sinks import MemorySink, StagedDelivery, deliver
 from headgate.runtime.spark_internals.failures import JOB_FAILURES, reason_of
@@ -31,9 +31,9 @@ LONGEST_REST_S = 10.0
 """How long a sink that takes long to refuse is left alone at most."""
 
 
-def _now(sink: Signature, snapshot: int) -> Due:
+def _now(sink: Signature, snapshot: int) -> SinkTurn:
     del sink, snapshot
-    return Due.NOW
+    return SinkTurn.NOW
 
 
 class SinkOutbox:
@@ -45,7 +45,7 @@ class SinkOutbox:
         spark: SparkSession,
         memory: MemorySink,
         plan: Callable[[int], CompiledPlan],
-        due: Callable[[Signature, int], Due] = _now,
+        due: Callable[[Signature, int], SinkTurn] = _now,
     ) -> None:
         self._folder = folder
         self._spark = spark
@@ -73,9 +73,9 @@ class SinkOutbox:
     def __call__(self, snapshot: int, sink: Signature, delivery: StagedDelivery) -> None:
         with self._lock_of(sink):
             due = self._due(sink, snapshot)
-            if due is Due.NEVER:
+            if due is SinkTurn.NEVER:
                 return
-            if due is Due.NOW and not self._waiting(sink) and self._offer(snapshot, sink, delivery):
+            if due is SinkTurn.NOW and not self._waiting(sink) and self._offer(snapshot, sink, delivery):
                 return
             self._keep(snapshot, sink, delivery)
 
@@ -95,9 +95,9 @@ class SinkOutbox:
         for item in self._waiting(sink):
             kept = read_json(item / "delivery.json")
             due = self._due(sink, kept["snapshot"])
-            if due is Due.LATER:
+            if due is SinkTurn.LATER:
                 break
-            if due is Due.NEVER:
+            if due is SinkTurn.NEVER:
                 _drop(item)
                 continue
             files = [(str(item / name), rows) for name, rows in kept["files"]]
