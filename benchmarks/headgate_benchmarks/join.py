@@ -4,8 +4,8 @@ Three parts:
 
 - ``cost``: a dataflow joins after a number of rows. ``catch_up_cost`` is the CPU of its catch-up over that of one plain
   Spark batch job that reads the same files and writes the same rows; ``catch_up_rows_per_s`` its speed;
-- ``shared``: eight dataflows with a common filter join in one request. ``shared_catch_up`` is the CPU of that over eight
-  times that of one; ``leftover_tasks`` how many tasks there are more than after a submission at the beginning;
+- ``shared``: eight dataflows with a common filter join in one request. ``shared_catch_up`` is the CPU of that over
+  eight times that of one; ``leftover_tasks`` how many tasks there are more than after a submission at the beginning;
 - ``neighbours``: small files come all the time. ``neighbour_p99`` is the 99th percentile of the time from a file to its
   rows in the sink of a running dataflow, while another catches up, over that before; ``join_pause_ms`` how much later
   than usual (in the median) the latest file came that was under way when the catch-up began or ended.

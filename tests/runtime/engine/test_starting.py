@@ -10,6 +10,7 @@ import pytest
 
 from headgate.errors import InputError
 from headgate.model.dataflow import Dataflow
+from headgate.model.names import DataflowName
 from headgate.model.start import Start
 from headgate.runtime.compile.compiler import compile_plan
 from headgate.runtime.compile.plan import CompiledPlan
@@ -161,7 +162,7 @@ def test_rows_wait_for_the_past_and_are_dropped_if_it_never_comes() -> None:
     running.submit(small("base", POSITIVE))
     running.submit(small("late", POSITIVE))
     number = running.snapshot.number
-    (sink,) = running.snapshot.catch_ups["late"].sinks.values()
+    (sink,) = running.snapshot.catch_ups[DataflowName("late")].sinks.values()
     assert running.snapshot.due(sink, number) is SinkTurn.LATER
     with pytest.raises(InputError, match="'late' is catching up; replace it when it has"):
         running.change().making_room([small("late", COUNT)])
@@ -180,7 +181,7 @@ def test_rows_wait_for_the_past_and_are_dropped_if_it_never_comes() -> None:
 def test_a_sink_that_has_all_is_not_written_again() -> None:
     running = Running()
     running.submit(small("base", POSITIVE))
-    again = replace(small("base", POSITIVE), name="again")
+    again = replace(small("base", POSITIVE), name=DataflowName("again"))
     assert running.submit(again) == ["new"]
     assert not running.snapshot.catch_ups
     assert len(running.plan.tasks) == 3
