@@ -56,8 +56,8 @@ class StartTaken:
     def sentence(self) -> str:
         """The same for people; nothing where it goes without saying.
 
-        >>> StartTaken("earliest", HowStarted.ALONE, "its task 'n' (count) has state of its own").sentence[:51]
-        "Start earliest: it reads its sources by itself, sin"
+        >>> StartTaken("now", HowStarted.NOW, "from the files that come from now on").sentence
+        'Start now: from the files that come from now on.'
         """
         said = {
             HowStarted.NEW: self.detail,
