@@ -129,6 +129,11 @@ class BatchWork:
     """Raises :class:`~headgate.errors.InputError` if something that the task needs is missing; before it runs."""
 
 
+def _no_queries(options: Any) -> tuple[str, ...]:
+    del options
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class FrameWork:
     """A Spark DataFrame for each input port in, one DataFrame out.
@@ -143,6 +148,8 @@ class FrameWork:
     """Whether it passes on columns whose names begin with ``__``; otherwise it is not given them."""
 
     arrow: ArrowForm | None = None
+    queries: Callable[[Any], Sequence[str]] = _no_queries
+    """SQL that an author of dataflows has written: Spark's own parser says that it names nothing but its ports."""
 
 
 class KeyRows(Protocol):

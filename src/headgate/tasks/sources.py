@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
 from headgate.errors import InputError
 from headgate.model.schema import Column, Schema
 from headgate.model.task_type import OUT, SOURCE, ColumnName, Inputs, SchemaText, TaskConfig, TaskType
+from headgate.model.touching import HostNames, ReadPath, Touch, Touched
 from headgate.model.work import RowLimit, SourceContext, SourceWork
 from headgate.tasks.file_paths import absolute, is_there
 from headgate.tasks.kafka.read import READ_KAFKA
@@ -28,7 +29,7 @@ TEXT = Schema((Column("value", "string"),))
 
 
 class _FilesOptions(TaskConfig):
-    path: str = Field(min_length=1, description="Folder or glob of the files.")
+    path: ReadPath = Field(min_length=1, description="Folder or glob of the files.")
     format: FileFormat = Field("json", description="How the files are written; json means one object a line.")
     columns: SchemaText | None = Field(
         None, description="The columns, such as 'id string, v double'; text has one, value."
@@ -64,13 +65,20 @@ class ReadFiles(_FilesOptions):
 
     files_per_batch: PositiveInt | None = Field(None, description="At most so many new files in one micro-batch.")
     after: Literal["keep", "delete", "move"] = Field("keep", description="What becomes of a file that has been read.")
-    move_to: str | None = Field(None, min_length=1, description="The folder to move files to; only with after: move.")
+    move_to: Annotated[str | None, Touch.WRITE] = Field(
+        None, min_length=1, description="The folder to move files to; only with after: move."
+    )
 
     @model_validator(mode="after")
     def _has_a_place_to_move_to(self) -> ReadFiles:
         if (self.after == "move") != (self.move_to is not None):
             raise ValueError("after: move and move_to belong together; give both or neither")
         return self
+
+    def touches(self) -> Iterator[Touched]:
+        yield from super().touches()
+        if self.after != "keep":
+            yield Touched(Touch.WRITE, self.path, "path", makes_files=False)
 
 
 def _files(options: ReadFiles, context: SourceContext) -> DataFrame:
@@ -162,7 +170,7 @@ class ReadSocket(TaskConfig):
 
     example: ClassVar[Mapping[str, Any]] = {"host": "localhost", "port": 9999}
 
-    host: str = Field("localhost", min_length=1, description="Where the lines come from.")
+    host: HostNames = Field("localhost", min_length=1, description="Where the lines come from.")
     port: int = Field(ge=1, le=65_535, description="The port there.")
 
     def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:

@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from headgate.errors import InputError
+from headgate.model.alternate_choice import AlternateChoice
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import DataflowName, Signature
 from headgate.model.strategy import StrategyName
 from headgate.model.task_type import Role, State
 from headgate.runtime.compile.compiler import compile_plan
-from headgate.runtime.compile.plan import CompiledPlan
+from headgate.runtime.compile.plan import CompiledPlan, alternate_key
 from headgate.runtime.engine.past import Begin, CatchUp, Reading
 from headgate.runtime.engine.snapshot import Snapshot
 from headgate.runtime.engine.starting import Beginning, Position, alone, beginning_of, can_join, check_there
@@ -50,6 +51,8 @@ def _with(kept: Mapping[DataflowName, Begin], name: DataflowName, begin: Begin) 
 GROUPED = (StrategyName.INCREMENTAL, StrategyName.REPLACE, StrategyName.REPLACE_PRUNE)
 """Strategies that need to know which tasks were launched together."""
 
+ENGINE, SUBMITTED = "headgate", "the alternate of most value, when the dataflow was submitted"
+
 STAYING = (StrategyName.INCREMENTAL, StrategyName.REPLACE)
 """Strategies under which tasks that nobody needs any more stay where they are, without work."""
 
@@ -77,14 +80,36 @@ class PendingChange:
     """Tasks whose fragments the strategy stops, and starts again with what has changed."""
 
     base: Snapshot | None = None
-    """What runs before the change."""
+    """What runs before the change, once the change has begun."""
 
     now_s: float = 0.0
     position: Position = _nowhere
+    at: float = 0.0
+    """When it was asked for, in seconds since 1970."""
+
+    by: str = ""
+    """Who has chosen alternates; the engine itself, if nobody."""
+
+    reason: str = ""
 
     @property
     def before(self) -> Snapshot:
+        """What runs before the change."""
         return self.base or self.snapshot
+
+    def with_all(self, dataflows: Sequence[Dataflow | SignedDataflow], replace: bool) -> PendingChange:
+        """More dataflows; with ``replace`` in the place of those that have their names."""
+        pending = self.making_room(dataflows) if replace else self
+        for dataflow in dataflows:
+            pending = pending.submitted(dataflow)
+        return pending
+
+    def without(self, names: Iterable[str]) -> PendingChange:
+        """Some dataflows less."""
+        pending = self
+        for name in names:
+            pending = pending.withdrawn(name)
+        return pending
 
     def submitted(self, dataflow: Dataflow | SignedDataflow) -> PendingChange:
         """One more dataflow; raises :class:`~headgate.errors.InputError` when its name is taken."""
@@ -180,12 +205,13 @@ class PendingChange:
         stored = {key: value for key, value in self.snapshot.stored.items() if key != gone}
         begins = {key: value for key, value in self.snapshot.begins.items() if key != gone}
         paused = self.snapshot.paused - {gone}
+        levels = {key: level for key, level in self.snapshot.levels.items() if key != gone}
         pending = replace(
             self,
             base=self.before,
-            snapshot=replace(self.snapshot, shared=shared, stored=stored, begins=begins, paused=paused).tidied(
-                submitted.signatures.values()
-            ),
+            snapshot=replace(
+                self.snapshot, shared=shared, stored=stored, begins=begins, paused=paused, levels=levels
+            ).tidied(submitted.signatures.values()),
             touched=(*self.touched, *submitted.signatures.values()),
             withdrawals=(*self.withdrawals, change),
         )
@@ -228,7 +254,21 @@ class PendingChange:
         resting = frozenset[str]()
         if snapshot.strategy in STAYING:
             resting = frozenset({*before.fragments, *snapshot.resting} - plan.fragments.keys())
-        return replace(snapshot, since=since, resting=resting), plan
+        return replace(snapshot, since=since, resting=resting, chosen=self._chosen(plan)), plan
+
+    def _chosen(self, plan: CompiledPlan) -> Mapping[Signature, AlternateChoice]:
+        """Since when alternates are active: from now on where a touched task has another one than before."""
+        running = self.snapshot.shared.running.tasks
+        chosen = {task: choice for task, choice in self.snapshot.chosen.items() if task in running}
+        for signature in dict.fromkeys(self.touched):
+            task = plan.tasks.get(signature)
+            if task is None or not task.running.task.is_dynamic:
+                continue
+            key, known = alternate_key(task.alternate), chosen.get(signature)
+            if known is None or known.alternate != key:
+                by, reason = (self.by, self.reason) if self.by else (ENGINE, SUBMITTED)
+                chosen[signature] = AlternateChoice(key, self.at, by, reason)
+        return chosen
 
     def _is_read(self, signature: Signature) -> bool:
         """Whether it is a source that is read although all that use it are paused."""

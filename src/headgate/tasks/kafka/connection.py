@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
 from headgate.errors import InputError, missing_package
 from headgate.model.task_type import TaskConfig
+from headgate.model.touching import HostNames, Touch
 
 __all__ = ["ANSWER_S", "KafkaConfig", "kafka", "kafka_admin", "settings_of", "topics_there", "unreachable"]
 
@@ -23,9 +24,11 @@ LOG.setLevel(logging.CRITICAL)  # what matters is raised; the library would prin
 class KafkaConfig(TaskConfig):
     """Options of tasks that connect to Kafka."""
 
-    servers: str = Field(min_length=1, description="Bootstrap servers, comma separated.")
+    servers: HostNames = Field(min_length=1, description="Bootstrap servers, comma separated.")
     tls: bool = Field(False, description="Whether to connect with TLS.")
-    ca_file: str | None = Field(None, description="Certificates that sign the broker's; the system's if left out.")
+    ca_file: Annotated[str | None, Touch.READ] = Field(
+        None, description="Certificates that sign the broker's; the system's if left out."
+    )
     sasl: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = Field(
         None, description="How to prove who one is, if the broker asks."
     )
