@@ -39,6 +39,15 @@ class CatchUpStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class EngineCrash:
+    """How an engine has ended, when a dataflow may be the cause."""
+
+    reason: str
+    is_loop: bool = False
+    """Whether it has ended so again and again."""
+
+
+@dataclass(frozen=True, slots=True)
 class DataflowStatus:
     """A dataflow: its state (running, catching up, paused, throttled or degraded), the reason for it, rows so far."""
 

@@ -231,11 +231,6 @@ class Queries:
         reasons = ((name, fragment.failure) for name, fragment in self.running.items())
         return {name: reason for name, reason in reasons if reason is not None}
 
-    def mendable(self) -> bool:
-        """Whether something that failed is tried again by itself."""
-        refused = any(fragment.refusal is not None for fragment in list(self.running.values()))
-        return refused or bool(self.without_workers())
-
     def apply_limit(self, fragment: RunningFragment, snapshot: Snapshot) -> None:
         """Let a fragment heed the smallest of its roots' limits, and a source from where and up to where it reads."""
         for source in fragment.fragment.roots if fragment.fragment.kind is Kind.SOURCE else ():
