@@ -65,7 +65,7 @@ class Broker:
         """Start it and wait until it answers; raises :class:`InputError` if it does not."""
         if shutil.which(java_command()) is None:
             raise InputError(
-                "SERVICE_UNAVAILABLE", "the Kafka broker needs Java 17 or 21; install it, or set JAVA_HOME"
+                "SERVICE_UNAVAILABLE", "the Kafka broker needs Java 17 or 21: install it"
             )
         jars = kafka_jars().fetch()
         self.folder.mkdir(parents=True, exist_ok=True)
