@@ -64,9 +64,7 @@ class Broker:
     def start(self, patience_s: float = 90.0) -> None:
         """Start it and wait until it answers; raises :class:`InputError` if it does not."""
         if shutil.which(java_command()) is None:
-            raise InputError(
-                "SERVICE_UNAVAILABLE", "the Kafka broker needs Java 17 or 21: install it"
-            )
+            raise InputError("SERVICE_UNAVAILABLE", "the Kafka broker needs Java 17 or 21: install it")
         jars = kafka_jars().fetch()
         self.folder.mkdir(parents=True, exist_ok=True)
         settings = self.folder / "server.properties"

@@ -181,7 +181,7 @@ def _reason(options: WriteKafka, error: Any) -> str:
 
 def _check(options: WriteKafka, spark: SparkSession, columns: Sequence[Sequence[str]]) -> None:
     del spark, columns
-    if options.topic not in topics_there(options):
+    if options.topic not in topics_there(options, [options.topic]):
         message = f"Kafka at {options.servers} has no topic '{options.topic}'; make it, or correct the name"
         raise InputError("SINK_UNUSABLE", message)
 
