@@ -14,6 +14,7 @@ from headgate import __version__
 from headgate.access.authority import AccessRefused
 from headgate.api.access_routes import access_routes
 from headgate.api.callers import caller
+from headgate.api.event_routes import event_routes
 from headgate.api.health_routes import health_routes
 from headgate.api.identities import NOBODY, Identities, address_of
 from headgate.api.limits import Limits
@@ -69,11 +70,13 @@ def application(served: ServedEngine, door: Door | None = None) -> FastAPI:
             Exception: _failed,
         },
     )
+    app.openapi_version = "3.2.0"  # the first that describes event streams
     app.state.identities, app.state.refusals = identities, served.refusals
     app.include_router(health_routes(served))
     app.include_router(access_routes(served, identities))
     app.include_router(read_routes(served))
     app.include_router(change_routes(served))
+    app.include_router(event_routes(served))
     app.router.default = door.page
     app.add_middleware(Limits)
     app.add_middleware(SecurityHeaders)
@@ -88,7 +91,8 @@ def _describe_refusals(app: FastAPI) -> None:
     for operations in app.openapi()["paths"].values():
         for operation in operations.values():
             refusal = operation["responses"]["default"]
-            refusal["content"] = {CONTENT_TYPE: refusal["content"]["application/json"]}
+            [described] = refusal["content"].values()
+            refusal["content"] = {CONTENT_TYPE: described}
 
 
 def _response(error: HeadgateError, **more: Any) -> JSONResponse:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -132,7 +133,11 @@ def run_engine(
             if link.served_at is None:  # what was changed since the first engine served must not be undone
                 submit = partial(submit_given, mine, loaded, replace, limits.serve)
                 in_background(submit, lambda: display.wait("submitting dataflows"))
-            with serving(engine.state.path, application(served, door), link.listener, network), link.serving():
+            with (
+                serving(engine.state.path, application(served, door), link.listener, network),
+                link.serving(),
+                closing(served.events),
+            ):
                 served_now(served)
                 display.say(f"running after {time.monotonic() - began:.1f} s; Spark's log is {engine.log}")
                 reason = follow(engine, link.limits(limits), link.stopping, show)
