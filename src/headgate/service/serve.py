@@ -15,6 +15,7 @@ from headgate.service.audit import RefusalLog
 from headgate.service.engine import JournaledEngine
 from headgate.service.events import EventFeed
 from headgate.service.health import readiness
+from headgate.service.metrics import EngineMetrics
 from headgate.service.principal_engine import PrincipalEngine
 from headgate.service.tokens import Tokens
 from headgate.sharing.applied import Acknowledge, Applied
@@ -54,6 +55,7 @@ class ServedEngine:
         self.refusals = RefusalLog(self.state)
         self.tokens = Tokens(engine.journal, self.state)
         self.events = EventFeed(engine, self.state)
+        self.metrics = EngineMetrics(engine, self.state)
 
     def acting_for(self, principal: Principal) -> PrincipalEngine:
         """The engine as somebody may use it; requests have no other way to it."""
