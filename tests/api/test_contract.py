@@ -19,6 +19,7 @@ from headgate.errors import Fault, HeadgateError, Infeasible, InputError, Invali
 from headgate.model.names import DataflowName, Owner
 from headgate.store.observations import ObservationHistory
 from tests.api.fake import FakeEngine
+from tests.api.fake_control import fake_control
 from tests.api.in_process import InProcess
 from tests.api.samples import document
 from tests.store.test_observations import observation
@@ -35,7 +36,7 @@ class Contract:
     """Sends requests, and holds each answer against the document."""
 
     def __init__(self, engine: FakeEngine) -> None:
-        self.send = InProcess(engine)
+        self.send = InProcess(engine, control=fake_control(engine.state.path))
         self.covered: set[tuple[str, str]] = set()
 
     def __call__(self, method: str, path: str, *arguments: str, status: int = 200, **more: Any) -> Any:
@@ -61,6 +62,9 @@ class Contract:
 
 
 def _template(path: str) -> str:
+    for kind, name in (("decisions", "{number}"), ("machines", "{machine}")):
+        if path.startswith(f"/v1/{kind}/"):
+            return f"/v1/{kind}/{name}"
     parts = iter(["{token}"] if path.startswith("/v1/tokens") else ["{dataflow}", "{task}"])
     return "/".join(next(parts) if part == "{}" else part for part in path.split("/"))
 
@@ -110,9 +114,19 @@ def test_every_operation_answers_as_the_document_says(contract: Contract) -> Non
         "partitions": {"partitions": 2},
     }.items():
         contract("PUT", f"/v1/dataflows/{{}}/tasks/{{}}/{setting}", "wide", "f", json=body)
+    contract("PATCH", "/v1/dataflows/{}/level", "wide", json={"latency_max_s": 2.0, "budget_per_h": "0.5"})
+    contract("DELETE", "/v1/dataflows/{}/level", "wide")
     contract("POST", "/v1/dataflows/{}/tasks/{}/release", "wide", "f")
     assert contract("DELETE", "/v1/dataflows/{}", "wide")["withdrawn"][0]["left"]
     contract("POST", "/v1/withdrawals", json={"dataflows": ["narrow"]})
+    assert contract("GET", "/v1/policy")["last"]["demand"] > 0
+    assert contract("PUT", "/v1/policy", json={"mode": "recommend", "budget_per_h": 0.4})["policy"] == "threshold"
+    decided = contract("GET", "/v1/decisions")["decisions"]
+    assert contract("GET", f"/v1/decisions/{decided[0]['number']}", params={"again": True})["again"]["same"]
+    assert contract("POST", "/v1/machines", json={"vm_class": "small"})["state"] == "starting"
+    name = contract("GET", "/v1/machines")["machines"][0]["name"]
+    contract("DELETE", f"/v1/machines/{name}")
+    contract("PUT", "/v1/executors", json={"executors": 2})
     assert contract.covered | NOT_JSON == {
         (method, path) for path, item in DOCUMENT["paths"].items() for method in item
     }
@@ -124,6 +138,7 @@ def test_every_refusal_is_a_problem_document(contract: Contract) -> None:
     missing = contract("POST", "/v1/dataflows", status=400, json={"replace": 5, "more": 1})
     assert len(missing["errors"]) == 3, "all that is wrong at once"
     contract("POST", "/v1/withdrawals", status=400, json={"dataflows": []})
+    contract("PATCH", "/v1/dataflows/{}/level", "none", status=404, json={"latency_max_s": 2.0})
     contract("POST", "/v1/withdrawals", status=404, json={"dataflows": ["none"]})
     contract("DELETE", "/v1/dataflows/{}", "none", status=404)
     contract("GET", "/v1/dataflows/{}", "none", status=404)

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from headgate.api.event_routes import MOST_WAITING
 from headgate.api.place import socket_place
 from headgate.api.server import serving
 from headgate.service.serve import ServedEngine
+from headgate.store.decision_entries import DecisionEnded, DecisionOutcome
 from headgate.store.entries import Delivered, SnapshotPublished
 from headgate.store.observations import ObservationHistory
 from headgate.tasks.registry import default_registry
@@ -93,6 +95,19 @@ def test_a_client_that_is_killed_and_comes_back_misses_nothing(service: Service)
     work.join()
     assert seen == list(range(1, changes + 1))
     assert cuts > 10
+
+
+def test_decisions_are_told_with_the_change_that_they_made(service: Service) -> None:
+    """Two events of one append have ids of their own: who comes back between them gets the second."""
+    with EngineClient(service.state) as client:
+        begun = next(client.events())
+        ended = DecisionEnded(7, 1.0, DecisionOutcome.DONE)
+        service.engine.journal.append(SnapshotPublished(3, {}), ended)
+        both = list(islice(client.events("plan", "decision", after=begun.id), 2))
+        assert [event.topic for event in both] == ["plan", "decision"]
+        assert both[1].data == {"what": "ended", "number": 7, "outcome": "done"}
+        again = next(client.events("plan", "decision", after=both[0].id))
+    assert again == both[1]
 
 
 def test_a_client_goes_on_with_the_next_engine(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from headgate.model.cluster.observation import (
 from headgate.model.names import Signature
 from headgate.model.service_level import ServiceLevel
 from headgate.service.metrics import EngineMetrics
+from headgate.store.decision_entries import DecisionVerified
 from headgate.store.observations import ObservationHistory
 from tests.api.fake import FakeEngine
 from tests.api.in_process import InProcess
@@ -64,6 +65,7 @@ def engine(tmp_path: Path) -> FakeEngine:
 @pytest.fixture
 def lively(engine: FakeEngine, tmp_path: Path) -> EngineMetrics:
     """Metrics of an engine that has measured and answered."""
+    engine.journal.append(DecisionVerified(1, 1.0, {}, {}, 0.2))
     metrics = EngineMetrics(engine, tmp_path)
     ObservationHistory(tmp_path / "observations").append(interval(time.time() + 1.0))
     metrics.note_request("GET", "/v1/status", 200, 0.01)

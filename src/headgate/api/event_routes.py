@@ -29,6 +29,7 @@ class EventTopic(StrEnum):
     """What a client may follow."""
 
     PLAN = "plan"
+    DECISION = "decision"
     RATES = "rates"
     HEALTH = "health"
 

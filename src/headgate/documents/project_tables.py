@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -13,8 +14,12 @@ from headgate.access.rules import TenantRules
 from headgate.errors import BadValue, shorten
 from headgate.model.names import NAME_RULE, is_name
 from headgate.model.secret import SECRET_NAME
+from headgate.model.span import seconds_of
 
-__all__ = ["AccessTable", "ProjectTables", "SecretsTable"]
+__all__ = ["AccessTable", "ControlTable", "ProjectTables", "SecretsTable"]
+from headgate.tasks.file_paths import is_url
+
+__all__ = ["AccessTable", "AllowTable", "ProjectTables", "SecretsTable"]
 
 
 def _team(text: str) -> str:
@@ -57,19 +62,73 @@ class SecretsTable(_TomlTable):
     )
 
 
+def _span(text: str) -> str:
+    if seconds_of(text) is None:
+        raise BadValue(f"{shorten(text)} is not a span of time", "such as 500ms, 10s, 5min, 1h, 1d")
+    return text
+
+
+TomlSpan = Annotated[str, AfterValidator(_span)]
+
+
+class ControlTable(_TomlTable):
+    """How an engine decides by itself. What 'headgate policy' has chosen comes before the first four."""
+
+    policy: str = Field("threshold", description="The policy that decides.")
+    mode: Literal["off", "recommend", "auto"] = Field(
+        "off", description="Whether it decides, and whether that is done."
+    )
+    budget_per_hour: Decimal | None = Field(None, ge=0, le=1_000_000, description="What all machines may cost an hour.")
+    max_machines: int | None = Field(None, ge=1, description="Machines at most.")
+    decide_every: TomlSpan = Field("60s", description="From one decision to the next.")
+    window: TomlSpan = Field("60s", description="The time that a decision is based on.")
+    longest_epoch: TomlSpan = Field("2s", description="How long micro-batches may take before cores count as full.")
+    billing_period: TomlSpan = Field("1s", description="Machines are paid for in whole periods of this length.")
+    cooldown: TomlSpan = Field("60s", description="From one change of machines, or of a task, to the next.")
+    shrink_after: TomlSpan = Field("5min", description="From a change until something is taken away.")
+    floor: TomlSpan = Field("1h", description="Machines stay enough for the most that came in this time.")
+    changes_per_hour: int = Field(12, ge=1, le=3_600, description="Of machines, and of the alternate of each task.")
+
+
+class AllowTable(_TomlTable):
+    """What dataflows may touch. What is left out holds for operators without limit, and allows others nothing."""
+
+    read: list[str] | None = Field(None, description="Folders and URLs to read from. {owner} stands for the owner.")
+    write: list[str] | None = Field(None, description="Folders and URLs to write to.")
+    hosts: list[str] | None = Field(None, description="Hosts to connect to, 'name' or 'name:port'; * is any text.")
+    modules: list[str] | None = Field(None, description="Python modules whose functions tasks may call.")
+
+    def by_name(self) -> dict[str, tuple[str, ...]]:
+        """The lists that are given."""
+        return {name: tuple(places) for name, places in self.model_dump(exclude_none=True).items()}
+
+    def beside(self, folder: Path) -> AllowTable:
+        """The same, with relative paths beginning at a folder."""
+        placed = {
+            name: [place if is_url(place) else str(folder / place) for place in places]
+            for name, places in (("read", self.read), ("write", self.write))
+            if places is not None
+        }
+        return self.model_copy(update=placed)
+
+
 class ProjectTables(_TomlTable):
     """All tables."""
 
     access: AccessTable = Field(AccessTable(), description="Who may do what.")
+    control: ControlTable = Field(ControlTable(), description="How an engine decides by itself.")
     secrets: SecretsTable = Field(SecretsTable(), description="Secrets that options of sources and sinks refer to.")
+
+    allow: AllowTable = Field(AllowTable(), description="What dataflows may touch.")
 
     def rules(self) -> TenantRules:
         """What the dataflows of an owner may use."""
-        return TenantRules({name: frozenset(owners) for name, owners in self.secrets.owners.items()})
+        granted = {name: frozenset(owners) for name, owners in self.secrets.owners.items()}
+        return TenantRules(granted, self.allow.by_name())
 
     def beside(self, file: Path) -> ProjectTables:
         """The same, with relative paths beginning at the folder of the file that holds them."""
-        if self.secrets.file is None:
-            return self
-        placed = self.secrets.model_copy(update={"file": file.parent / self.secrets.file})
-        return self.model_copy(update={"secrets": placed})
+        placed: dict[str, _TomlTable] = {"allow": self.allow.beside(file.parent.absolute())}
+        if self.secrets.file is not None:
+            placed["secrets"] = self.secrets.model_copy(update={"file": file.parent / self.secrets.file})
+        return self.model_copy(update=placed)

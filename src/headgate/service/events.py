@@ -14,6 +14,7 @@ from typing import Any
 
 from headgate.service.engine import JournaledEngine
 from headgate.service.observations import interval_facts
+from headgate.store.decision_entries import DecisionEnded, DecisionMade, DecisionVerified, PolicyChosen
 from headgate.store.entries import Entry, SnapshotPublished
 from headgate.store.observations import ObservationHistory
 
@@ -23,7 +24,7 @@ LOOK_EVERY_S = 1.0
 LAST = 1_000_000
 """Stands for all events of a position."""
 
-TOLD = (SnapshotPublished,)
+KINDS = (SnapshotPublished, DecisionMade, DecisionEnded, DecisionVerified, PolicyChosen)
 """The kinds of entries that are events."""
 
 Follower = Callable[["LiveEvent | None"], None]
@@ -35,7 +36,7 @@ class LiveEvent:
     """Something that has happened."""
 
     topic: str
-    """plan, rates or health."""
+    """plan, decision, rates or health."""
 
     data: Any
     at: tuple[int, int] | None = None
@@ -100,12 +101,12 @@ class EventFeed:
     def since(self, place: tuple[int, int]) -> Iterator[LiveEvent]:
         """What is in the journal after an event, oldest first."""
         journal = self._engine.journal
-        entries = [(position, entry) for kind in TOLD for position, entry in journal.read(kind, place[0] - 1)]
+        entries = [(position, entry) for kind in KINDS for position, entry in journal.read(kind, place[0] - 1)]
         by_position: dict[int, list[Entry]] = {}
         for position, entry in sorted(entries, key=lambda one: one[0]):
             by_position.setdefault(position, []).append(entry)
-        told = (event for position, group in by_position.items() for event in _told(position, group))
-        return (event for event in told if event.at is not None and event.at > place)
+        events = (event for position, group in by_position.items() for event in _events_of(position, group))
+        return (event for event in events if event.at is not None and event.at > place)
 
     def close(self) -> None:
         """The engine stops: all followers are told, and leave."""
@@ -114,7 +115,7 @@ class EventFeed:
 
     def _appended(self, position: int, entries: Sequence[Entry]) -> None:
         if self._followers:
-            for event in _told(position, entries):
+            for event in _events_of(position, entries):
                 self._tell(event)
 
     def _tell(self, event: LiveEvent | None) -> None:
@@ -146,7 +147,24 @@ class EventFeed:
         return {"dataflows": states, "failed_fragments": sum(one.failure is not None for one in fragments)}
 
 
-def _told(position: int, entries: Sequence[Entry]) -> Iterator[LiveEvent]:
-    told = [entry for entry in entries if isinstance(entry, TOLD)]
-    for number, entry in enumerate(told):
-        yield LiveEvent("plan", {"snapshot": entry.number}, (position, number))
+def _events_of(position: int, entries: Sequence[Entry]) -> Iterator[LiveEvent]:
+    events = [entry for entry in entries if isinstance(entry, KINDS)]
+    for number, entry in enumerate(events):
+        topic, data = _facts(entry)
+        yield LiveEvent(topic, data, (position, number))
+
+
+def _facts(entry: Entry) -> tuple[str, dict[str, Any]]:
+    """Enough to know what to ask for."""
+    match entry:
+        case DecisionMade():
+            return "decision", {"what": "made", "number": entry.number, "policy": entry.policy}
+        case DecisionEnded():
+            return "decision", {"what": "ended", "number": entry.number, "outcome": entry.outcome.value}
+        case DecisionVerified():
+            return "decision", {"what": "verified", "number": entry.number, "error": entry.error}
+        case PolicyChosen():
+            return "decision", {"what": "policy", "policy": entry.policy, "mode": entry.mode}
+        case SnapshotPublished():
+            return "plan", {"snapshot": entry.number}
+    raise AssertionError(entry)

@@ -17,6 +17,7 @@ from headgate import __version__
 from headgate.model.cluster.observation import Observation
 from headgate.service.engine import JournaledEngine
 from headgate.service.tally import OTHER, Tally
+from headgate.store.decision_entries import DecisionEnded, DecisionOutcome, DecisionVerified
 from headgate.store.observations import ObservationHistory
 
 __all__ = ["EngineMetrics"]
@@ -77,6 +78,7 @@ class _EngineCollector(Collector):
         yield _gauge("headgate_fragments", "Fragments.", (), [((), len(fragments))])
         yield _gauge("headgate_fragments_failed", "Fragments that have failed.", (), [((), failed)])
         yield from self._store()
+        yield from self._decisions()
         yield from self._counters()
         last = self._history.last()
         if last is not None:
@@ -88,6 +90,18 @@ class _EngineCollector(Collector):
         journal = self._engine.journal
         yield _gauge("headgate_journal_size_bytes", "Size of the journal.", (), [((), journal.size)])
         yield _counter("headgate_journal_appends", "Appends to the journal.", (), {(): float(journal.position)})
+
+    def _decisions(self) -> Iterator[Metric]:
+        counts: Counter[tuple[str]] = Counter()
+        for entry in self._engine.journal.every(DecisionEnded):
+            counts[entry.outcome.value,] += 1
+        # The journal forgets decisions after a time, so this is a gauge.
+        outcomes = [((one.value,), counts[one.value,]) for one in DecisionOutcome]
+        yield _gauge("headgate_known_decisions", "Decisions that are known, by outcome.", ("outcome",), outcomes)
+        last = self._engine.journal.latest(DecisionVerified)
+        errors: list[Sample] = [] if last is None else [((), last.error)]
+        text = "How far off the last prediction that was verified was, as a share."
+        yield _gauge("headgate_prediction_error_ratio", text, (), errors)
 
     def _counters(self) -> Iterator[Metric]:
         sums = self._tally

@@ -39,6 +39,7 @@ STEPS: Mapping[str, str] = {
     "fragment": "where a new fragment begins to read its topics",
     "file-plan": "which files a batch of a file source has; in the Python process of the source",
     "file-memory": "which files a file source has read; there too",
+    "kafka-begun": "where the first batch of a Kafka source begins; in the Python process of the source",
     "staged-file": "rows that an epoch puts out; in a Python worker",
     "commit": "the outputs of an epoch: it is never run again",
     "batch-files": "rows that move into a topic",
@@ -59,6 +60,9 @@ STEPS: Mapping[str, str] = {
     "journal": "the journal without what nobody needs any more",
     "usage": "who uses the machines from now on",
     "machine": "what happened to a machine",
+    "decision": "what a policy has decided, before anything of it is done",
+    "step": "a step of a decision has begun, is done or has failed",
+    "decision-ended": "nothing of a decision is left to be done, or it was compared with what came of it",
 }
 """What each step makes durable."""
 
