@@ -12,6 +12,7 @@ from headgate_benchmarks.benchmark import Benchmark
 from headgate_benchmarks.crash import CRASH
 from headgate_benchmarks.drs.benchmark import DRS
 from headgate_benchmarks.forecast import FORECAST
+from headgate_benchmarks.kafka.benchmark import KAFKA
 from headgate_benchmarks.linear_road.benchmark import LINEAR_ROAD
 from headgate_benchmarks.lookahead.benchmark import LOOKAHEAD
 from headgate_benchmarks.model import MODEL
@@ -32,7 +33,22 @@ __all__ = ["BENCHMARKS", "report", "smoke_all"]
 BENCHMARKS: Mapping[str, Benchmark[Any]] = {
     each.name: each
     for each in (
-        *(APPS, CRASH, DRS, FORECAST, LINEAR_ROAD, LOOKAHEAD, MODEL, NEXMARK, OBSERVE, PLAN, QUEUEING, RUNTIME, SCALE),
+        *(
+            APPS,
+            CRASH,
+            DRS,
+            FORECAST,
+            KAFKA,
+            LINEAR_ROAD,
+            LOOKAHEAD,
+            MODEL,
+            NEXMARK,
+            OBSERVE,
+            PLAN,
+            QUEUEING,
+            RUNTIME,
+            SCALE,
+        ),
         *(SHARING, SIMULATE),
     )
 }

@@ -139,7 +139,7 @@ class Engine:
             )
             self._queries = Queries(context, self._plans)
             self._publisher = Publisher(self._plans, self._queries, self.schemas, self.scaling.executors)
-            self._upkeep = Upkeep(self.state, self._plans, self._queries, self.exchange, price_per_h)
+            self._upkeep = Upkeep(self.state, self._plans, self._queries, self.exchange, price_per_h, self.scaling)
             self._stopped = False
             self._workers = Workers(self.spark, self.state.path, self.scaling.machines, price_per_h)
             self._observer = self.observer()
