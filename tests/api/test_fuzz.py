@@ -32,7 +32,8 @@ EXPECTED = {200, 204, 400, 401, 403, 404, 405, 409, 412, 413, 422, 429, 501, 503
 def operations() -> list[Any]:
     # Schemathesis knows 3.1; 3.2 adds the description of streams only.
     schema = schemathesis.openapi.from_dict({**DOCUMENT, "openapi": "3.1.0"})
-    return [one.ok() for one in schema.get_all_operations() if one.ok().path != ENDLESS]
+    found: list[Any] = list(schema.get_all_operations())
+    return [one.ok() for one in found if one.ok().path != ENDLESS]
 
 
 def checked(answer: Any, method: str, path: str) -> None:
@@ -66,7 +67,9 @@ def fuzz(network: Network, token: str, cases: int, seed: int) -> Counter[int]:
         @hypothesis.given(case=operation.as_strategy())
         def send(case: Any) -> None:
             headers = {str(name): str(value) for name, value in (case.headers or {}).items()}
-            body = {} if not isinstance(case.body, dict | list | str | int | float | None) else {"json": case.body}
+            body: dict[str, Any] = (
+                {} if not isinstance(case.body, dict | list | str | int | float | None) else {"json": case.body}
+            )
             answer = network(
                 case.method, case.formatted_path, token, headers=headers, params=dict(case.query or {}), **body
             )
