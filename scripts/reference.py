@@ -110,7 +110,9 @@ def _json(value: object) -> str:
 
 def without_engine() -> ServedEngine:
     """What the routes are made of; nobody asks for anything."""
-    return cast(ServedEngine, SimpleNamespace(policy=None, refusals=None))
+    return cast(
+        ServedEngine, SimpleNamespace(policy=None, refusals=None, journal=None, state=Path(), registry=REGISTRY)
+    )
 
 
 def task_types() -> str:

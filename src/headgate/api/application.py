@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from headgate import __version__
 from headgate.access.authority import AccessRefused
 from headgate.api.callers import caller
+from headgate.api.console_routes import console_routes
 from headgate.api.limits import Limits
 from headgate.api.problems import CONTENT_TYPE, ProblemDocument, problem_of
 from headgate.api.routes import action_of, change_routes, problem_response, read_routes
@@ -50,6 +51,7 @@ def application(served: ServedEngine) -> FastAPI:
     app.state.policy, app.state.refusals = served.policy, served.refusals
     app.include_router(read_routes(served))
     app.include_router(change_routes(served))
+    app.include_router(console_routes(served))
     app.add_middleware(Limits)
     for operations in app.openapi()["paths"].values():
         for operation in operations.values():

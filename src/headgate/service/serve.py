@@ -15,6 +15,7 @@ from headgate.service.engine import JournaledEngine
 from headgate.service.principal_engine import PrincipalEngine
 from headgate.sharing.applied import Acknowledge, Applied
 from headgate.store.entries import Acknowledged
+from headgate.store.journal import Journal
 from headgate.tasks.registry import Registry
 
 __all__ = ["Acknowledge", "Acknowledger", "Answer", "ServedEngine", "acknowledging"]
@@ -41,6 +42,11 @@ class ServedEngine:
         self.policy = policy or AccessPolicy()
         self.state = Path(engine.about()["state"])
         self.refusals = RefusalLog(self.state)
+
+    @property
+    def journal(self) -> Journal:
+        """What the engine must not forget, to be read."""
+        return self._engine.journal
 
     def acting_for(self, principal: Principal) -> PrincipalEngine:
         """The engine as somebody may use it; requests have no other way to it."""
