@@ -1994,7 +1994,7 @@ export interface components {
             /** Options */
             options: {
                 [key: string]: unknown;
-            };
+            } | null;
             /** Selectivity */
             selectivity: number | null;
             /** Type */

@@ -82,6 +82,11 @@ function Details({ panel, path }: { panel: Panel; path: string }) {
   );
 }
 
+function Options({ options }: { options?: Record<string, unknown> | null }) {
+  if (!options) return <p class="note">Only members of its teams and operators may see them.</p>;
+  return <pre tabIndex={0}>{JSON.stringify(options, null, 2)}</pre>;
+}
+
 function Ways({ panel, path }: { panel: Panel; path: string }) {
   const problem = useSignal<Problem | null>(null);
   const act = async (method: string, what: string, body?: unknown) => {
@@ -114,7 +119,7 @@ function Ways({ panel, path }: { panel: Panel; path: string }) {
       {problem.value && <Faults problem={problem.value} />}
       <details>
         <summary>Options</summary>
-        <pre>{JSON.stringify(panel.alternates.find((one) => one.active)?.options ?? {}, null, 2)}</pre>
+        <Options options={panel.alternates.find((one) => one.active)?.options} />
       </details>
     </>
   );

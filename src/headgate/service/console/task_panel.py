@@ -24,7 +24,9 @@ class TaskAlternate:
 
     name: str
     type: str
-    options: Mapping[str, object]
+    options: Mapping[str, object] | None
+    """None for who may not see the documents of any dataflow that uses it."""
+
     active: bool
     value: float
     """Relative to the best."""
@@ -98,7 +100,7 @@ def task_panel(
     registry: Registry,
     recent: Recent,
     prices: tuple[list[MachinePrice], str],
-    may_see_costs: Callable[[str], bool],
+    may_inspect: Callable[[str], bool],
 ) -> TaskPanel:
     """All that is known of a task of a dataflow."""
     used = find_running_task(running, dataflow, task)
@@ -108,6 +110,7 @@ def task_panel(
     cost = _cost(running, used, choices, prices[0])
     kind = registry.get(active.type)
     times = recent.times(TASKS_KEPT)
+    is_open = any(may_inspect(str(running.submitted[name].dataflow.owner)) for name in used.users)
     return TaskPanel(
         signature,
         f"{dataflow}.{task}",
@@ -122,10 +125,10 @@ def task_panel(
         choices.partitions.get(signature),
         _reason(choices, signature, len(one.alternates)),
         tuple(
-            _alternate(used, index, active.name, () if seen is None else seen.costs)
+            _alternate(used, index, active.name, () if seen is None else seen.costs, is_open)
             for index in range(len(one.alternates))
         ),
-        tuple(_sharers(running, used, choices, cost, may_see_costs)),
+        tuple(_sharers(running, used, choices, cost, may_inspect)),
         cost,
         prices[1],
         None if seen is None else node_rates(running, seen).get(signature),
@@ -150,14 +153,14 @@ def _reason(choices: SnapshotChoices, signature: Signature, count: int) -> str:
     return "It has the most value, and nothing else was chosen."
 
 
-def _alternate(used: UsedTask, index: int, active: str, costs: Iterable[AlternateCost]) -> TaskAlternate:
+def _alternate(used: UsedTask, index: int, active: str, costs: Iterable[AlternateCost], is_open: bool) -> TaskAlternate:
     task = used.running.task
     one, value = task.alternates[index], task.relative_values[index]
     known = next((c for c in costs if c.task == used.running.signature and c.alternate == one.name), None)
     return TaskAlternate(
         one.name,
         one.type,
-        one.config.as_dict(),
+        one.config.as_dict() if is_open else None,
         one.name == active,
         value,
         None if known is None else known.cpu_s * 1e6,
