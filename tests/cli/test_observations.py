@@ -78,7 +78,7 @@ def test_observations_as_a_list_and_as_json(state: Path) -> None:
 
 def test_export_holds_every_value(state: Path, tmp_path: Path) -> None:
     told = shown("observations", "--state", str(state), "--export", str(tmp_path / "out"))
-    assert told.startswith("3 tasks, 3 sinks, 3 fragments, 3 machines, 3 sources, 3 dataflows, 3 costs in ")
+    assert told.startswith("3 tasks, 3 sinks, 3 fragments, 3 machines, 3 sources, 3 dataflows, 3 together, 3 costs in ")
     (task, *_) = pq.read_table(tmp_path / "out" / "tasks.parquet").to_pylist()
     assert (task["rows_in"], task["rows_out"], task["errors"], task["dataflows"]) == (500, 480, 3, ["flow", "other"])
     assert (task["profile_cpu_s_per_row"], task["profile_memory_bytes"], task["profile_spread"]) == (2e-6, 4_096, None)

@@ -33,6 +33,9 @@ class FakeRun:
         self.rows_out, self.housekept = 5, 0
         self.idle = threading.Event()
 
+    def about(self) -> dict[str, Any]:
+        return {"state": "state"}
+
     def status(self) -> tuple[list[DataflowStatus], Sequence[FragmentStatus]]:
         return [DataflowStatus("a", "ana", "running", "", 3, 0, self.rows_out)], self.fragments
 

@@ -24,7 +24,7 @@ import numpy as np
 from headgate.model.arrays import Floats, Ints, Shape
 from headgate.queueing.compiled import borrowing, compiled
 
-__all__ = ["NO_NETWORK", "bottleneck", "offered_to", "propagate", "rates_of", "serve"]
+__all__ = ["NO_NETWORK", "bottleneck", "offered_to", "propagate", "rates_of", "serve", "serve_once"]
 
 _NOWHERE = np.zeros(0, dtype=np.int64)
 _NO_LINKS = (np.zeros(0), np.zeros((0, 0)), _NOWHERE, _NOWHERE, 1.0, 1.0, np.zeros(0), np.zeros(0))
@@ -148,6 +148,10 @@ def serve(flow: Any, load: Any, power: Any, network: Any, results: Any) -> float
         omega[d] = kept / (owner[d + 1] - owner[d])
         total += omega[d]
     return total / (len(owner) - 1)
+
+
+serve_once = getattr(serve, "py_func", serve)
+"""The same as it is written: a single step now and then is over before it could be compiled."""
 
 
 def rates_of(shape: Shape, active: Ints, external: Floats) -> tuple[Any, ...]:

@@ -35,7 +35,7 @@ def access(
     as_json: AsJson = False,
     as_csv: AsCsv = False,
 ) -> None:
-    """Show who may use a running engine: the roles and teams of the table [access] of headgate.toml.
+    """Show who may use a running engine: the roles and teams of the table \\[access] of headgate.toml.
 
     Examples: [bold]headgate access[/bold], [bold]headgate access --audit --last 20[/bold]
     """

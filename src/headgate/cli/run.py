@@ -24,7 +24,7 @@ from headgate.errors import InputError, shorten
 from headgate.model.status import DataflowStatus, FragmentStatus
 from headgate.model.strategy import StrategyName
 from headgate.service.load import Loaded
-from headgate.service.run import EngineSettings, RunLimits, RunResult, make_importable
+from headgate.service.run import EngineSettings, RunLimits, RunResult, make_importable, take_secrets
 
 __all__ = ["run"]
 
@@ -88,7 +88,7 @@ def run(
 
     Examples: [bold]headgate run flows/*.yaml --until-idle[/bold], [bold]headgate run --serve --state here[/bold]
     """
-    registry = known_types()
+    registry, tables = known_types(), given_tables()
     settings = EngineSettings(
         state,
         registry,
@@ -100,8 +100,10 @@ def run(
         strategy,
         not exact,
         _amount(price),
-        given_tables().access.policy(),
+        tables.access.policy(),
+        tables.rules(),
     )
+    take_secrets(tables.secrets.file)
     limits = RunLimits(None if duration is None else seconds("--for", duration), until_idle, serve)
     loaded = read_dataflows(files or [], registry)
     make_importable(files or [])
@@ -144,7 +146,7 @@ def _run(
         engine = in_background(lambda: start(settings, provider, link.lock, link.without_newest), starting)
     try:
         with link.reporting():
-            served = ServedEngine(engine, settings.registry, settings.access)
+            served = ServedEngine(engine, settings.registry, settings.access, settings.rules)
             mine = served.acting_for(running_user(settings.access))
             if link.served_at is None:  # what was changed since the first engine served must not be undone
                 submit = partial(submit_given, mine, loaded, replace, limits.serve)

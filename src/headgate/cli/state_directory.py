@@ -33,7 +33,7 @@ from headgate.service.bill import EXPORTS, of_owner
 from headgate.service.bill import bill as draw_up
 from headgate.service.dead_letters import dead_letters as read_dead_letters
 from headgate.service.dead_letters import dead_letters_table
-from headgate.service.observations import as_documents, intervals_table, latest, observations_since
+from headgate.service.observations import as_documents, intervals_table, last_minute, latest, observations_since
 from headgate.service.observations import export as export_to
 from headgate.service.top import top_tables
 
@@ -123,8 +123,8 @@ def observations(
 ) -> None:
     """List what was measured, interval by interval, or export it.
 
-    The tables are tasks, sinks, fragments, machines, sources, dataflows and costs; each row has the interval's end
-    (seconds since 1970) and length.
+    The tables are tasks, sinks, fragments, machines, sources, dataflows, together and costs; each row has the
+    interval's end (seconds since 1970) and length.
 
     Example: [bold]headgate observations --last 1h --export measured/[/bold]
     """
@@ -148,7 +148,10 @@ def top(
     as_json: AsJson = False,
     as_csv: AsCsv = False,
 ) -> None:
-    """Show rates, cost per row, latency at the sinks, batches and machines of a running engine.
+    """Show how well dataflows do, rates, cost per row, latency at the sinks, batches and machines of a running engine.
+
+    Figures are those of the last minute: relative throughput (through), rows taken over rows that came (kept up), value
+    of the active alternates, latency, cost, profit, and whether the service level was met.
 
     Cores are the task's rate times its CPU time per row, which is measured on samples. The time of a batch is split
     into planning, waiting for a core, running and committing. Press Ctrl-C to leave; the engine is not disturbed.
@@ -177,4 +180,5 @@ def _tables(state: Path, rows: int) -> tuple[Table, ...]:
     seen = observations[-1]
     age_s = max(time.time() - seen.ended, 0.0)
     stopped = " The engine does not seem to be running." if age_s > STALE_S else ""
-    return top_tables(seen, rows, f"Measured over {seen.seconds:.1f} s, {age_s:.0f} s ago.{stopped}")
+    note = f"Measured over {seen.seconds:.1f} s, {age_s:.0f} s ago.{stopped}"
+    return top_tables(seen, rows, note, minute=last_minute(state))

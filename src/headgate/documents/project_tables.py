@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from headgate.access.policy import EVERYBODY, AccessPolicy
 from headgate.access.principal import AccessRole
+from headgate.access.rules import TenantRules
 from headgate.errors import BadValue, shorten
 from headgate.model.names import NAME_RULE, is_name
+from headgate.model.secret import SECRET_NAME
 
-__all__ = ["AccessTable", "ProjectTables"]
+__all__ = ["AccessTable", "ProjectTables", "SecretsTable"]
 
 
 def _team(text: str) -> str:
@@ -39,7 +42,34 @@ class AccessTable(_TomlTable):
         return AccessPolicy(self.roles, {team: frozenset(members) for team, members in self.teams.items()})
 
 
+def _secret(text: str) -> str:
+    if not SECRET_NAME.fullmatch(text):
+        raise BadValue(f"{shorten(text)} is not a name of a secret", "letters, digits and _, beginning with a letter")
+    return text
+
+
+class SecretsTable(_TomlTable):
+    """Where secrets are, and whose dataflows may use them."""
+
+    file: Path | None = Field(None, description="A file with a line NAME=value for each secret, of mode 0600.")
+    owners: dict[Annotated[str, AfterValidator(_secret)], list[str]] = Field(
+        {}, description=f"The owners whose dataflows may use a secret; '{EVERYBODY}' is all. Others: operators only."
+    )
+
+
 class ProjectTables(_TomlTable):
     """All tables."""
 
     access: AccessTable = Field(AccessTable(), description="Who may do what.")
+    secrets: SecretsTable = Field(SecretsTable(), description="Secrets that options of sources and sinks refer to.")
+
+    def rules(self) -> TenantRules:
+        """What the dataflows of an owner may use."""
+        return TenantRules({name: frozenset(owners) for name, owners in self.secrets.owners.items()})
+
+    def beside(self, file: Path) -> ProjectTables:
+        """The same, with relative paths beginning at the folder of the file that holds them."""
+        if self.secrets.file is None:
+            return self
+        placed = self.secrets.model_copy(update={"file": file.parent / self.secrets.file})
+        return self.model_copy(update={"secrets": placed})

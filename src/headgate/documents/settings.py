@@ -78,7 +78,7 @@ def project_tables(file: Path | None) -> ProjectTables:
     tables = _tables(*_read(file), faults)
     if tables is None:
         raise InvalidDataflow(faults)
-    return tables
+    return tables.beside(file)
 
 
 def _tables(values: Mapping[str, Any], located: Located, faults: list[Fault]) -> ProjectTables | None:

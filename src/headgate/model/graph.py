@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
+from typing import TypeVar
 
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import TaskId
@@ -14,6 +15,9 @@ from headgate.model.stream import Stream
 from headgate.model.task import Task
 
 __all__ = ["Graph", "cycles", "loops", "topological_order"]
+
+
+Node = TypeVar("Node", bound=str)
 
 
 class Graph:
@@ -60,7 +64,7 @@ def _parents(feeds: Iterable[Stream]) -> list[TaskId]:
     return [stream.source for stream in feeds if not stream.feedback]
 
 
-def topological_order(parents: Mapping[TaskId, Iterable[TaskId]]) -> list[TaskId]:
+def topological_order(parents: Mapping[Node, Iterable[Node]]) -> list[Node]:
     """Order tasks so that each comes after its parents; those that are listed in such an order stay in it.
 
     Raises ``ValueError`` when there is a cycle.
@@ -76,9 +80,9 @@ def topological_order(parents: Mapping[TaskId, Iterable[TaskId]]) -> list[TaskId
         raise ValueError("a cycle: " + " -> ".join(error.args[1])) from None
 
 
-def _in_order(parents: Mapping[TaskId, Iterable[TaskId]]) -> bool:
+def _in_order(parents: Mapping[Node, Iterable[Node]]) -> bool:
     """Whether each task is listed after its parents, as most authors do; much faster to check than to sort."""
-    seen: set[TaskId] = set()
+    seen: set[Node] = set()
     for task, sources in parents.items():
         for source in sources:
             if source not in seen:

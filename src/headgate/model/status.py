@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from headgate.model.cluster.observation import Figures
+
 __all__ = ["DataflowStatus", "FragmentStatus"]
 
 
@@ -25,6 +27,9 @@ class DataflowStatus:
 
     rows_dead: int = 0
     """Rows that raised and were written to the dead letters."""
+
+    figures: Figures | None = None
+    """Of the last minute; none before the first interval has ended."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,8 @@ def known_figures(
 
     >>> from headgate.documents import parse
     >>> from headgate.tasks.registry import default_registry
-    >>> text = "tasks: [{id: a, type: rate}, {id: b, type: filter, config: {where: a}, selectivity: 0.1, inputs: [a]}]"
+    >>> part = "{id: b, type: filter, config: {where: value > 0}, selectivity: 0.1, inputs: [a]}"
+    >>> text = "tasks: [{id: a, type: rate}, " + part + "]"
     >>> flow = parse(text, "yaml").dataflow
     >>> figures = known_figures(flow, default_registry(), {("a", "rate"): Measured(2e-6)})
     >>> [(each.task, each.cost_s.origin.value, each.selectivity.origin.value) for each in figures]

@@ -9,6 +9,7 @@ from typing import Any
 from headgate.errors import counted
 from headgate.model.status import DataflowStatus, FragmentStatus
 from headgate.model.table import Table, TableColumn
+from headgate.service.live_figures import figures_table
 
 __all__ = ["listing_table", "run_tables", "status_tables", "submission_tables", "withdrawal_tables"]
 
@@ -43,13 +44,12 @@ def listing_table(answer: Answer) -> Table:
 def status_tables(answer: Answer) -> tuple[Table, ...]:
     """Dataflows and fragments; of a single dataflow its tasks in place of the fragments."""
     engine = f"Process {answer['process']}, snapshot {answer['snapshot']}, strategy {answer['strategy']}."
-    flows = _dataflows(answer["dataflows"])
+    flows = _dataflows(answer["dataflows"]), *_figures(answer["dataflows"])
     if "tasks" not in answer:
-        return flows, Table(
-            "Fragments", FRAGMENT, tuple(answer["fragments"]), (*_failures(answer["fragments"]), engine)
-        )
+        fragments = Table("Fragments", FRAGMENT, tuple(answer["fragments"]), (*_failures(answer["fragments"]), engine))
+        return *flows, fragments
     tasks = tuple({**task, "shared_with": task["shared_with"] or None} for task in answer["tasks"])
-    return flows, Table("Tasks", SHARING, tasks, (engine,))
+    return *flows, Table("Tasks", SHARING, tasks, (engine,))
 
 
 def run_tables(dataflows: Sequence[DataflowStatus], fragments: Sequence[FragmentStatus]) -> tuple[Table, ...]:
@@ -77,6 +77,12 @@ def withdrawal_tables(answer: Answer) -> tuple[Table, ...]:
 def _dataflows(rows: Sequence[Answer], *notes: str) -> Table:
     reasons = [f"{row['name']} is {row['state']}: {row['reason']}" for row in rows if row["reason"]]
     return Table("Dataflows", DATAFLOW, tuple(rows), (*reasons, *notes))
+
+
+def _figures(rows: Sequence[Answer]) -> tuple[Table, ...]:
+    """The figures of the last minute, once there are some."""
+    known = {row["name"]: row.get("figures") for row in rows}
+    return (figures_table(known),) if any(known.values()) else ()
 
 
 def _failures(rows: Iterable[Answer]) -> tuple[str, ...]:

@@ -15,7 +15,10 @@ from headgate.model.cluster.observation import Observation
 from headgate.model.table import Table, TableColumn
 from headgate.store.observations import history_of
 
-__all__ = ["as_documents", "export", "intervals_table", "latest", "observations_since"]
+__all__ = ["as_documents", "export", "intervals_table", "last_minute", "latest", "observations_since"]
+
+MINUTE = 12
+"""Intervals in a minute."""
 
 INTERVAL = (
     TableColumn("ended", "ended"),
@@ -24,6 +27,8 @@ INTERVAL = (
     TableColumn("rows_out_per_s", "rows out", "rows/s", ",.0f"),
     TableColumn("behind", "rows waiting", form=",d"),
     TableColumn("p95_s", "p95", "s", ".2f"),
+    TableColumn("omega", "throughput", form=".3f"),
+    TableColumn("profit", "profit", form="+.3f"),
 )
 
 
@@ -57,8 +62,18 @@ def export(observations: Iterable[Observation], folder: Path) -> dict[str, int]:
 
 
 def intervals_table(observations: Iterable[Observation]) -> Table:
-    """A row for each interval: rows in and out, rows that wait, and the slowest sink."""
+    """A row for each interval: rows in and out, those that wait, the slowest sink, and the figures of all together."""
     return Table("Observations", INTERVAL, tuple(map(_interval, observations)))
+
+
+def last_minute(state: Path) -> Observation | None:
+    """The newest intervals as one, with its figures; none if nothing was measured."""
+    from headgate.adaptation.evaluating import evaluated
+    from headgate.adaptation.joining import joined
+
+    newest = latest(state, most=MINUTE)
+    recent = [seen for seen in newest if seen.ended > newest[-1].ended - 60.0]
+    return evaluated(joined(recent)) if recent else None
 
 
 def _interval(seen: Observation) -> dict[str, Any]:
@@ -70,4 +85,6 @@ def _interval(seen: Observation) -> dict[str, Any]:
         "rows_out_per_s": sum(sink.rows for sink in seen.sinks) / seen.seconds,
         "behind": sum(fragment.rows_behind or 0 for fragment in seen.fragments),
         "p95_s": max((sink.sojourn.p95_s for sink in seen.sinks if sink.sojourn is not None), default=None),
+        "omega": None if seen.together is None else seen.together.omega,
+        "profit": None if seen.together is None else seen.together.theta,
     }

@@ -9,6 +9,7 @@ from typing import Any
 
 from headgate.access.authority import ENGINE, AccessObject, Verb, check_access, may
 from headgate.access.principal import AccessRole, Principal
+from headgate.access.rules import TenantRules
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import DataflowName, TaskId
 from headgate.model.status import DataflowStatus, FragmentStatus
@@ -26,8 +27,8 @@ HIDDEN = "hidden: only its owner's members and operators may see why"
 class PrincipalEngine:
     """The only way in which a request reaches an engine. It raises what :func:`check_access` does."""
 
-    def __init__(self, engine: RunningEngine, principal: Principal) -> None:
-        self._engine = engine
+    def __init__(self, engine: RunningEngine, principal: Principal, rules: TenantRules | None = None) -> None:
+        self._engine, self._rules = engine, rules or TenantRules()
         self.principal = principal
 
     @property
@@ -63,6 +64,8 @@ class PrincipalEngine:
         replaced = [self._object(signed.name) for signed in dataflows if signed.name in there]
         if replaced:
             check_access(self.principal, Verb.CHANGE, *replaced)
+        for signed in dataflows:
+            self._rules.check(self.principal, signed.dataflow)
         names = [signed.name for signed in dataflows]
         return self._engine.submit(
             *dataflows,

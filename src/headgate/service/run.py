@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headgate.access.policy import AccessPolicy
+from headgate.access.rules import TenantRules
 from headgate.errors import InputError, missing_package, refused_write
 from headgate.model.status import DataflowStatus, FragmentStatus
 from headgate.model.strategy import StrategyName
@@ -23,6 +24,7 @@ from headgate.service.submit import split_submission
 from headgate.service.task_types import Registry
 from headgate.store.files import scratch_of
 from headgate.store.lock import StateLock
+from headgate.store.secrets import SECRETS
 
 if TYPE_CHECKING:
     from headgate.machines.local import LocalProvider
@@ -40,6 +42,7 @@ __all__ = [
     "start",
     "stop",
     "submit_given",
+    "take_secrets",
 ]
 
 PACKAGES = ("pyspark", "pyarrow", "pandas", "numpy", "sqlalchemy")
@@ -66,6 +69,9 @@ class EngineSettings:
     price_per_h: Decimal = Decimal("0.10")
     access: AccessPolicy = field(default_factory=AccessPolicy)
     """Who may use the engine."""
+
+    rules: TenantRules = field(default_factory=TenantRules)
+    """What the dataflows of an owner may use."""
 
     def provider(self) -> LocalProvider | None:
         """The local cluster to run on; raises :class:`InputError` if it is not up."""
@@ -117,6 +123,11 @@ class RunResult:
             "dataflows": [asdict(flow) for flow in self.dataflows],
             "fragments": [asdict(fragment) for fragment in self.fragments],
         }
+
+
+def take_secrets(file: Path | None) -> None:
+    """Read the secrets of this process, before it starts others, which are not to have them."""
+    SECRETS.load(os.environ, file)
 
 
 def make_importable(files: Sequence[Path]) -> None:

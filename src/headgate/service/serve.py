@@ -9,6 +9,7 @@ from typing import Any
 
 from headgate.access.policy import AccessPolicy
 from headgate.access.principal import Principal
+from headgate.access.rules import TenantRules
 from headgate.errors import InputError
 from headgate.service.audit import RefusalLog
 from headgate.service.engine import JournaledEngine
@@ -37,8 +38,15 @@ def acknowledging(
 class ServedEngine:
     """An engine, the task types that it knows, who may use it, and the answers that it has given."""
 
-    def __init__(self, engine: JournaledEngine, registry: Registry, policy: AccessPolicy | None = None) -> None:
+    def __init__(
+        self,
+        engine: JournaledEngine,
+        registry: Registry,
+        policy: AccessPolicy | None = None,
+        rules: TenantRules | None = None,
+    ) -> None:
         self._engine, self.registry = engine, registry
+        self.rules = rules or TenantRules()
         self.policy = policy or AccessPolicy()
         self.state = Path(engine.about()["state"])
         self.refusals = RefusalLog(self.state)
@@ -50,7 +58,7 @@ class ServedEngine:
 
     def acting_for(self, principal: Principal) -> PrincipalEngine:
         """The engine as somebody may use it; requests have no other way to it."""
-        return PrincipalEngine(self._engine, principal)
+        return PrincipalEngine(self._engine, principal, self.rules)
 
     def once(self, request: str, fingerprint: str, change: Callable[[Acknowledger], Answer]) -> Answer:
         """Make a change, or answer as before if the request was answered. Called for one change at a time.

@@ -8,6 +8,7 @@ from typing import Any
 from headgate.model.cluster.observation import FragmentObservation, Observation
 from headgate.model.names import Signature
 from headgate.model.table import Table, TableColumn
+from headgate.service.live_figures import observed_figures
 
 __all__ = ["top_tables"]
 
@@ -52,8 +53,8 @@ MACHINE = (
 )
 
 
-def top_tables(seen: Observation, rows: int, *notes: str) -> tuple[Table, ...]:
-    """The busiest tasks, sinks, fragments and machines of an interval."""
+def top_tables(seen: Observation, rows: int, *notes: str, minute: Observation | None = None) -> tuple[Table, ...]:
+    """The figures of the last minute, then the busiest tasks, sinks, fragments and machines of an interval."""
     tasks = sorted(_tasks(seen), key=lambda row: (-(row["cores"] or 0.0), -row["in_per_s"]))
     more = (f"{len(tasks) - rows} more tasks; show them with --rows.",) if len(tasks) > rows else ()
     sinks = tuple(
@@ -63,6 +64,7 @@ def top_tables(seen: Observation, rows: int, *notes: str) -> tuple[Table, ...]:
     names = {task.task: task.name for task in seen.tasks}
     fragments = tuple(_fragment(part, seen.seconds, names) for part in seen.fragments)
     return (
+        observed_figures(minute or seen),
         Table("Tasks", TASK, tuple(tasks[:rows]), more),
         Table("Sinks", SINK, sinks),
         Table("Fragments", FRAGMENT, fragments),

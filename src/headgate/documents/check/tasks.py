@@ -17,8 +17,9 @@ from headgate.model.config import Config
 from headgate.model.names import PortName, TaskId, is_name
 from headgate.model.on_error import OnError
 from headgate.model.schema import Schema
+from headgate.model.secret import MENTION, misspelt_references
 from headgate.model.task import Alternate, Gather, Port, Ports
-from headgate.model.task_type import TaskConfig
+from headgate.model.task_type import Role, TaskConfig, TaskType
 from headgate.tasks.registry import Registry
 
 __all__ = ["Tasks", "understand_tasks"]
@@ -104,6 +105,7 @@ def _understand_alternate(
     understood = _options(task, document, kind.config, [*path, "config"], report)
     if understood is not None:
         options, config = understood
+        _check_secrets(task, kind, config, [*path, "config"], report)
         name = document.name or document.type
         task.configs.append((index, options))
         task.alternates.append(
@@ -127,6 +129,18 @@ def _options(
         message = failed(document.type, error)
         report.fault("TASK_TYPE_FAILED", path, message, task.id, "a word to its author")
     return None
+
+
+def _check_secrets(task: TaskInCheck, kind: TaskType, config: Config, path: Path, report: Report) -> None:
+    """Secrets are for who connects to other systems; a step could write what it knows into its rows."""
+    if MENTION not in config.text:
+        return
+    if kind.role is Role.STEP:
+        message = f"a task of type '{kind.name}' refers to a secret"
+        report.fault("BAD_VALUE", path, message, task.id, "references to secrets in sources and sinks only")
+    elif misspelt_references(config.text):
+        message = "config has a reference to a secret that is not complete"
+        report.fault("BAD_VALUE", path, message, task.id, "${secret:NAME}, the name of letters, digits and _")
 
 
 def _check_policy(task: TaskInCheck, registry: Registry, report: Report) -> None:

@@ -79,7 +79,10 @@ class TaskObservation:
     """The tasks whose rows it reads; none of a source."""
 
     value: float = 1.0
-    """Of the active alternate, relative to the best (gamma of DYN)."""
+    """Of the active alternate, relative to the best (gamma of DYN); the mean over the interval."""
+
+    routed: bool = False
+    """Whether some rows of its inputs are not for it: a predicate or one of several ports decides."""
 
     @property
     def selectivity(self) -> float | None:
@@ -114,6 +117,9 @@ class SinkObservation:
 
     inputs: tuple[Signature, ...] = ()
     """The tasks whose rows it reads."""
+
+    routed: bool = False
+    """Whether some rows of its inputs are not for it: a predicate or one of several ports decides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +202,7 @@ class Figures:
     """Relative throughput: the share of the rows that were there which reached the sinks (DYN, Eq. 7)."""
 
     kept_up: float | None
-    """Rows that the fragments took over rows that came: above 1 while it catches up."""
+    """Rows that its fragments took over rows that came: above 1 while it catches up."""
 
     gamma: float | None
     """Relative value of the active alternates (DYN, Eq. 3)."""
@@ -229,6 +235,8 @@ class DataflowObservation:
 
     paused: bool = False
     figures: Figures | None = None
+    tasks: int | None = None
+    """How many its author wrote, without duplicates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +258,11 @@ class Observation:
 
     together: Figures | None = None
     """All dataflows together."""
+
+    @property
+    def tasks_and_sinks(self) -> tuple[TaskObservation | SinkObservation, ...]:
+        """All tasks, those that write rows included."""
+        return (*self.tasks, *self.sinks)
 
     def rate_in_per_s(self, task: TaskObservation) -> float:
         """Rows into a task per second of the interval."""

@@ -19,6 +19,8 @@ from headgate.model.task_type import State
 from headgate.model.work import KeyedWork, SinkWork, SourceWork
 from headgate.runtime.compile.native import run_native
 from headgate.runtime.compile.plan import CompiledPlan, CompiledTask
+from headgate.runtime.io.secret_options import used_options
+from headgate.store.secrets import SECRETS
 from headgate.tasks.frames import declared_schema, parsed_schema, run_frames
 from headgate.tasks.keyed_base import KeyedConfig
 from headgate.tasks.sql_text import quoted
@@ -61,7 +63,8 @@ class Schemas:
         sides = self._entering(plan, task)
         try:
             if isinstance(work, SinkWork):
-                work.check(task.options, self._spark, [frame.columns for frame in sides.values()])
+                with used_options(task) as options:
+                    work.check(options, self._spark, [frame.columns for frame in sides.values()])
                 return StructType()
             if isinstance(work, KeyedWork):
                 work.check(task.options)
@@ -72,7 +75,7 @@ class Schemas:
         except InputError as error:
             raise InputError(error.condition, f"task '{task.name}': {error.message}") from None
         except PySparkException as error:
-            reason = " ".join(str(error).split())[:300]
+            reason = SECRETS.hidden(" ".join(str(error).split()))[:300]
             raise InputError("TASK_REFUSED", f"task '{task.name}': Spark does not accept it: {reason}") from None
 
     def _entering(self, plan: CompiledPlan, task: CompiledTask) -> dict[str, DataFrame]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -62,6 +63,7 @@ from headgate.sharing.shared_set import SharedSet
 from headgate.store.journal import Journal
 from headgate.store.lock import StateLock
 from headgate.store.observations import ObservationHistory
+from headgate.store.secrets import SECRETS
 from headgate.tasks.registry import Registry, default_registry
 
 __all__ = ["Engine"]
@@ -93,6 +95,7 @@ class Engine:
         ``semantic``, dataflows that are submitted from now on may read wider streams than they would have made.
         ``price_per_h`` is what this machine costs. ``without_newest`` is why the last dataflow is to be paused.
         """
+        SECRETS.load(os.environ)
         self.registry = registry if registry is not None else default_registry()
         self.state = StateDirectory(state if isinstance(state, StateLock) else Path(state))
         self.log = self.state.path / "spark.log"
@@ -349,7 +352,9 @@ class Engine:
         with self._lock:
             running = list(self.fragments.values())
             flows = dataflow_statuses(self.snapshot, self.plan, running, self.outbox, self.dead_letters)
-            return self._suspensions.explain(flows), [fragment_status(fragment, self.plan) for fragment in running]
+            figures = self._upkeep.minute.figures()
+            flows = [replace(flow, figures=figures.get(flow.name)) for flow in self._suspensions.explain(flows)]
+            return flows, [fragment_status(fragment, self.plan) for fragment in running]
 
     def observer(self) -> Observer:
         """One who observes from now on."""

@@ -14,6 +14,7 @@ from headgate.model.cluster.observation import Observation
 from headgate.model.dataflow import Dataflow
 from headgate.runtime.compile.plan import CompiledPlan
 from headgate.runtime.engine.compaction import compact_journal, oldest_under_way
+from headgate.runtime.engine.last_minute import LastMinute
 from headgate.runtime.engine.plans import Plans
 from headgate.runtime.engine.queries import Queries
 from headgate.runtime.engine.state import StateDirectory
@@ -46,6 +47,7 @@ class Upkeep:
         self._price_per_h = price_per_h
         self._journal = UsageJournal(state.journal)
         self.history = ObservationHistory(state.path / "observations")
+        self.minute = LastMinute()
         self._most_bytes = LEAST_BYTES
         self._observed = time.monotonic()
 
@@ -65,8 +67,10 @@ class Upkeep:
         """Add to the history, unless it was done just now."""
         if time.monotonic() - self._observed >= OBSERVE_EVERY_S:
             self._observed = time.monotonic()
+            seen = observe()
+            self.minute.add(seen)
             with suppress(OSError):  # a full disk; there are more important things to write
-                self.history.append(observe())
+                self.history.append(seen)
 
     def compact(self) -> None:
         """Remove what nothing needs from the journal, once it has grown."""

@@ -14,10 +14,12 @@ from headgate.errors import os_reason
 from headgate.model.names import Signature
 from headgate.model.work import SinkWork
 from headgate.runtime.compile.plan import CompiledPlan
+from headgate.runtime.io.secret_options import used_options
 from headgate.runtime.io.sinks import MemorySink, StagedDelivery, deliver
 from headgate.runtime.spark_internals.failures import JOB_FAILURES, reason_of
 from headgate.store.durable_steps import step
 from headgate.store.files import read_json, sync_files, write_json
+from headgate.store.secrets import SECRETS
 
 __all__ = ["SinkOutbox"]
 
@@ -94,11 +96,14 @@ class SinkOutbox:
         try:
             deliver(task, delivery, self._spark, self._memory)
         except Exception as error:
-            message = f"cannot write to sink '{task.name}' ({_reason(error)[:200]})"
+            message = f"cannot write to sink '{task.name}' ({SECRETS.hidden(_reason(error))[:200]})"
             self.refusals[sink] = f"{message}; its rows are queued and retried"
             return False
         self.refusals.pop(sink, None)
-        if isinstance(task.work, SinkWork) and (folder := task.work.folder(task.options)) is not None:
+        assert isinstance(task.work, SinkWork)
+        with used_options(task) as options:
+            folder = task.work.folder(options)
+        if folder is not None:
             self._unsynced |= {folder, str(Path(folder).parent)}
         self.delivered[sink] += delivery.rows
         return True

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from headgate.model.work import SinkContext, SinkWork
 from headgate.runtime.compile.plan import CompiledTask
+from headgate.runtime.io.secret_options import used_options
 from headgate.store.durable_steps import step
 
 __all__ = ["MemorySink", "StagedDelivery", "deliver", "form_of"]
@@ -72,5 +73,5 @@ def form_of(task: CompiledTask) -> str:
 def deliver(task: CompiledTask, delivery: StagedDelivery, spark: SparkSession, memory: MemorySink) -> None:
     """Hand an epoch's rows over to a sink."""
     assert isinstance(task.work, SinkWork)
-    with step("delivery"):
-        task.work.write(task.options, delivery, SinkContext(spark, memory, task.name, task.signature))
+    with step("delivery"), used_options(task) as options:
+        task.work.write(options, delivery, SinkContext(spark, memory, task.name, task.signature))

@@ -12,6 +12,8 @@ from headgate.model.work import RowLimit, SourceContext, SourceWork
 from headgate.runtime.compile.plan import CompiledTask
 from headgate.runtime.exchange.files import INGEST
 from headgate.runtime.file_source.source import FileReader
+from headgate.runtime.io.secret_options import used_options
+from headgate.store.secrets import SECRETS
 from headgate.tasks.frames import declared_schema
 from headgate.tasks.sql_text import quoted
 
@@ -25,7 +27,8 @@ def read_source(spark: SparkSession, task: CompiledTask, limit: int | None, fold
     """
     assert isinstance(task.work, SourceWork)
     try:
-        stream: DataFrame = task.work.read(task.options, SourceContext(spark, limit, folder, task.on_error))
+        with used_options(task) as options:
+            stream: DataFrame = task.work.read(options, SourceContext(spark, limit, folder, task.on_error))
         # Spark adds columns for folders such as day=monday; those that were asked for are the stream.
         names = [quoted(field.name) for field in declared_schema(task.options).fields]
         ingested = [] if task.work.ingested is None else [f"{task.work.ingested()} as {INGEST}"]
@@ -33,7 +36,7 @@ def read_source(spark: SparkSession, task: CompiledTask, limit: int | None, fold
     except InputError as error:
         raise InputError(error.condition, f"task '{task.name}': {error.message}") from None
     except PySparkException as error:
-        reason = " ".join(str(error).split())[:300]
+        reason = SECRETS.hidden(" ".join(str(error).split()))[:300]
         raise InputError("SOURCE_UNREADABLE", f"task '{task.name}' cannot read its source: {reason}") from None
 
 
@@ -42,7 +45,8 @@ def split_reader(spark: SparkSession, task: CompiledTask, folder: Path) -> FileR
     assert isinstance(task.work, SourceWork)
     if task.work.splits is None:
         return None
-    return FileReader(task.work.splits(task.options, SourceContext(spark, None, folder, task.on_error)))
+    with used_options(task) as options:
+        return FileReader(task.work.splits(options, SourceContext(spark, None, folder, task.on_error)))
 
 
 def hot_limit(task: CompiledTask) -> bool:

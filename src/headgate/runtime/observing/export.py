@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from headgate.model.cluster.observation import Observation
+from headgate.model.cluster.observation import Figures, Observation
 
 __all__ = ["export_observations"]
 
@@ -23,22 +23,26 @@ _TYPES = {
     "bool": pa.bool_(),
 }
 
+_FIGURES = (
+    " omega:real kept_up:real gamma:real cost_per_h:real theta:real sojourn_mean_s:real sojourn_p50_s:real "
+    "sojourn_p95_s:real sojourn_p99_s:real within:bool unknown:texts"
+)
+
 _COLUMNS = {
     "tasks": "task:text name:text type:text alternate:text dataflows:texts partitions:int rows_in:int rows_out:int "
     "errors:int profile_rows:int profile_cpu_s_per_row:real profile_sojourn_s_per_row:real "
     "profile_transfer_s_per_row:real profile_memory_bytes:int profile_spread:real rows_waiting:real "
-    "inputs:texts value:real",
+    "inputs:texts value:real routed:bool",
     "sinks": "task:text name:text dataflows:texts rows:int sojourn_mean_s:real sojourn_p50_s:real sojourn_p95_s:real "
-    "sojourn_p99_s:real inputs:texts",
+    "sojourn_p99_s:real inputs:texts routed:bool",
     "fragments": "id:text kind:text tasks:texts batches:int rows_in:int rows_behind:int batch_s:real planning_s:real "
     "scheduling_s:real execution_s:real commit_s:real bytes_behind:int rows_arrived:real work_s:real",
     "machines": "name:text vm_class:text state:text cores:int speed:real busy:real asked:real ready:real gone:real "
     "price_per_h:real key:text pool:text workers:int",
     "sources": "task:text name:text dataflows:texts rows_taken:int rows_arrived:real rows_waiting:real "
     "bytes_waiting:int unknown:text",
-    "dataflows": "name:text owner:text paused:bool figures_omega:real figures_kept_up:real figures_gamma:real "
-    "figures_cost_per_h:real figures_theta:real figures_sojourn_mean_s:real figures_sojourn_p50_s:real "
-    "figures_sojourn_p95_s:real figures_sojourn_p99_s:real figures_within:bool",
+    "dataflows": f"name:text owner:text paused:bool tasks:int{_FIGURES.replace(' ', ' figures_')}",
+    "together": _FIGURES.strip(),
     "costs": "task:text alternate:text cpu_s:real wait_s:real origin:text spread:real selectivity:real",
 }
 """The columns of each table: fields of its observations, those of a nested value with its name before theirs."""
@@ -60,6 +64,11 @@ def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, An
             yield before + name, float(value) if isinstance(value, Decimal) else value
 
 
+def _each(table: Any) -> Iterable[Any]:
+    """The rows of a table; the figures of all dataflows together are one, where they are known."""
+    return (table,) if isinstance(table, Figures) else table or ()
+
+
 def export_observations(observations: Iterable[Observation], folder: Path) -> dict[str, int]:
     """Write a parquet file for each of the tables of an observation; returns their rows."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -70,7 +79,7 @@ def export_observations(observations: Iterable[Observation], folder: Path) -> di
             for name, schema in SCHEMAS.items():
                 rows = [
                     {"ended": seen.ended, "seconds": seen.seconds, **dict(_flat(asdict(each)))}
-                    for each in getattr(seen, name)
+                    for each in _each(getattr(seen, name))
                 ]
                 if rows:
                     writers[name].write_table(pa.Table.from_pylist(rows, schema))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from headgate.adaptation.costs import CostedTask, Profiles, alternate_costs
+from headgate.adaptation.evaluating import evaluated
 from headgate.model.cluster.alternate_cost import AlternateCost
 from headgate.model.cluster.machine_observations import MachineObservations
 from headgate.model.cluster.observation import (
@@ -25,7 +26,7 @@ from headgate.model.cluster.observation import (
 from headgate.model.names import Signature
 from headgate.model.task_type import Role
 from headgate.planning.objective import value_range
-from headgate.runtime.compile.plan import CompiledTask
+from headgate.runtime.compile.plan import CompiledPlan, CompiledTask
 from headgate.runtime.engine.plans import Plans
 from headgate.runtime.engine.snapshot import Snapshot
 from headgate.runtime.epochs.fragment import RunningFragment
@@ -98,12 +99,13 @@ class Observer:
         )
         self._arrivals.forget_others(fragment.id for fragment in fragments)
         tasks = list(plan.tasks.values())
-        return Observation(
+        routed = {task.signature for task in tasks if _is_routed(task, plan)}
+        seen = Observation(
             now,
             seconds,
-            tuple(_task(task, counts, profiles) for task in tasks if task.role is not Role.SINK),
+            tuple(_task(task, counts, profiles, routed) for task in tasks if task.role is not Role.SINK),
             tuple(
-                _sink(task, [] if task.signature in refusing else arrived[task.signature])
+                _sink(task, [] if task.signature in refusing else arrived[task.signature], routed)
                 for task in tasks
                 if task.role is Role.SINK
             ),
@@ -113,6 +115,7 @@ class Observer:
             tuple(_dataflows(self.engine.plans.snapshot)),
             tuple(self._costs(tasks, speed or 1.0)),
         )
+        return evaluated(seen)
 
     def _costs(self, tasks: Iterable[CompiledTask], speed: float) -> Iterator[AlternateCost]:
         kinds = self.engine.plans.snapshot.shared.registry
@@ -168,7 +171,7 @@ class Observer:
         return sum(batch.planning_s for batch in batches), sum(batch.commit_s for batch in batches)
 
 
-def _task(task: CompiledTask, counts: RowCounts, profiles: Profiles) -> TaskObservation:
+def _task(task: CompiledTask, counts: RowCounts, profiles: Profiles, routed: Collection[Signature]) -> TaskObservation:
     return TaskObservation(
         task.signature,
         task.name,
@@ -182,12 +185,20 @@ def _task(task: CompiledTask, counts: RowCounts, profiles: Profiles) -> TaskObse
         profiles.get((task.signature, task.alternate.name)),
         inputs=_inputs(task),
         value=_value(task),
+        routed=task.signature in routed,
     )
 
 
-def _sink(task: CompiledTask, arrivals: Sequence[Arrivals]) -> SinkObservation:
-    rows = sum(some.rows for some in arrivals)
-    return SinkObservation(task.signature, task.name, task.users, rows, sojourn_of(arrivals), _inputs(task))
+def _sink(task: CompiledTask, arrivals: Sequence[Arrivals], routed: Collection[Signature]) -> SinkObservation:
+    rows, is_routed = sum(some.rows for some in arrivals), task.signature in routed
+    return SinkObservation(task.signature, task.name, task.users, rows, sojourn_of(arrivals), _inputs(task), is_routed)
+
+
+def _is_routed(task: CompiledTask, plan: CompiledPlan) -> bool:
+    """Whether some rows of its inputs are not for it."""
+    feeds = [feed for feed in task.feeds if not feed.feedback]
+    several = (feed.source in plan.tasks and len(plan.tasks[feed.source].ports.outputs) > 1 for feed in feeds)
+    return any(feed.where is not None for feed in feeds) or any(several)
 
 
 def _inputs(task: CompiledTask) -> tuple[Signature, ...]:
@@ -223,7 +234,8 @@ def _sources(tasks: Iterable[CompiledTask], fragments: Iterable[FragmentObservat
 def _dataflows(snapshot: Snapshot) -> Iterator[DataflowObservation]:
     for flow in snapshot.dataflows:
         paused, worst = flow.name in snapshot.paused, value_range(flow)[1]
-        yield DataflowObservation(flow.name, str(flow.owner), flow.service_level, worst, paused)
+        owner, count = str(flow.owner), len(flow.tasks)
+        yield DataflowObservation(flow.name, owner, flow.service_level, worst, paused, tasks=count)
 
 
 def sojourn_of(arrivals: Sequence[Arrivals]) -> Sojourn | None:

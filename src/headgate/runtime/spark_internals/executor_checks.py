@@ -19,6 +19,7 @@ from headgate.errors import InputError
 from headgate.model.names import Signature
 from headgate.model.work import SourceWork
 from headgate.runtime.compile.plan import CompiledPlan
+from headgate.runtime.io.secret_options import used_options
 from headgate.runtime.spark_internals.executors import Executors
 from headgate.runtime.spark_internals.failures import JOB_FAILURES, reason_of
 from headgate.runtime.spark_internals.protocol import ExecutorInfo
@@ -73,7 +74,8 @@ def paths_read(plan: CompiledPlan, known: CompiledPlan, tasks: Iterable[Signatur
         task = plan.tasks.get(signature)
         if task is None or not isinstance(task.work, SourceWork) or signature in known.tasks:
             continue
-        path = task.work.path(task.options)
+        with used_options(task) as options:
+            path = task.work.path(options)
         if path is not None:
             paths[task.name] = str(Path(path).absolute())
     return paths

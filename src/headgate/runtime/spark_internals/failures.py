@@ -7,6 +7,7 @@ import re
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
+from headgate.store.secrets import SECRETS
 from headgate.tasks.row_errors import TaskRaised, UnreadableSourceError
 
 __all__ = [
@@ -59,7 +60,7 @@ def named_culprit(failure: str) -> tuple[str, str] | None:
     ('0af3', 'ValueError: no')
     """
     match = re.search(r"\[task ([0-9a-f]+)\] ([^\n]*)", failure)
-    return None if match is None else (match[1], match[2].strip()[:400])
+    return None if match is None else (match[1], SECRETS.hidden(match[2].strip())[:400])
 
 
 def reason_of(failure: str) -> str:
@@ -78,4 +79,4 @@ def reason_of(failure: str) -> str:
     raised = [line for line in lines if re.match(r"(?!java\.|javax\.|scala\.|org\.)[\w.]*(Error|Exception)\b", line)]
     caused = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     best = (raised[-1:] or caused[-1:] or lines or ["Spark gave no reason"])[0]
-    return re.sub(r"^(?:[a-z]\w*\.)+(?=[A-Z]\w*(?:Error|Exception)\b)", "", best)[:400]
+    return SECRETS.hidden(re.sub(r"^(?:[a-z]\w*\.)+(?=[A-Z]\w*(?:Error|Exception)\b)", "", best))[:400]

@@ -1,0 +1,53 @@
+"""What the dataflows of an owner may use, whoever asks for it: its rules are those of ``headgate.toml``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from headgate.access.authority import AccessRefused
+from headgate.access.policy import EVERYBODY
+from headgate.access.principal import AccessRole, Principal
+from headgate.model.dataflow import Dataflow
+from headgate.model.secret import secret_names
+
+__all__ = ["TenantRules"]
+
+
+@dataclass(frozen=True, slots=True)
+class TenantRules:
+    """Rules for owners; without any, operators may use everything and others nothing that has to be granted."""
+
+    secrets: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """The owners whose dataflows may use a secret, by its name."""
+
+    def check(self, principal: Principal, dataflow: Dataflow) -> None:
+        """Raise :class:`AccessRefused` if a dataflow of an owner may not use what it uses."""
+        for task, name in _secrets_of(dataflow):
+            if not self._grants_secret(principal, dataflow.owner, name):
+                facts = {"owner": dataflow.owner, "dataflow": dataflow.name, "task": task, "secret": name}
+                message = f"task '{task}' of dataflow '{dataflow.name}' may not use secret '{name}'"
+                remedy = f"an admin may grant it to '{dataflow.owner}' in [secrets.owners] of headgate.toml"
+                raise AccessRefused("NOT_ALLOWED", f"{message}: {remedy}", facts)
+
+    def _grants_secret(self, principal: Principal, owner: str, name: str) -> bool:
+        """Whether an owner has a secret; one that is granted to nobody is for operators.
+
+        >>> rules = TenantRules({"CITY_DB": frozenset({"city"})})
+        >>> ana, olga = Principal("ana", AccessRole.SUBMITTER), Principal("olga", AccessRole.OPERATOR)
+        >>> rules._grants_secret(ana, "city", "CITY_DB"), rules._grants_secret(olga, "rail", "CITY_DB")
+        (True, False)
+        >>> rules._grants_secret(ana, "city", "OTHER"), rules._grants_secret(olga, "city", "OTHER")
+        (False, True)
+        """
+        granted = self.secrets.get(name)
+        if granted is None:
+            return principal.is_at_least(AccessRole.OPERATOR)
+        return owner in granted or EVERYBODY in granted
+
+
+def _secrets_of(dataflow: Dataflow) -> Iterator[tuple[str, str]]:
+    for task in dataflow.tasks:
+        for alternate in task.alternates:
+            for name in secret_names(alternate.config.text):
+                yield task.id, name
