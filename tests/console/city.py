@@ -23,6 +23,7 @@ from starlette.staticfiles import StaticFiles
 
 from headgate.access.principal import AccessRole, Principal
 from headgate.api.application import application
+from headgate.model.names import Signature, TaskId
 from headgate.service.load import load
 from headgate.service.serve import ServedEngine
 from headgate.tasks.registry import default_registry
@@ -132,6 +133,10 @@ class City:
                 self._ended.set()
                 for thread in threads:
                     thread.join()
+
+    def signature(self, dataflow: str, task: str) -> Signature:
+        """The running task of a dataflow's task."""
+        return self.engine.shared.running.find(dataflow).signatures[TaskId(task)]
 
     def _submit(self, served: ServedEngine) -> None:
         (self.folder / "comfort.yaml").write_text(COMFORT, encoding="utf-8")

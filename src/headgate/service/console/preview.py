@@ -11,6 +11,7 @@ from headgate.documents import parse
 from headgate.documents.document import to_document
 from headgate.errors import InputError
 from headgate.model.dataflow import Dataflow
+from headgate.model.names import Signature
 from headgate.service.console.hourly import HourlyCosts, MachinePrice, hourly_costs, users_of_tasks
 from headgate.service.submit import split_submission
 from headgate.sharing.deduplicate import SignedDataflow, deduplicate
@@ -137,7 +138,7 @@ def preview(
         snapshot,
         (to_document(written),),
         notices,
-        (_previewed(signed, written, change, submission),),
+        (_previewed(signed, written, change, submission, before.running),),
         tuple(bills),
         old.total,
         new.total,
@@ -154,7 +155,7 @@ def _costs(running: RunningSet, paused: Collection[str], prices: tuple[list[Mach
 
 
 def _previewed(
-    signed: SignedDataflow, written: Dataflow, change: str, submission: Submission | None
+    signed: SignedDataflow, written: Dataflow, change: str, submission: Submission | None, running: RunningSet
 ) -> PreviewedDataflow:
     level = to_document(written).get("service_level", {})
     if submission is None:
@@ -162,7 +163,9 @@ def _previewed(
         return PreviewedDataflow(signed.name, str(written.owner), change, tuple(tasks), (), level)
     users = {shared.id: shared.named_users() for shared in submission.change.shared}
     exact = set(submission.exact)
-    wider = {match.task: match for match in submission.wider}
+    feeds = {(submission.written.get(stream.source), stream.target) for stream in written.streams}
+    # What reads its own input, as it was written, is not rewritten.
+    wider = {match.task: match for match in submission.wider if (match.wider, match.task) not in feeds}
     residual = {name for match in submission.wider for name in match.residual}
     tasks = []
     for task in written.tasks:
@@ -171,13 +174,23 @@ def _previewed(
         elif task.id in wider:
             match = wider[task.id]
             by = f", then {' and '.join(match.residual)}" if match.residual else ""
-            tasks.append(PlannedTask(task.id, task.type, "rewritten", f"from the wider stream {match.wider}{by}"))
+            detail = f"from the wider stream {_named(running, match.wider)}{by}"
+            tasks.append(PlannedTask(task.id, task.type, "rewritten", detail))
         elif task.id in submission.change.own_ids or task.id in residual:
             tasks.append(PlannedTask(task.id, task.type, "new", ""))
         else:
             tasks.append(PlannedTask(task.id, task.type, "reused", "not needed: a wider stream has its rows"))
     touched = tuple(sorted(map(str, submission.change.touched)))
     return PreviewedDataflow(signed.name, str(written.owner), change, tuple(tasks), touched, level)
+
+
+def _named(running: RunningSet, signature: str) -> str:
+    """A running task as ``dataflow.task``."""
+    used = running.tasks.get(Signature(signature))
+    if used is None:
+        return signature
+    first = used.running.brought_by if used.running.brought_by in used.users else min(used.users)
+    return f"{first}.{used.users[first]}"
 
 
 def check_snapshot(planned: str | None, number: int) -> None:
