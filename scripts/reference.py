@@ -110,9 +110,8 @@ def _json(value: object) -> str:
 
 def without_engine() -> ServedEngine:
     """What the routes are made of; nobody asks for anything."""
-    return cast(
-        ServedEngine, SimpleNamespace(policy=None, refusals=None, journal=None, state=Path(), registry=REGISTRY)
-    )
+    parts = {"policy": None, "refusals": None, "tokens": None, "journal": None, "state": Path(), "registry": REGISTRY}
+    return cast(ServedEngine, SimpleNamespace(**parts))
 
 
 def task_types() -> str:

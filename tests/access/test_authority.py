@@ -22,6 +22,7 @@ TABLE = {
     "change": ("oa", "soa", "oa"),
     "operate": ("oa", "oa", "oa"),
     "audit": ("a", "a", "a"),
+    "grant": ("a", "a", "a"),
 }
 NAMES = st.sampled_from(["ana", "ben", "city", "rail", "nobody"])
 

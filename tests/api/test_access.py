@@ -19,6 +19,7 @@ from headgate.access.policy import AccessPolicy
 from headgate.access.principal import AccessRole, Principal
 from headgate.api.callers import Peer, peer_of, principal_of
 from headgate.api.client import EngineClient
+from headgate.api.scopes import scope_of
 from headgate.api.server import serving
 from headgate.service.audit import MOST_BYTES, RefusalLog, audit
 from tests.api.fake import FakeEngine
@@ -30,12 +31,26 @@ VIEWER = Principal("vic", AccessRole.VIEWER, frozenset({"city"}))
 BODIES = {
     "/v1/dataflows": {"dataflows": [document("new", owner="city")]},
     "/v1/withdrawals": {"dataflows": ["alarms"]},
+    "/v1/tokens": {"name": "t", "role": "viewer"},
     "limit": {"rows": 5},
     "alternate": {"alternate": "a"},
     "partitions": {"partitions": 2},
 }
-OPEN = ("/v1/openapi.json",)
+DOCUMENT = ("/v1/openapi.json",)
 """What may be read by whoever can connect: nothing of an engine is in it."""
+
+OPEN = {("GET", "/livez"), ("GET", "/readyz"), ("POST", "/v1/session"), ("DELETE", "/v1/session")}
+"""Routes that are for whoever can connect."""
+
+VERBS = {
+    "read": AccessRole.VIEWER,
+    "inspect": AccessRole.VIEWER,
+    "submit": AccessRole.SUBMITTER,
+    "change": AccessRole.SUBMITTER,
+    "operate": AccessRole.OPERATOR,
+    "audit": AccessRole.ADMIN,
+    "grant": AccessRole.ADMIN,
+}
 
 
 @pytest.fixture
@@ -64,18 +79,46 @@ def routes(client: InProcess) -> list[tuple[str, str]]:
 def ask(client: InProcess, method: str, path: str) -> Any:
     body = BODIES.get(path, BODIES.get(path.rpartition("/")[2]))
     more: dict[str, Any] = {} if body is None or method == "GET" else {"json": body}
-    return client(method, path.removeprefix("/v1"), **more)
+    return client(method, path.removeprefix("/v1") if path.startswith("/v1/") else f"http://engine{path}", **more)
 
 
 def conditions(client: InProcess) -> dict[tuple[str, str], str]:
-    return {place: ask(client, *place).json().get("condition", "") for place in routes(client)}
+    """How each route that is not open answers."""
+    asked = [place for place in routes(client) if place not in OPEN]
+    return {place: ask(client, *place).json().get("condition", "") for place in asked}
 
 
 def test_what_is_served_is_a_route_that_is_tried_here(engine: FakeEngine) -> None:
     client = InProcess(engine)
     assert len(routes(client)) >= 17
     others = [route for route in leaves(client.app.routes) if not isinstance(route, APIRoute)]
-    assert [getattr(route, "path", route) for route in others] == list(OPEN)
+    assert [getattr(route, "path", route) for route in others] == list(DOCUMENT)
+
+
+def test_every_route_declares_what_it_asks_for(engine: FakeEngine) -> None:
+    client = InProcess(engine)
+    declared = {
+        (method, route.path): scope_of(route)
+        for route in leaves(client.app.routes)
+        if isinstance(route, APIRoute)
+        for method in route.methods or ()
+    }
+    assert {place for place, verb in declared.items() if verb == "open"} == OPEN
+    assert {verb for place, verb in declared.items() if place not in OPEN} <= set(VERBS)
+    changes = {place for place in declared if place[0] != "GET" and place not in OPEN}
+    assert {declared[place] for place in changes} <= {"submit", "change", "operate", "grant", "read"}
+
+
+def test_a_route_without_a_declaration_is_open_to_nobody(engine: FakeEngine) -> None:
+    client = InProcess(engine)
+
+    @client.app.get("/v1/forgotten")
+    def forgotten() -> dict[str, str]:
+        return {}
+
+    refused = client("GET", "/forgotten")
+    assert (refused.status_code, refused.json()["condition"]) == (403, "NOT_ALLOWED")
+    assert "declares no scope" in refused.json()["detail"]
 
 
 def test_who_is_unknown_or_has_no_role_is_refused_everywhere(engine: FakeEngine) -> None:
@@ -88,7 +131,7 @@ def test_who_is_unknown_or_has_no_role_is_refused_everywhere(engine: FakeEngine)
 def test_a_viewer_reads_and_changes_nothing(engine: FakeEngine) -> None:
     before = engine.snapshot
     for (method, path), condition in conditions(InProcess(engine, VIEWER)).items():
-        allowed = method == "GET" and path not in ("/v1/audit", "/v1/bill")
+        allowed = method == "GET" and path not in ("/v1/audit", "/v1/bill", "/v1/tokens")
         assert (condition == "NOT_ALLOWED") is not allowed, (method, path)
     assert engine.snapshot == before
 

@@ -99,3 +99,9 @@ def test_a_cluster_on_the_command_line_replaces_the_master_of_the_file(folder: P
     (folder / "headgate.toml").write_text('master = "local[2]"\n')
     assert default_map(COMMANDS, None, ["run"])["run"] == {"master": "local[2]"}
     assert "run" not in default_map(COMMANDS, None, ["run", "--cluster", "here"])
+
+
+def test_tables_come_from_the_file_that_is_named(folder: Path) -> None:
+    (folder / "headgate.toml").write_text('[access.roles]\nana = "viewer"\n')
+    (folder / "other.toml").write_text('[access.roles]\nana = "king"\n')
+    assert "king" in headgate("--config", "other.toml", "run").err

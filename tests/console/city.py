@@ -7,22 +7,19 @@ runs it until it is stopped.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import socket
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import uvicorn
-from starlette.staticfiles import StaticFiles
+from typing import TYPE_CHECKING
 
 from headgate.access.principal import AccessRole, Principal
 from headgate.api.application import application
+from headgate.api.network import listening
+from headgate.api.server import serving
 from headgate.model.names import Signature, TaskId
 from headgate.service.load import load
 from headgate.service.serve import ServedEngine
@@ -35,7 +32,6 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
-DIST = ROOT / "src" / "headgate" / "web" / "dist"
 FILES = ("alarms.yaml", "map.yaml", "archive.json", "quality.py")
 RATE = 400
 
@@ -107,7 +103,7 @@ class City:
         self.folder, self.spark = folder, spark
         self.rate = RATE
         self.engine: Engine
-        self.url = ""
+        self.url = self.token = ""
         self._ended = threading.Event()
 
     @contextlib.contextmanager
@@ -158,39 +154,18 @@ class City:
 
     @contextlib.contextmanager
     def _serving(self, served: ServedEngine, port: int) -> Iterator[None]:
-        listener = socket.create_server(("127.0.0.1", port))
-        self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        server = uvicorn.Server(uvicorn.Config(_Door(application(served)), lifespan="off", log_level="warning"))
-        thread = threading.Thread(target=asyncio.run, args=(server.serve([listener]),), daemon=True)
-        thread.start()
-        try:
+        state = self.engine.state.path
+        with listening(f"127.0.0.1:{port}") as network, serving(state, application(served), network=(network,)):
+            ana = Principal("ana", AccessRole.ADMIN, origin="test")
+            self.url = network.url
+            self.token = str(served.tokens.create(ana, "ana", AccessRole.ADMIN, (), 3600.0)["token"])
             yield
-        finally:
-            server.should_exit = True
-            thread.join()
-
-
-class _Door:
-    """The API for an admin, and the page."""
-
-    def __init__(self, api: Any) -> None:
-        self._api = api
-        self._files = StaticFiles(directory=DIST, html=True)
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["path"].startswith("/v1/"):
-            scope["state"] = {"principal": Principal("ana", AccessRole.ADMIN, origin="test")}
-            await self._api(scope, receive, send)
-        else:
-            if "." not in scope["path"]:
-                scope = {**scope, "path": "/"}
-            await self._files(scope, receive, send)
 
 
 if __name__ == "__main__":
     place = Path(sys.argv[1]).absolute()
     place.mkdir(parents=True, exist_ok=True)
     with City(place, None).running(int(sys.argv[2])) as city:
-        print(city.url, flush=True)
+        print(city.url, city.token, flush=True)
         while True:
             time.sleep(60)

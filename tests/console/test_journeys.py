@@ -23,8 +23,27 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 @pytest.fixture
 def somebody(browser: Browser, city: City) -> Iterator[Visitor]:
-    with visiting(browser, city.url) as visitor:
+    with visiting(browser, city) as visitor:
         yield visitor
+
+
+def test_sign_in_with_a_token(browser: Browser, city: City) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    visitor = Visitor(page, city.url)
+    visitor.expected = (401,)
+    visitor.goes_to("/overview?team=records")
+    token = visitor.finds("textbox", "Token")
+    token.fill("hg_wrong")
+    visitor.finds("button", "Sign in").click()
+    visitor.finds("alert", "")
+    visitor.checks("sign-in")
+    token.fill(city.token)
+    visitor.finds("button", "Sign in").click()
+    visitor.finds("link", "archive", exact=True)
+    assert visitor.query() == "team=records", "where somebody wanted to go is not lost"
+    assert page.locator("tbody tr").count() == 1
+    context.close()
 
 
 def test_find_what_holds_others_up(somebody: Visitor) -> None:
@@ -89,12 +108,14 @@ def test_see_who_shares_a_task_and_do_it_another_way(somebody: Visitor, city: Ci
     somebody.page.wait_for_selector(".node-group")
     total = somebody.page.evaluate("fetch('/v1/graph?level=teams').then(r => r.json())")
     assert sum(node["tasks"] for node in total["nodes"]) == total["running"]
+    somebody.expected = (404,)
     somebody.goes_to("/graph?select=alrams")
     somebody.sees("did you mean 'alarms'")
-    assert [fault for fault in somebody.faults if "404" not in fault] == []
+    assert somebody.faults == []
 
 
 def test_look_at_a_plan_and_submit_it(somebody: Visitor, city: City) -> None:
+    somebody.expected = (422,)
     somebody.goes_to("/plan")
     text = somebody.finds("textbox", "Dataflow")
     text.fill(FROST.replace("type: filter", "type: fliter"))
@@ -119,7 +140,7 @@ def test_look_at_a_plan_and_submit_it(somebody: Visitor, city: City) -> None:
     overview = somebody.page.evaluate("fetch('/v1/overview').then(r => r.json())")
     paid = next(row["cost_per_h"] for row in overview["dataflows"] if row["name"] == "frost")
     assert float(planned) == pytest.approx(paid, abs=1e-4), "the preview was right"
-    assert [fault for fault in somebody.faults if "422" not in fault] == []
+    assert somebody.faults == []
 
 
 def test_follow_a_bill_to_its_tasks(somebody: Visitor) -> None:
@@ -144,21 +165,20 @@ def test_see_who_is_late(somebody: Visitor) -> None:
     somebody.checks("levels")
     ink = "canvas => [...new Set(canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data)].length"
     assert somebody.page.locator(".chart canvas").first.evaluate(ink) > 10, "something is drawn"
-    colours = []
-    for scheme in ("light", "dark"):
-        somebody.page.emulate_media(color_scheme=scheme)
-        somebody.page.wait_for_selector(".chart canvas")
-        colours.append(somebody.page.locator(".chart canvas").first.evaluate(BRIGHTEST))
-    assert colours[0] < colours[1], "axes are drawn in the colours of the scheme"
+    somebody.page.wait_for_function(HAS_COLOUR, arg="82,96,109")
+    somebody.page.emulate_media(color_scheme="dark")
+    somebody.page.wait_for_function(HAS_COLOUR, arg="163,177,191")
+    assert somebody.faults == []
 
 
-BRIGHTEST = """canvas => {
+HAS_COLOUR = """colour => {
+  const canvas = document.querySelector('.chart canvas');
   const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
-  let most = 0;
   for (let at = 0; at < data.length; at += 4)
-    if (data[at + 3] > 250) most = Math.max(most, Math.min(data[at], data[at + 1], data[at + 2]));
-  return most;
+    if (data[at + 3] === 255 && `${data[at]},${data[at + 1]},${data[at + 2]}` === colour) return true;
+  return false;
 }"""
+"""Canvas does not follow the scheme by itself: axes must be drawn anew, in the ink of the other one."""
 
 
 def test_see_why_rows_failed(somebody: Visitor, city: City) -> None:
@@ -166,9 +186,10 @@ def test_see_why_rows_failed(somebody: Visitor, city: City) -> None:
     somebody.finds("heading", "comfort.index")
     somebody.sees("DIVIDE_BY_ZERO")
     somebody.checks("letters")
-    (cause,) = somebody.page.evaluate("fetch('/v1/dead-letters').then(r => r.json())")["causes"]
-    lines = (line for file in (city.folder / "data" / "city").glob("*.jsonl") for line in file.open(encoding="utf-8"))
-    dustless = [row for row in map(json.loads, lines) if row["dust"] < 1 and (row["temperature"] or 0) < 50]
+    (cause,) = somebody.page.evaluate("fetch('/v1/dead-letters/causes').then(r => r.json())")["causes"]
+    files = (city.folder / "data" / "city").glob("*.jsonl")
+    rows = [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+    dustless = [row for row in rows if row["dust"] < 1 and (row["temperature"] or 0) < 50]
     assert 0 < cause["rows"] <= len(dustless)
     given = {(row["sensor"], row["humidity"]) for row in dustless}
     assert {(one["record"]["sensor"], one["record"]["humidity"]) for one in cause["samples"]} <= given
@@ -188,7 +209,7 @@ def test_see_what_runs_on_the_machines(somebody: Visitor) -> None:
     "address", ["/overview", "/graph?node=alarms.smooth", "/plan", "/bills", "/levels", "/letters"]
 )
 def test_a_phone_shows_every_page(browser: Browser, city: City, address: str) -> None:
-    with visiting(browser, city.url, 390, 800) as visitor:
+    with visiting(browser, city, 390, 800) as visitor:
         visitor.goes_to(address)
         visitor.page.wait_for_selector("main table, main textarea")
         wide = visitor.page.evaluate("document.documentElement.scrollWidth - innerWidth")

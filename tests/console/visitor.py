@@ -13,7 +13,9 @@ from urllib.parse import urlsplit
 from PIL import Image
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Locator, Page
+    from playwright.sync_api import Browser, ConsoleMessage, Locator, Page
+
+    from tests.console.city import City
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures" / "console"
 WIDTH, HEIGHT = 1280, 800
@@ -26,9 +28,12 @@ class Visitor:
 
     def __init__(self, page: Page, url: str) -> None:
         self.page, self._url = page, url
+        self.expected: tuple[int, ...] = ()
+        """Refusals that belong to the journey; a browser logs them as errors."""
+
         self.faults: list[str] = []
         page.set_default_timeout(PATIENCE_MS)
-        page.on("console", lambda message: self._note(message.type == "error", f"console: {message.text}"))
+        page.on("console", lambda message: self._note(self._is_error(message), f"console: {message.text}"))
         page.on("pageerror", lambda error: self._note(True, f"error: {error}"))
         page.on("request", lambda request: self._note(self._is_foreign(request.url), f"foreign: {request.url}"))
 
@@ -80,15 +85,21 @@ class Visitor:
         if wrong:
             self.faults.append(what)
 
+    def _is_error(self, message: ConsoleMessage) -> bool:
+        return message.type == "error" and not any(f"status of {code}" in message.text for code in self.expected)
+
     def _is_foreign(self, url: str) -> bool:
         return not url.startswith((self._url, "data:", "blob:"))
 
 
 @contextmanager
-def visiting(browser: Browser, url: str, width: int = WIDTH, height: int = HEIGHT) -> Iterator[Visitor]:
-    """Somebody who has just opened a browser."""
+def visiting(browser: Browser, city: City, width: int = WIDTH, height: int = HEIGHT) -> Iterator[Visitor]:
+    """Somebody who has signed in."""
     context = browser.new_context(viewport={"width": width, "height": height}, timezone_id="Europe/Berlin")
     try:
-        yield Visitor(context.new_page(), url)
+        if city.token:
+            signed = context.request.post(f"{city.url}/v1/session", data={"token": city.token})
+            assert signed.ok, signed.text()
+        yield Visitor(context.new_page(), city.url)
     finally:
         context.close()

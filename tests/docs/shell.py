@@ -36,6 +36,8 @@ STARTED_WITHIN_S = 60.0
 TERMINAL = "another terminal"
 ON_SPARK = (
     "run",
+    "serve",
+    "token",
     "submit",
     "withdraw",
     "list",
@@ -96,7 +98,7 @@ class Shell:
             return ""
         name, *words = shlex.split(command, comments=True)
         words = [match for word in words for match in _expanded(word)]
-        if name == "headgate" and words[:1] == ["run"]:
+        if name == "headgate" and words[:1] in (["run"], ["serve"]):
             return self._run_dataflows(words)
         if name == "headgate":
             printed, self.status = run_headgate(words)

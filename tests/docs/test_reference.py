@@ -19,7 +19,7 @@ from tests.docs.test_pages import PAGES, ROOT
 
 # What goes wrong while a dataflow runs (the rooms runtime and tasks) is not a matter of the page on faults in files.
 CONDITION = re.compile(
-    r'(?:(?<!de)[Ff]ault|[Nn]otice|_stop|Error|Infeasible|NotMeasured|__init__|unknown|missing_package)\(\s*"([A-Z][A-Z_]+)"'
+    r'(?:(?<!de)[Ff]ault|[Nn]otice|_stop|Error|Refused|TooManyRequests|Infeasible|NotMeasured|__init__|unknown|missing_package)\(\s*"([A-Z][A-Z_]+)"'
 )
 
 

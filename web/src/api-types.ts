@@ -4,6 +4,46 @@
  */
 
 export interface paths {
+    "/livez": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Alive
+         * @description Say that the service is alive, also while an engine is being started.
+         */
+        get: operations["alive"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/readyz": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Ready
+         * @description Say whether the engine can do its work, and what it lacks if not.
+         */
+        get: operations["ready"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/access": {
         parameters: {
             query?: never;
@@ -300,6 +340,26 @@ export interface paths {
             cookie?: never;
         };
         /**
+         * Dead Letters
+         * @description Show the rows for which tasks raised, with the errors: those of the dataflows that you may inspect.
+         */
+        get: operations["dead_letters"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/dead-letters/causes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
          * Dead Letter Causes
          * @description Show rows that failed, by cause, with some of them as they came in.
          */
@@ -364,6 +424,26 @@ export interface paths {
          * @description Show what flows through the nodes of the graph, and the bottleneck.
          */
         get: operations["rates"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/lineage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lineage
+         * @description Show from which columns a column comes, and who would be hurt if it went.
+         */
+        get: operations["lineage"];
         put?: never;
         post?: never;
         delete?: never;
@@ -472,6 +552,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/session": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Sign In
+         * @description Sign a browser in with a token: the answer sets a cookie, which the following requests carry.
+         */
+        post: operations["sign_in"];
+        /**
+         * Sign Out
+         * @description Sign a browser out.
+         */
+        delete: operations["sign_out"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/snapshots": {
         parameters: {
             query?: never;
@@ -504,6 +608,70 @@ export interface paths {
          * @description Show all dataflows and fragments.
          */
         get: operations["engine_status"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Tokens
+         * @description List the tokens, without their secrets.
+         */
+        get: operations["list_tokens"];
+        put?: never;
+        /**
+         * Create Token
+         * @description Make a token. Its secret is in this answer and nowhere else, so this request has no Idempotency-Key.
+         */
+        post: operations["create_token"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tokens/{token}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Revoke Token
+         * @description Revoke a token, and end the sessions that it has begun.
+         */
+        delete: operations["revoke_token"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/version": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Version
+         * @description Say which version serves.
+         */
+        get: operations["version"];
         put?: never;
         post?: never;
         delete?: never;
@@ -756,6 +924,24 @@ export interface components {
             touched: string[];
         };
         /**
+         * ColumnLineage
+         * @description A column: its type, the columns of sources of which it is made, and what decides about its rows.
+         */
+        ColumnLineage: {
+            /** Column */
+            column: string;
+            /** Decided By */
+            decided_by: string[];
+            /** Paths */
+            paths: string[][];
+            /** Sources */
+            sources: string[];
+            /** Task */
+            task: string;
+            /** Type */
+            type: string | null;
+        };
+        /**
          * DataflowAmounts
          * @description What a dataflow pays.
          */
@@ -828,6 +1014,8 @@ export interface components {
              * @default false
              */
             paused: boolean;
+            /** Tasks */
+            tasks?: number | null;
             /**
              * Value Min
              * @default 1
@@ -901,6 +1089,7 @@ export interface components {
          * @description A dataflow: its state (running, paused, throttled or degraded), the reason for it, and rows so far.
          */
         DataflowStatus: {
+            figures?: components["schemas"]["Figures"] | null;
             /** Name */
             name: string;
             /** Owner */
@@ -925,6 +1114,37 @@ export interface components {
             state: string;
             /** Tasks */
             tasks: number;
+        };
+        /**
+         * DeadLetterAnswer
+         * @description A row for which a task raised.
+         */
+        DeadLetterAnswer: {
+            /** At */
+            at: string;
+            /** Dataflows */
+            dataflows: string[];
+            /** Epoch */
+            epoch: number;
+            /** Error */
+            error: string;
+            /**
+             * Record
+             * @description The row that came in.
+             */
+            record: unknown;
+            /** Snapshot */
+            snapshot: number;
+            /** Task */
+            task: string;
+        };
+        /**
+         * DeadLettersAnswer
+         * @description Rows for which tasks raised, oldest first.
+         */
+        DeadLettersAnswer: {
+            /** Dead Letters */
+            dead_letters: components["schemas"]["DeadLetterAnswer"][];
         };
         /**
          * EngineAnswer
@@ -1203,6 +1423,52 @@ export interface components {
             task: string;
         };
         /**
+         * Health
+         * @description Whether the service can do its work.
+         */
+        Health: {
+            /**
+             * Checks
+             * @default []
+             */
+            checks: components["schemas"]["HealthCheck"][];
+            /** Ready */
+            ready: boolean;
+        };
+        /**
+         * HealthCheck
+         * @description One thing that is looked at.
+         */
+        HealthCheck: {
+            /** Detail */
+            detail: string;
+            /** Name */
+            name: string;
+            /**
+             * Required
+             * @description Whether the service is not ready without it.
+             */
+            required: boolean;
+            /** Well */
+            well: boolean;
+        };
+        /**
+         * HurtColumn
+         * @description What would go, or not work any more, if a column went.
+         */
+        HurtColumn: {
+            /** Column */
+            column: string;
+            /** Dataflow */
+            dataflow: string;
+            /** How */
+            how: string;
+            /** Owner */
+            owner: string;
+            /** Task */
+            task: string;
+        };
+        /**
          * LetterCause
          * @description Rows for which a task raised for the same reason.
          */
@@ -1256,6 +1522,20 @@ export interface components {
              * @description At least 1; null removes the limit.
              */
             rows: number | null;
+        };
+        /**
+         * LineageAnswer
+         * @description The columns that were asked for and, if it was one, who would be hurt without it.
+         */
+        LineageAnswer: {
+            /** Columns */
+            columns: components["schemas"]["ColumnLineage"][];
+            /** Hurt */
+            hurt: components["schemas"]["HurtColumn"][];
+            /** Of */
+            of: string;
+            /** Unknown */
+            unknown: string[];
         };
         /**
          * Listing
@@ -1412,6 +1692,34 @@ export interface components {
             machines: components["schemas"]["MachineFacts"][];
             /** Times */
             times: number[];
+        };
+        /**
+         * MadeToken
+         * @description A new token.
+         */
+        MadeToken: {
+            /**
+             * Created At
+             * @description Seconds since 1970.
+             */
+            created_at: number;
+            /** Created By */
+            created_by: string;
+            /** Expires At */
+            expires_at: number | null;
+            /** Last Used At */
+            last_used_at: number | null;
+            /** Name */
+            name: string;
+            /** Role */
+            role: string;
+            /** Teams */
+            teams: string[];
+            /**
+             * Token
+             * @description The secret. It is shown once and kept nowhere.
+             */
+            token: string;
         };
         /**
          * Me
@@ -1839,6 +2147,14 @@ export interface components {
             throughput_tolerance: number;
         };
         /**
+         * SessionRequest
+         * @description A token, to sign in with.
+         */
+        SessionRequest: {
+            /** Token */
+            token: string;
+        };
+        /**
          * SinkObservation
          * @description A sink in an interval: what reached it, and how long after its events had come in.
          */
@@ -1852,6 +2168,11 @@ export interface components {
             inputs: string[];
             /** Name */
             name: string;
+            /**
+             * Routed
+             * @default false
+             */
+            routed: boolean;
             /** Rows */
             rows: number;
             sojourn: components["schemas"]["Sojourn"] | null;
@@ -2049,6 +2370,11 @@ export interface components {
                 number
             ][];
             profile?: components["schemas"]["TaskProfile"] | null;
+            /**
+             * Routed
+             * @default false
+             */
+            routed: boolean;
             /** Rows In */
             rows_in: number;
             /** Rows Out */
@@ -2169,6 +2495,81 @@ export interface components {
             team: string;
         };
         /**
+         * TokenAnswer
+         * @description A token, without its secret.
+         */
+        TokenAnswer: {
+            /**
+             * Created At
+             * @description Seconds since 1970.
+             */
+            created_at: number;
+            /** Created By */
+            created_by: string;
+            /** Expires At */
+            expires_at: number | null;
+            /** Last Used At */
+            last_used_at: number | null;
+            /** Name */
+            name: string;
+            /** Role */
+            role: string;
+            /** Teams */
+            teams: string[];
+        };
+        /**
+         * TokenRequest
+         * @description A token to make.
+         */
+        TokenRequest: {
+            /**
+             * Expires In S
+             * @description How long it is good for; null is for ever.
+             * @default 7776000
+             */
+            expires_in_s: number | null;
+            /**
+             * Name
+             * @description Its name, which the audit has.
+             */
+            name: string;
+            /**
+             * Role
+             * @enum {string}
+             */
+            role: "viewer" | "submitter" | "operator" | "admin";
+            /**
+             * Teams
+             * @description The owners for whom it may speak.
+             * @default []
+             */
+            teams: string[];
+        };
+        /**
+         * TokensAnswer
+         * @description All tokens.
+         */
+        TokensAnswer: {
+            /** Tokens */
+            tokens: components["schemas"]["TokenAnswer"][];
+        };
+        /**
+         * VersionAnswer
+         * @description What serves.
+         */
+        VersionAnswer: {
+            /**
+             * Api
+             * @description The version of the API.
+             */
+            api: string;
+            /**
+             * Version
+             * @description The version of Headgate.
+             */
+            version: string;
+        };
+        /**
          * WiderTask
          * @description A task whose rows come from a wider stream that ran already, through residual tasks.
          */
@@ -2224,6 +2625,73 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    alive: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Health"];
+                };
+            };
+            /** @description Refused; nothing has changed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    ready: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Health"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Health"];
+                };
+            };
+            /** @description Refused; nothing has changed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
     access: {
         parameters: {
             query?: never;
@@ -2258,7 +2726,7 @@ export interface operations {
             query?: {
                 /** @description At most so many, the newest. */
                 limit?: number;
-                /** @description Only what ended after this moment, in seconds since 1970. */
+                /** @description Only what came after this moment, in seconds since 1970. */
                 since?: number;
             };
             header?: never;
@@ -2765,6 +3233,40 @@ export interface operations {
             };
         };
     };
+    dead_letters: {
+        parameters: {
+            query?: {
+                /** @description Only those of tasks that this dataflow uses. */
+                dataflow?: string | null;
+                /** @description Only those of this task. */
+                task?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeadLettersAnswer"];
+                };
+            };
+            /** @description Refused; nothing has changed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
     dead_letter_causes: {
         parameters: {
             query?: never;
@@ -2893,6 +3395,38 @@ export interface operations {
             };
         };
     };
+    lineage: {
+        parameters: {
+            query: {
+                /** @description dataflow, dataflow.task or dataflow.task.column */
+                of: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LineageAnswer"];
+                };
+            };
+            /** @description Refused; nothing has changed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
     machines: {
         parameters: {
             query?: never;
@@ -2956,6 +3490,8 @@ export interface operations {
             query?: {
                 /** @description At most so many, the newest. */
                 limit?: number;
+                /** @description The oldest ones in place of the newest. */
+                oldest?: boolean;
                 /** @description Only what ended after this moment, in seconds since 1970. */
                 since?: number;
             };
@@ -3047,6 +3583,66 @@ export interface operations {
             };
         };
     };
+    sign_in: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SessionRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Me"];
+                };
+            };
+            /** @description Refused; nothing has changed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    sign_out: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused; nothing has changed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
     snapshots: {
         parameters: {
             query?: never;
@@ -3092,6 +3688,129 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["EngineStatus"];
+                };
+            };
+            /** @description Refused; nothing has changed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    list_tokens: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TokensAnswer"];
+                };
+            };
+            /** @description Refused; nothing has changed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    create_token: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TokenRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MadeToken"];
+                };
+            };
+            /** @description Refused; nothing has changed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    revoke_token: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Its name. */
+                token: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TokenAnswer"];
+                };
+            };
+            /** @description Refused; nothing has changed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    version: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VersionAnswer"];
                 };
             };
             /** @description Refused; nothing has changed. */

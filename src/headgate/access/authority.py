@@ -9,6 +9,7 @@ submit   make a dataflow run for an owner                           submitter   
 change   replace, withdraw, pause, resume, limit, switch            submitter    from operator on
 operate  machines, placement, what concerns the engine as a whole   operator     yes
 audit    read who did what                                          admin        yes
+grant    make and revoke tokens                                     admin        yes
 ======== ========================================================== ============ =====================
 """
 
@@ -33,6 +34,7 @@ class Verb(StrEnum):
     CHANGE = "change"
     OPERATE = "operate"
     AUDIT = "audit"
+    GRANT = "grant"
 
 
 LEAST_ROLES = {
@@ -42,6 +44,7 @@ LEAST_ROLES = {
     Verb.CHANGE: AccessRole.SUBMITTER,
     Verb.OPERATE: AccessRole.OPERATOR,
     Verb.AUDIT: AccessRole.ADMIN,
+    Verb.GRANT: AccessRole.ADMIN,
 }
 OWNERS_ONLY = (Verb.INSPECT, Verb.SUBMIT, Verb.CHANGE)
 

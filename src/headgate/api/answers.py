@@ -18,6 +18,7 @@ __all__ = [
     "BillAnswer",
     "Changed",
     "DataflowDetails",
+    "DeadLettersAnswer",
     "EngineAnswer",
     "EngineStatus",
     "LetterCauses",
@@ -262,6 +263,24 @@ class LetterCauses(BaseModel):
     """Rows that failed, by cause, most rows first."""
 
     causes: list[LetterCause]
+
+
+class DeadLetterAnswer(BaseModel):
+    """A row for which a task raised."""
+
+    task: str
+    dataflows: list[str]
+    error: str
+    record: Any = Field(description="The row that came in.")
+    snapshot: int
+    epoch: int
+    at: str
+
+
+class DeadLettersAnswer(BaseModel):
+    """Rows for which tasks raised, oldest first."""
+
+    dead_letters: list[DeadLetterAnswer]
 
 
 class _Amounts(BaseModel):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fastapi import Depends, FastAPI, Request
@@ -11,15 +12,21 @@ from starlette.exceptions import HTTPException
 
 from headgate import __version__
 from headgate.access.authority import AccessRefused
+from headgate.api.access_routes import access_routes
 from headgate.api.callers import caller
 from headgate.api.console_routes import console_routes
+from headgate.api.health_routes import health_routes
+from headgate.api.identities import NOBODY, Identities, address_of
 from headgate.api.limits import Limits
+from headgate.api.page import Page, SecurityHeaders
 from headgate.api.problems import CONTENT_TYPE, ProblemDocument, problem_of
+from headgate.api.request_log import NoteRequest, RequestLog
 from headgate.api.routes import action_of, change_routes, problem_response, read_routes
+from headgate.api.sessions import Sessions
 from headgate.errors import HeadgateError, InputError, refused_write
 from headgate.service.serve import ServedEngine
 
-__all__ = ["application"]
+__all__ = ["Door", "application"]
 
 DESCRIPTION = """Submit dataflows to a running engine, withdraw them, and see how they are doing.
 
@@ -28,8 +35,23 @@ Routes under `/v1` are stable. A refused request is answered with a problem docu
 CONDITIONS = {404: "UNKNOWN_ROUTE", 405: "METHOD_NOT_ALLOWED", 408: "REQUEST_TOO_SLOW", 413: "REQUEST_TOO_LARGE"}
 
 
-def application(served: ServedEngine) -> FastAPI:
+@dataclass(frozen=True, slots=True)
+class Door:
+    """How the application is open to others than the Unix socket's."""
+
+    sessions: Sessions = field(default_factory=Sessions)
+    requests_per_s: float = 500.0
+    """Of one caller from the network, at most."""
+
+    page: Page = field(default_factory=Page)
+    note: NoteRequest | None = None
+    """Takes the facts of each request."""
+
+
+def application(served: ServedEngine, door: Door | None = None) -> FastAPI:
     """The API of an engine."""
+    door = door or Door()
+    identities = Identities(served.policy, served.tokens, door.sessions, door.requests_per_s)
     app = FastAPI(
         title="Headgate",
         version=__version__,
@@ -48,16 +70,27 @@ def application(served: ServedEngine) -> FastAPI:
             Exception: _failed,
         },
     )
-    app.state.policy, app.state.refusals = served.policy, served.refusals
+    app.state.identities, app.state.refusals = identities, served.refusals
+    app.include_router(health_routes(served))
+    app.include_router(access_routes(served, identities))
     app.include_router(read_routes(served))
     app.include_router(change_routes(served))
     app.include_router(console_routes(served))
+    app.router.default = door.page
     app.add_middleware(Limits)
+    app.add_middleware(SecurityHeaders)
+    if door.note is not None:
+        app.add_middleware(RequestLog, note=door.note)
+    _describe_refusals(app)
+    return app
+
+
+def _describe_refusals(app: FastAPI) -> None:
+    """In the OpenAPI document, refusals have the media type of problem documents."""
     for operations in app.openapi()["paths"].values():
         for operation in operations.values():
             refusal = operation["responses"]["default"]
             refusal["content"] = {CONTENT_TYPE: refusal["content"]["application/json"]}
-    return app
 
 
 def _response(error: HeadgateError, **more: Any) -> JSONResponse:
@@ -65,8 +98,8 @@ def _response(error: HeadgateError, **more: Any) -> JSONResponse:
 
 
 async def _refused(request: Request, error: Any) -> JSONResponse:
-    who = getattr(request.state, "principal", None)
-    if isinstance(error, AccessRefused) and who is not None:
+    if isinstance(error, AccessRefused):
+        who = getattr(request.state, "principal", None) or replace(NOBODY, origin=address_of(request))
         request.app.state.refusals.note(who, action_of(request), error)
     return _response(error)
 

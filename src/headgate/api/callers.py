@@ -1,7 +1,7 @@
-"""Who sends a request: on the Unix socket the user whose process it is. A request from nobody known is refused.
+"""The process at the other end of a Unix socket and the user whose it is; and who sends a request, for the routes.
 
-What authenticates in another way, such as by a token, puts its :class:`Principal` into the request's state before this
-is asked.
+What authenticates in another way than :mod:`headgate.api.identities` puts its :class:`Principal` into the request's
+state before this is asked.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from typing import Annotated, Any, NamedTuple
 
 from fastapi import Depends, Request
 
-from headgate.access.authority import AccessRefused, Verb, check_access
 from headgate.access.policy import AccessPolicy
-from headgate.access.principal import AccessRole, Principal
+from headgate.access.principal import Principal
 
 __all__ = ["Caller", "Peer", "caller", "peer_of", "principal_of", "running_user"]
 
@@ -60,18 +59,12 @@ def _name(user: int) -> str:
         return f"uid-{user}"
 
 
-def caller(request: Request) -> Principal:
-    """Who sends a request; raises :class:`AccessRefused` for somebody unknown or without a role."""
-    who: Principal | None = getattr(request.state, "principal", None)
-    if who is None:
-        peer: Peer | None = getattr(request.state, "peer", None)
-        if peer is None:
-            raise AccessRefused("NOT_AUTHENTICATED", "This request does not say who sends it; send a token with it.")
-        who = principal_of(peer, request.app.state.policy)
-        request.state.principal = who
-    if who.role is AccessRole.NONE:
-        check_access(who, Verb.READ)
-    return who
+async def caller(request: Request) -> Principal:
+    """Who sends a request; raises :class:`AccessRefused` for somebody unknown, or who may not use the route."""
+    admitted: Principal | None = getattr(request.state, "admitted", None)
+    if admitted is None:
+        admitted = request.state.admitted = request.app.state.identities.admit(request)
+    return admitted
 
 
 Caller = Annotated[Principal, Depends(caller)]

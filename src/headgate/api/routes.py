@@ -14,17 +14,15 @@ from fastapi.responses import JSONResponse
 
 from headgate.access.authority import Verb, check_access
 from headgate.api.answers import (
-    AccessAnswer,
     AlternateRequest,
-    AuditAnswer,
     BillAnswer,
     Changed,
     DataflowDetails,
+    DeadLettersAnswer,
     EngineAnswer,
     EngineStatus,
     LimitRequest,
     Listing,
-    Me,
     Observations,
     PartitionsRequest,
     SubmissionRequest,
@@ -32,13 +30,12 @@ from headgate.api.answers import (
 )
 from headgate.api.callers import Caller
 from headgate.api.problems import CONTENT_TYPE, problem_of
+from headgate.api.scopes import scope
 from headgate.errors import HeadgateError
-from headgate.service.access import access_facts, me_facts
-from headgate.service.audit import audit
 from headgate.service.bill import bill_facts
 from headgate.service.console.preview import check_snapshot
 from headgate.service.engine import listing, status
-from headgate.service.observations import latest
+from headgate.service.observations import earliest, latest
 from headgate.service.principal_engine import PrincipalEngine, check_bill
 from headgate.service.serve import Acknowledge, Acknowledger, Answer, ServedEngine, acknowledging
 from headgate.service.submit import submit, withdraw
@@ -110,7 +107,8 @@ def action_of(request: Request) -> str:
 
 def problem_response(problem: Mapping[str, Any]) -> JSONResponse:
     """A problem document as a response."""
-    headers = {"Retry-After": "5"} if problem["status"] == 503 else None
+    waits = {503: {"Retry-After": "5"}, 429: {"Retry-After": "1"}, 401: {"WWW-Authenticate": "Bearer"}}
+    headers = waits.get(problem["status"])
     return JSONResponse(problem, problem["status"], headers, media_type=CONTENT_TYPE)
 
 
@@ -118,7 +116,7 @@ def change_routes(served: ServedEngine) -> APIRouter:
     """The routes that change what an engine runs."""
     router, change = APIRouter(prefix="/v1"), _Changes(served)
 
-    @router.post("/dataflows", response_model=Changed)
+    @router.post("/dataflows", response_model=Changed, openapi_extra=scope(Verb.SUBMIT))
     async def submit_dataflows(
         request: Request,
         body: SubmissionRequest,
@@ -134,31 +132,33 @@ def change_routes(served: ServedEngine) -> APIRouter:
 
         return await change(request, who, request_id, act)
 
-    @router.post("/withdrawals", response_model=Changed)
+    @router.post("/withdrawals", response_model=Changed, openapi_extra=scope(Verb.CHANGE))
     async def withdraw_dataflows(
         request: Request, body: WithdrawalRequest, who: Caller, request_id: RequestId = None
     ) -> Any:
         """Withdraw dataflows, all of them or none; tasks that others share keep running."""
         return await change(request, who, request_id, partial(_withdraw, body.dataflows))
 
-    @router.delete("/dataflows/{dataflow}", response_model=Changed)
+    @router.delete("/dataflows/{dataflow}", response_model=Changed, openapi_extra=scope(Verb.CHANGE))
     async def withdraw_dataflow(request: Request, dataflow: str, who: Caller, request_id: RequestId = None) -> Any:
         """Withdraw one dataflow."""
         return await change(request, who, request_id, partial(_withdraw, [dataflow]))
 
-    @router.post("/dataflows/{dataflow}/pause", response_model=EngineAnswer)
+    @router.post("/dataflows/{dataflow}/pause", response_model=EngineAnswer, openapi_extra=scope(Verb.CHANGE))
     async def pause_dataflow(request: Request, dataflow: str, who: Caller, request_id: RequestId = None) -> Any:
         """Pause a dataflow: its sinks get no rows until it is resumed."""
         act = _then_about(lambda engine, applied: engine.pause(dataflow, applied))
         return await change(request, who, request_id, act)
 
-    @router.post("/dataflows/{dataflow}/resume", response_model=EngineAnswer)
+    @router.post("/dataflows/{dataflow}/resume", response_model=EngineAnswer, openapi_extra=scope(Verb.CHANGE))
     async def resume_dataflow(request: Request, dataflow: str, who: Caller, request_id: RequestId = None) -> Any:
         """Resume a paused dataflow."""
         act = _then_about(lambda engine, applied: engine.resume(dataflow, applied))
         return await change(request, who, request_id, act)
 
-    @router.put("/dataflows/{dataflow}/tasks/{task}/limit", response_model=EngineAnswer)
+    @router.put(
+        "/dataflows/{dataflow}/tasks/{task}/limit", response_model=EngineAnswer, openapi_extra=scope(Verb.CHANGE)
+    )
     async def limit_task(
         request: Request, dataflow: str, task: str, body: LimitRequest, who: Caller, request_id: RequestId = None
     ) -> Any:
@@ -166,7 +166,9 @@ def change_routes(served: ServedEngine) -> APIRouter:
         act = _then_about(lambda engine, applied: engine.limit(dataflow, task, body.rows, applied))
         return await change(request, who, request_id, act)
 
-    @router.put("/dataflows/{dataflow}/tasks/{task}/alternate", response_model=EngineAnswer)
+    @router.put(
+        "/dataflows/{dataflow}/tasks/{task}/alternate", response_model=EngineAnswer, openapi_extra=scope(Verb.CHANGE)
+    )
     async def switch_alternate(
         request: Request, dataflow: str, task: str, body: AlternateRequest, who: Caller, request_id: RequestId = None
     ) -> Any:
@@ -174,7 +176,9 @@ def change_routes(served: ServedEngine) -> APIRouter:
         act = _then_about(lambda engine, applied: engine.switch(dataflow, task, body.alternate, applied))
         return await change(request, who, request_id, act)
 
-    @router.post("/dataflows/{dataflow}/tasks/{task}/release", response_model=EngineAnswer)
+    @router.post(
+        "/dataflows/{dataflow}/tasks/{task}/release", response_model=EngineAnswer, openapi_extra=scope(Verb.CHANGE)
+    )
     async def release_task(
         request: Request, dataflow: str, task: str, who: Caller, request_id: RequestId = None
     ) -> Any:
@@ -182,7 +186,9 @@ def change_routes(served: ServedEngine) -> APIRouter:
         act = _then_about(lambda engine, applied: engine.release_task(dataflow, task, applied))
         return await change(request, who, request_id, act)
 
-    @router.put("/dataflows/{dataflow}/tasks/{task}/partitions", response_model=EngineAnswer)
+    @router.put(
+        "/dataflows/{dataflow}/tasks/{task}/partitions", response_model=EngineAnswer, openapi_extra=scope(Verb.CHANGE)
+    )
     async def set_partitions(
         request: Request, dataflow: str, task: str, body: PartitionsRequest, who: Caller, request_id: RequestId = None
     ) -> Any:
@@ -214,50 +220,48 @@ def read_routes(served: ServedEngine) -> APIRouter:
     """The routes that read what an engine runs and has measured."""
     router = APIRouter(prefix="/v1")
 
-    @router.get("/me", response_model=Me)
-    def me(who: Caller) -> Any:
-        """Who you are to this engine, and what you may do."""
-        return me_facts(who)
-
-    @router.get("/access", response_model=AccessAnswer)
-    def access(who: Caller) -> Any:
-        """Show who has which role, and the members of teams."""
-        check_access(who, Verb.READ)
-        return access_facts(served.policy)
-
-    @router.get("/audit", response_model=AuditAnswer)
-    def audit_entries(who: Caller, since: Since = 0.0, limit: Most = 100) -> Any:
-        """Show who changed what, and what was refused."""
-        check_access(who, Verb.AUDIT)
-        return {"entries": audit(served.state, since, limit)}
-
-    @router.get("/engine", response_model=EngineAnswer)
+    @router.get("/engine", response_model=EngineAnswer, openapi_extra=scope(Verb.READ))
     def engine_facts(who: Caller) -> Any:
         """Which engine this is."""
         return served.acting_for(who).about()
 
-    @router.get("/dataflows", response_model=Listing)
+    @router.get("/dataflows", response_model=Listing, openapi_extra=scope(Verb.READ))
     def list_dataflows(who: Caller) -> Any:
         """List the dataflows, in the order of submission."""
         return listing(served.acting_for(who))
 
-    @router.get("/dataflows/{dataflow}", response_model=DataflowDetails)
+    @router.get("/dataflows/{dataflow}", response_model=DataflowDetails, openapi_extra=scope(Verb.READ))
     def dataflow_status(dataflow: str, who: Caller) -> Any:
         """Show one dataflow, and who shares its tasks."""
         return status(served.acting_for(who), dataflow)
 
-    @router.get("/status", response_model=EngineStatus)
+    @router.get("/status", response_model=EngineStatus, openapi_extra=scope(Verb.READ))
     def engine_status(who: Caller) -> Any:
         """Show all dataflows and fragments."""
         return status(served.acting_for(who))
 
-    @router.get("/observations", response_model=Observations)
-    def observations(who: Caller, since: Since = 0.0, limit: Most = 1) -> Any:
+    @router.get("/observations", response_model=Observations, openapi_extra=scope(Verb.READ))
+    def observations(
+        who: Caller,
+        since: Since = 0.0,
+        limit: Most = 1,
+        oldest: Annotated[bool, Query(description="The oldest ones in place of the newest.")] = False,
+    ) -> Any:
         """Read what was measured: rates, cost per row, latency, batches, workers."""
         check_access(who, Verb.READ)
-        return {"observations": latest(served.state, since, limit)}
+        measured = earliest(served.state, since, limit) if oldest else latest(served.state, since, limit)
+        return {"observations": measured}
 
-    @router.get("/bill", response_model=BillAnswer)
+    @router.get("/dead-letters", response_model=DeadLettersAnswer, openapi_extra=scope(Verb.INSPECT))
+    def dead_letters(
+        who: Caller,
+        dataflow: Annotated[str | None, Query(description="Only those of tasks that this dataflow uses.")] = None,
+        task: Annotated[str | None, Query(description="Only those of this task.")] = None,
+    ) -> Any:
+        """Show the rows for which tasks raised, with the errors: those of the dataflows that you may inspect."""
+        return {"dead_letters": served.acting_for(who).dead_letters(served.state, dataflow, task)}
+
+    @router.get("/bill", response_model=BillAnswer, openapi_extra=scope(Verb.INSPECT))
     def bill(who: Caller, owner: Annotated[str | None, Query(description="Only what this owner pays.")] = None) -> Any:
         """Show who pays what."""
         check_bill(who, owner)

@@ -10,10 +10,12 @@ import os
 import re
 import selectors
 import socket
-from collections.abc import Iterator
+import ssl
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from headgate.api.network import NetworkListener
 from headgate.api.place import socket_place
 from headgate.api.problems import CONTENT_TYPE, problem_of
 from headgate.errors import HeadgateError, InputError, os_reason
@@ -48,24 +50,31 @@ def bound(state: Path) -> Iterator[socket.socket]:
 
 
 class Standby:
-    """Answers on a listening socket; a selector says when there is something to do."""
+    """Answers on listening sockets; a selector says when there is something to do."""
 
-    def __init__(self, listener: socket.socket, selector: selectors.BaseSelector) -> None:
-        listener.listen(128)
-        listener.setblocking(False)
+    def __init__(
+        self, listener: socket.socket, selector: selectors.BaseSelector, network: Sequence[NetworkListener] = ()
+    ) -> None:
         self.error = InputError("ENGINE_STARTING", "The engine is starting.")
         """What requests are answered."""
 
-        self._listener, self._selector = listener, selector
+        self._contexts: dict[socket.socket, ssl.SSLContext | None] = {listener: None}
+        for one in network:
+            self._contexts[one.socket] = None if one.certificate is None else one.certificate.context()
+        for each in self._contexts:
+            each.listen(128)
+            each.setblocking(False)
+        self._selector = selector
         self._accepting = False
         self._partial: dict[socket.socket, bytes] = {}
 
     def accept(self, wanted: bool) -> None:
         """Take new connections, or leave them to the engine."""
-        if wanted and not self._accepting:
-            self._selector.register(self._listener, selectors.EVENT_READ, self._take)
-        elif self._accepting and not wanted:
-            self._selector.unregister(self._listener)
+        for listener in self._contexts if wanted is not self._accepting else ():
+            if wanted:
+                self._selector.register(listener, selectors.EVENT_READ, self._take)
+            else:
+                self._selector.unregister(listener)
         self._accepting = wanted
 
     def close(self) -> None:
@@ -74,12 +83,15 @@ class Standby:
             connection.close()
         self._partial.clear()
 
-    def _take(self, _: object) -> None:
-        with suppress(BlockingIOError, ConnectionError):
-            connection, _ = self._listener.accept()
+    def _take(self, listener: socket.socket) -> None:
+        with suppress(OSError):
+            connection, _ = listener.accept()
             if len(self._partial) >= MOST_CONNECTIONS:
                 self._leave(next(iter(self._partial)))
             connection.setblocking(False)
+            context = self._contexts[listener]
+            if context is not None:  # its handshake is made as it is read
+                connection = context.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
             self._partial[connection] = b""
             self._selector.register(connection, selectors.EVENT_READ, self._read)
 
@@ -87,7 +99,9 @@ class Standby:
         """Read on; a request must be whole before it is answered, or its sender would not see the answer."""
         try:
             data = connection.recv(1 << 16)
-        except BlockingIOError:
+            while isinstance(connection, ssl.SSLSocket) and connection.pending():
+                data += connection.recv(1 << 16)
+        except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
             return
         except OSError:
             data = b""
@@ -96,7 +110,7 @@ class Standby:
             return
         if data:
             with suppress(OSError):
-                connection.send(_response(self.error))
+                connection.send(ALIVE if request.startswith(b"GET /livez ") else _response(self.error))
         self._leave(connection)
 
     def _leave(self, connection: socket.socket) -> None:
@@ -115,6 +129,16 @@ def _is_whole(request: bytes) -> bool:
     head, end, body = request.partition(b"\r\n\r\n")
     length = re.search(rb"(?i)\ncontent-length: *(\d{1,12})", head)
     return len(request) > MOST_BYTES or (bool(end) and len(body) >= int(length[1] if length else 0))
+
+
+def _alive() -> bytes:
+    body = b'{"ready":true,"checks":[]}'
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\nConnection: close\r\n"
+    return head.encode() + b"\r\n" + body
+
+
+ALIVE = _alive()
+"""What says that the service is alive, though its engine is not yet."""
 
 
 def _response(error: HeadgateError) -> bytes:

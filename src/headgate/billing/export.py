@@ -8,12 +8,14 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
-from headgate.billing.bill import Bill
+from headgate.billing.bill import Bill, Line
+from headgate.model.names import DataflowName, Owner
 from headgate.model.table import Table, TableColumn
 
-__all__ = ["FOCUS_COLUMNS", "iso_time", "to_csv", "to_dict", "to_focus", "to_json"]
+__all__ = ["FOCUS_COLUMNS", "bill_of", "iso_time", "to_csv", "to_dict", "to_focus", "to_json"]
 
 FOCUS_COLUMNS = (
     *("BilledCost", "BillingAccountId", "BillingAccountName", "BillingCurrency", "BillingPeriodEnd"),
@@ -50,6 +52,23 @@ def to_dict(bill: Bill) -> dict[str, Any]:
         "idle": str(bill.idle),
         "total": str(bill.total),
     }
+
+
+def bill_of(facts: Mapping[str, Any]) -> Bill:
+    """The bill that :func:`to_dict` has written."""
+    lines = (
+        Line(
+            DataflowName(line["dataflow"]),
+            Owner(line["owner"]),
+            line["tasks"],
+            Fraction(line["hours"]).limit_denominator(1_000_000),
+            Decimal(line["cost"]),
+            Decimal(line["alone"]),
+        )
+        for line in facts["dataflows"]
+    )
+    start, end = (datetime.fromisoformat(facts[name]) for name in ("start", "end"))
+    return Bill(start, end, facts["currency"], tuple(lines), Decimal(facts["idle"]), Decimal(facts["total"]))
 
 
 def to_json(bill: Bill) -> str:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headgate.cli.output import AsCsv, AsJson, State, print_answer, sentence_to_stderr
+from headgate.cli.output import AsCsv, AsJson, State, print_answer
+from headgate.cli.remote import client_of
 from headgate.service.engine_tables import listing_table, status_tables, withdrawal_tables
 
 if TYPE_CHECKING:
@@ -20,9 +21,7 @@ __all__ = ["ask", "list_dataflows", "status", "withdraw"]
 
 def ask(state: Path, request: Callable[[EngineClient], dict[str, Any]], waiting: str) -> dict[str, Any]:
     """Ask the engine; on a terminal, show that it works."""
-    from headgate.api.client import EngineClient
-
-    with EngineClient(state, lambda reason: sentence_to_stderr(f"{reason} Waiting for it.")) as client:
+    with client_of(state) as client:
         if not sys.stderr.isatty():
             return request(client)
         from rich.console import Console

@@ -15,6 +15,7 @@ import typer
 
 from headgate import __version__
 from headgate.cli.output import faults_to_stderr, sentence_to_stderr
+from headgate.cli.root_options import ROOT_OPTIONS, RootOptions
 from headgate.cli.settings import default_map
 from headgate.errors import HeadgateError, InputError, InvalidDataflow, refused_write
 
@@ -35,11 +36,16 @@ def _root(
         Path | None,
         typer.Option("--config", metavar="FILE", help="Settings; default: the nearest headgate.toml upwards."),
     ] = None,
+    url: Annotated[
+        str | None,
+        typer.Option("--url", metavar="URL", help="The service to speak to, in place of a state directory."),
+    ] = None,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     del version
+    ROOT_OPTIONS.set(RootOptions(config, url))
     if context.invoked_subcommand != "init":
         context.default_map = default_map(context.command.commands, config, sys.argv)  # type: ignore[attr-defined]
 
@@ -62,8 +68,8 @@ FUNCTIONS = {"list": "list_dataflows", "dead-letters": "dead_letters"}
 COMMANDS = {
     **{"init": "init", "validate": "dataflow_files", "show": "dataflow_files", "convert": "dataflow_files"},
     **{"diff": "dataflow_files", "plan": "plan", "schema": "dataflow_files", "tasks": "tasks", "size": "size"},
-    **{name: name for name in ("simulate", "experiment", "forecast", "run", "submit")},
-    **{"withdraw": "engine", "status": "engine", "whoami": "access", "access": "access"},
+    **{name: name for name in ("simulate", "experiment", "forecast", "run", "serve", "submit")},
+    **{"withdraw": "engine", "status": "engine", "whoami": "access", "access": "access", "token": "token"},
     **dict.fromkeys(("switch", "pause", "resume", "limit", "partitions"), "steer"),
     **{"bill": "state_directory", "top": "state_directory", "observations": "state_directory", "bench": "bench"},
     **{"list": "engine", "dead-letters": "state_directory", "traces": "traces", "cluster": "cluster"},

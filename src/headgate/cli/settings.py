@@ -8,6 +8,8 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headgate.cli.root_options import ROOT_OPTIONS
+
 if TYPE_CHECKING:
     from headgate.documents.project_tables import ProjectTables
 
@@ -91,13 +93,9 @@ def default_map(commands: Mapping[str, Any], config: Path | None, arguments: Seq
 
 def given_tables() -> ProjectTables:
     """The tables of the file of settings that the command under way uses."""
-    from click import get_current_context
-
     from headgate.documents.settings import project_tables
 
-    context = get_current_context(silent=True)
-    config: Path | None = context.find_root().params.get("config") if context is not None else None
-    return project_tables(_settings_file(config))
+    return project_tables(_settings_file(ROOT_OPTIONS.get().config))
 
 
 def _settings_file(config: Path | None) -> Path | None:

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from headgate.cli.engine import ask
 from headgate.cli.output import (
     AsCsv,
     AsJson,
@@ -25,15 +26,16 @@ from headgate.cli.output import (
     write_file,
     write_text,
 )
+from headgate.cli.remote import remote_latest, remote_observations, service_url
 from headgate.errors import InputError
 from headgate.model.table import Table
 from headgate.report.bill import bill_tables, draw_bill
 from headgate.report.render import render
-from headgate.service.bill import EXPORTS, of_owner
+from headgate.service.bill import EXPORTS, bill_of, of_owner
 from headgate.service.bill import bill as draw_up
 from headgate.service.dead_letters import dead_letters as read_dead_letters
 from headgate.service.dead_letters import dead_letters_table
-from headgate.service.observations import as_documents, intervals_table, last_minute, latest, observations_since
+from headgate.service.observations import MINUTE, as_documents, intervals_table, last_minute, latest, observations_since
 from headgate.service.observations import export as export_to
 from headgate.service.top import top_tables
 
@@ -72,8 +74,11 @@ def bill(
 
     Examples: [bold]headgate bill --state here --plot bill.png[/bold], [bold]headgate bill --owner ana -f csv[/bold]
     """
-    whole = draw_up(state)
-    wanted = of_owner(whole, owner) if owner is not None else whole
+    if service_url() is not None:
+        wanted = bill_of(ask(state, lambda client: client.bill(owner), "asking"))
+    else:
+        whole = draw_up(state)
+        wanted = of_owner(whole, owner) if owner is not None else whole
     picture = None if plot is None else draw_bill(wanted, plot.suffix)
     text = render(bill_tables(wanted)) if form is BillFormat.TEXT else EXPORTS[form](wanted)
     write_text(text, output, force)
@@ -101,7 +106,10 @@ def dead_letters(
 
     Example: [bold]headgate dead-letters alarms --export letters.jsonl[/bold]
     """
-    letters = read_dead_letters(state, dataflow, task)
+    if service_url() is not None:
+        letters = ask(state, lambda client: client.dead_letters(dataflow, task), "asking")["dead_letters"]
+    else:
+        letters = read_dead_letters(state, dataflow, task)
     if export is not None:
         write_file(export, "".join(json.dumps(letter) + "\n" for letter in letters), force)
         typer.echo(f"{len(letters):,} dead letters in {export}")
@@ -129,7 +137,7 @@ def observations(
     Example: [bold]headgate observations --last 1h --export measured/[/bold]
     """
     since = 0.0 if last is None else time.time() - seconds("--last", last)
-    measured = observations_since(state, since)
+    measured = observations_since(state, since) if service_url() is None else remote_observations(since)
     if export is not None:
         with packages("exporting", "spark"):
             written = export_to(measured, export)
@@ -173,7 +181,8 @@ def top(
 
 
 def _tables(state: Path, rows: int) -> tuple[Table, ...]:
-    observations = latest(state)
+    remote = service_url() is not None
+    observations = remote_latest(MINUTE) if remote else latest(state, most=MINUTE)
     if not observations:
         message = f"nothing has been measured in '{state}' yet; a running engine measures itself every few seconds"
         raise InputError("NOTHING_OBSERVED", message)
@@ -181,4 +190,4 @@ def _tables(state: Path, rows: int) -> tuple[Table, ...]:
     age_s = max(time.time() - seen.ended, 0.0)
     stopped = " The engine does not seem to be running." if age_s > STALE_S else ""
     note = f"Measured over {seen.seconds:.1f} s, {age_s:.0f} s ago.{stopped}"
-    return top_tables(seen, rows, note, minute=last_minute(state))
+    return top_tables(seen, rows, note, minute=last_minute(observations))

@@ -16,7 +16,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
@@ -24,9 +24,11 @@ from typing import Any
 
 import typer
 
+from headgate.api.network import NetworkListener
 from headgate.api.standby import Standby, bound
 from headgate.cli.background import SHOW_CURSOR
 from headgate.cli.engine_link import AGAIN, EngineLink
+from headgate.cli.notify import notify_service_manager
 from headgate.cli.output import sentence_to_stderr
 from headgate.errors import InputError
 from headgate.service.restarts import BLAMELESS, Restarts
@@ -42,7 +44,9 @@ LEAVE_S = 2.0
 
 
 @contextmanager
-def supervised(state: Path) -> Iterator[EngineLink]:
+def supervised(
+    state: Path, network: Sequence[NetworkListener] = (), say: Callable[[str], None] = sentence_to_stderr
+) -> Iterator[EngineLink]:
     """Run what follows in a child, again and again if it dies; this process leaves with the last one's status.
 
     A process that has threads or a Spark already, such as a test's, cannot be forked: what follows runs in it, without
@@ -53,7 +57,7 @@ def supervised(state: Path) -> Iterator[EngineLink]:
         return
     lock = StateLock(state)
     with bound(lock.path) as listener:
-        supervisor = Supervisor(listener)
+        supervisor = Supervisor(listener, network, say)
         link = supervisor.engine()
         if link is None:
             shutil.rmtree(scratch_of(lock.path), ignore_errors=True)  # also of engines that were killed
@@ -66,10 +70,16 @@ def supervised(state: Path) -> Iterator[EngineLink]:
 class Supervisor:
     """Starts engines, one after the other."""
 
-    def __init__(self, listener: socket.socket) -> None:
+    def __init__(
+        self,
+        listener: socket.socket,
+        network: Sequence[NetworkListener] = (),
+        say: Callable[[str], None] = sentence_to_stderr,
+    ) -> None:
         self.status = 0
+        self._say = say
         self._selector = selectors.DefaultSelector()
-        self._standby = Standby(listener, self._selector)
+        self._standby = Standby(listener, self._selector, network)
         self._restarts = Restarts()
         self._served_at: float | None = None
         self._child = 0
@@ -191,6 +201,7 @@ class Supervisor:
         if "serving" in facts:
             self._served_at = self._served_at or time.monotonic()
             self._standby.accept(not facts["serving"])
+            notify_service_manager("READY=1" if facts["serving"] else "STOPPING=1")
             if not facts["serving"]:
                 self._standby.error = InputError("ENGINE_STOPPED", "The engine is being stopped.")
         elif "healthy" in facts:
@@ -209,7 +220,7 @@ class Supervisor:
         pause_s, reason = self._restarts.pause_s, reason.rstrip(".")
         if sys.stdout.isatty():
             os.write(sys.stdout.fileno(), SHOW_CURSOR)
-        sentence_to_stderr(f"{reason}. Starting again in {pause_s:g} s.")
+        self._say(f"{reason}. Starting again in {pause_s:g} s.")
         self._standby.error = InputError("ENGINE_STARTING", f"The engine is starting again. {reason}.")
         self._standby.accept(True)
         until = time.monotonic() + pause_s

@@ -23,7 +23,10 @@ from headgate.model.strategy import StrategyName
 __all__ = ["CommandSettings", "environment_name", "given_settings", "project_tables"]
 
 PREFIX = "HEADGATE_"
-NOT_SETTINGS = ("HEADGATE_CONFIG", "HEADGATE_TRACEBACK")
+NOT_SETTINGS = (
+    *("HEADGATE_CONFIG", "HEADGATE_TRACEBACK"),
+    *("HEADGATE_URL", "HEADGATE_TOKEN", "HEADGATE_TOKEN_FILE", "HEADGATE_CERTIFICATES"),
+)
 TABLES = frozenset(ProjectTables.model_fields)
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from headgate.billing.bill import Bill, draw_up
-from headgate.billing.export import to_csv, to_dict, to_focus, to_json
+from headgate.billing.export import bill_of, to_csv, to_dict, to_focus, to_json
 from headgate.billing.journal import read_usage
 from headgate.billing.usage import Prices
 from headgate.errors import InputError, unknown
 
-__all__ = ["EXPORTS", "UNIT", "bill", "bill_facts", "of_owner"]
+__all__ = ["EXPORTS", "UNIT", "bill", "bill_facts", "bill_of", "of_owner"]
 
 UNIT = Decimal("0.0001")
 """Bills are rounded to hundredths of a cent: much of what runs costs less than a cent an hour."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,16 @@ from headgate.model.cluster.observation import Observation
 from headgate.model.table import Table, TableColumn
 from headgate.store.observations import history_of
 
-__all__ = ["as_documents", "export", "intervals_table", "last_minute", "latest", "observations_since"]
+__all__ = [
+    "MINUTE",
+    "as_documents",
+    "earliest",
+    "export",
+    "intervals_table",
+    "last_minute",
+    "latest",
+    "observations_since",
+]
 
 MINUTE = 12
 """Intervals in a minute."""
@@ -39,6 +49,11 @@ def latest(state: Path, since: float = 0.0, most: int = 1) -> list[Observation]:
         last = history.last()
         return [last] if last is not None and last.ended > since else []
     return list(deque(history.read(since), maxlen=most))
+
+
+def earliest(state: Path, since: float, most: int) -> list[Observation]:
+    """The first observations that ended after a moment."""
+    return list(islice(history_of(state).read(since), most))
 
 
 def observations_since(state: Path, since: float) -> Iterator[Observation]:
@@ -66,12 +81,11 @@ def intervals_table(observations: Iterable[Observation]) -> Table:
     return Table("Observations", INTERVAL, tuple(map(_interval, observations)))
 
 
-def last_minute(state: Path) -> Observation | None:
+def last_minute(newest: Sequence[Observation]) -> Observation | None:
     """The newest intervals as one, with its figures; none if nothing was measured."""
     from headgate.adaptation.evaluating import evaluated
     from headgate.adaptation.joining import joined
 
-    newest = latest(state, most=MINUTE)
     recent = [seen for seen in newest if seen.ended > newest[-1].ended - 60.0]
     return evaluated(joined(recent)) if recent else None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from headgate.access.authority import ENGINE, AccessObject, Verb, check_access, may
@@ -13,6 +14,7 @@ from headgate.access.rules import TenantRules
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import DataflowName, TaskId
 from headgate.model.status import DataflowStatus, FragmentStatus
+from headgate.service.dead_letters import dead_letters as read_dead_letters
 from headgate.service.engine import RunningEngine
 from headgate.sharing.applied import Acknowledge, Applied
 from headgate.sharing.deduplicate import SignedDataflow
@@ -105,6 +107,19 @@ class PrincipalEngine:
         self._check_change(*self._users(dataflow, task))
         noted = self._noted("repartition", [f"{dataflow}.{task}", str(partitions)], acknowledge)
         self._engine.repartition(dataflow, task, partitions, noted)
+
+    def dead_letters(self, state: Path, dataflow: str | None, task: str | None) -> list[dict[str, Any]]:
+        """The rows that failed in tasks of dataflows that the principal may inspect."""
+        check_access(self.principal, Verb.READ)
+        if dataflow is not None and dataflow in self._engine.shared.running.submitted:
+            check_access(self.principal, Verb.INSPECT, self._object(dataflow))
+        owners = {flow.name: flow.owner for flow in self._engine.dataflows}
+
+        def is_seen(letter: dict[str, Any]) -> bool:
+            objects = [AccessObject(owners.get(DataflowName(name)), name) for name in letter["dataflows"]]
+            return any(may(self.principal, Verb.INSPECT, what) for what in objects)
+
+        return [letter for letter in read_dead_letters(state, dataflow, task) if is_seen(letter)]
 
     def _object(self, name: str) -> AccessObject:
         """A dataflow with its owner; raises :class:`InputError` if it does not run."""

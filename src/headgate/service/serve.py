@@ -13,7 +13,9 @@ from headgate.access.rules import TenantRules
 from headgate.errors import InputError
 from headgate.service.audit import RefusalLog
 from headgate.service.engine import JournaledEngine
+from headgate.service.health import readiness
 from headgate.service.principal_engine import PrincipalEngine
+from headgate.service.tokens import Tokens
 from headgate.sharing.applied import Acknowledge, Applied
 from headgate.store.entries import Acknowledged
 from headgate.store.journal import Journal
@@ -50,6 +52,7 @@ class ServedEngine:
         self.policy = policy or AccessPolicy()
         self.state = Path(engine.about()["state"])
         self.refusals = RefusalLog(self.state)
+        self.tokens = Tokens(engine.journal, self.state)
 
     @property
     def journal(self) -> Journal:
@@ -59,6 +62,10 @@ class ServedEngine:
     def acting_for(self, principal: Principal) -> PrincipalEngine:
         """The engine as somebody may use it; requests have no other way to it."""
         return PrincipalEngine(self._engine, principal, self.rules)
+
+    def health(self, since: float) -> dict[str, Any]:
+        """Whether the engine can do its work; it serves since then."""
+        return readiness(self._engine, self.state, since)
 
     def once(self, request: str, fingerprint: str, change: Callable[[Acknowledger], Answer]) -> Answer:
         """Make a change, or answer as before if the request was answered. Called for one change at a time.

@@ -55,6 +55,7 @@ STEPS: Mapping[str, str] = {
     "dead-letter-counts": "how many rows a task has left out",
     "fragment-removed": "a fragment that nobody needs is gone",
     "answer": "the answer to a request",
+    "token": "a token that requests may carry",
     "journal": "the journal without what nobody needs any more",
     "usage": "who uses the machines from now on",
     "machine": "what happened to a machine",

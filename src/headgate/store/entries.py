@@ -24,6 +24,7 @@ __all__ = [
     "SnapshotPublished",
     "StagedRows",
     "Target",
+    "TokenStored",
     "UsageChanged",
     "decoded_entry",
     "encoded_entry",
@@ -229,6 +230,26 @@ class Audited:
         return ""
 
 
+@dataclass(frozen=True, slots=True)
+class TokenStored:
+    """A token that requests may carry, or that it is revoked. Its secret is nowhere, only a hash of it."""
+
+    name: str
+    digest: str
+    """The SHA-256 of the secret."""
+
+    role: str
+    teams: tuple[str, ...]
+    created_by: str
+    created_at: float
+    expires_at: float | None = None
+    revoked: bool = False
+
+    @property
+    def key(self) -> str:
+        return self.name
+
+
 Entry = (
     DataflowStored
     | SnapshotPublished
@@ -239,6 +260,7 @@ Entry = (
     | Delivered
     | UsageChanged
     | Audited
+    | TokenStored
 )
 
 STEPS: dict[str, str] = {
@@ -251,6 +273,7 @@ STEPS: dict[str, str] = {
     "Delivered": "delivered",
     "UsageChanged": "usage",
     "Audited": "snapshot",
+    "TokenStored": "token",
 }
 """The durable step that appending each kind of entry is; who made a change is part of the change."""
 

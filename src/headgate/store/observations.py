@@ -51,7 +51,7 @@ class ObservationHistory:
     def read(self, since: float = 0.0) -> Iterator[Observation]:
         """The observations that ended after a moment, oldest first."""
         files = self._files()
-        for file, following in zip(files, [*files[1:], None], strict=True):
+        for file, following in zip(files, [*files[1:], *([None] if files else [])], strict=True):
             if following is not None and int(following.stem) / 1_000 <= since:
                 continue
             for observation in _observations(file):

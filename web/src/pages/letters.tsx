@@ -8,7 +8,7 @@ type Causes = Schemas["LetterCauses"];
 type Cause = Schemas["LetterCause"];
 
 export function LettersPage() {
-  const live = useLive<Causes>("/dead-letters", 10000).value;
+  const live = useLive<Causes>("/dead-letters/causes", 10000).value;
   return (
     <>
       <p class="lead">Rows for which a task raised, and which it was told to leave out (<code>on_error: dead_letter</code>).</p>

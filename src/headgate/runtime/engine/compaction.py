@@ -23,6 +23,7 @@ from headgate.store.entries import (
     FragmentBegun,
     FragmentRemoved,
     SnapshotPublished,
+    TokenStored,
 )
 from headgate.store.files import read_json
 from headgate.store.journal import Journal
@@ -77,6 +78,8 @@ def compact_journal(journal: Journal, hosts: Path, oldest: int, begun: Collectio
                 return entry.origin in origins
             case FragmentRemoved():
                 return False
+            case TokenStored():
+                return not entry.revoked
         return True
 
     journal.compact(is_needed)

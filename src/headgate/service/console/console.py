@@ -21,6 +21,7 @@ from headgate.service.console.rates import GraphRates, graph_rates
 from headgate.service.console.recent import FLOW, FLOWS_KEPT, Recent
 from headgate.service.console.snapshots import SnapshotStep, snapshot_steps
 from headgate.service.console.task_panel import TaskPanel, task_panel
+from headgate.service.lineage.answer import LineageAnswer, lineage_answer, named_dataflow
 from headgate.service.principal_engine import PrincipalEngine
 from headgate.sharing.running import RunningSet
 from headgate.store.journal import Journal
@@ -134,6 +135,13 @@ class EngineConsole:
         lines = bill_lines(self._state, self._journal, dataflow, lambda number: self._running(engine, number))
         check_access(engine.principal, Verb.INSPECT, AccessObject(lines.owner, dataflow))
         return lines
+
+    def lineage(self, engine: PrincipalEngine, of: str) -> LineageAnswer:
+        """Where columns come from, and who would be hurt without one."""
+        who, running = engine.principal, engine.shared.running
+        owner = str(running.find(named_dataflow(running, of)).dataflow.owner)
+        check_access(who, Verb.INSPECT, AccessObject(owner))
+        return lineage_answer(running, of, self._registry, lambda other: may(who, Verb.INSPECT, AccessObject(other)))
 
     def letters(self, engine: PrincipalEngine) -> tuple[LetterCause, ...]:
         """Dead letters by cause, of the dataflows whose rows somebody may see."""

@@ -12,7 +12,7 @@ from headgate.service.lineage.lineage import ColumnPlace, DataflowLineage, dataf
 from headgate.sharing.running import RunningSet
 from headgate.tasks.registry import Registry
 
-__all__ = ["ColumnLineage", "HurtColumn", "LineageAnswer", "lineage_answer", "lineage_tables"]
+__all__ = ["ColumnLineage", "HurtColumn", "LineageAnswer", "lineage_answer", "lineage_tables", "named_dataflow"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +75,11 @@ def lineage_answer(
     silent = tuple(str(one.id) for one in dataflow.tasks if not lineage.of_task(one.id))
     hurt = tuple(dict.fromkeys(_hurt(running, name, places[0], registry, may_inspect))) if column else ()
     return LineageAnswer(of, tuple(_column(lineage, place) for place in places), hurt, silent)
+
+
+def named_dataflow(running: RunningSet, of: str) -> str:
+    """The dataflow that a name begins with; raises :class:`~headgate.errors.InputError` if there is none."""
+    return _split(running, of)[0]
 
 
 def _split(running: RunningSet, of: str) -> tuple[str, str, str]:

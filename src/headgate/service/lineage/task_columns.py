@@ -129,7 +129,7 @@ def _made(
             return {there[one.casefold()] for one in columns_of(text) if one.casefold() in there}
         except (BadValue, HeadgateError, ValueError):
             pass
-    named = {option for option, value in dict(options).items() if isinstance(value, Mapping)}
+    named = {option for option, value in _fields(options).items() if isinstance(value, Mapping)}
     likely = {one for one, by in reads.items() if any(option not in named and option not in KEYS for option in by)}
     return likely or set(reads)
 
@@ -142,8 +142,12 @@ def _expression(kind: TaskType, options: TaskConfig, name: str, schemas: Schemas
         for column, text in row.columns or ():
             if column.casefold() == name.casefold():
                 return text
-    for value in dict(options).values():
+    for value in _fields(options).values():
         expression = value.get(name) if isinstance(value, Mapping) else None
         if isinstance(expression, str):
             return expression
     return None
+
+
+def _fields(options: TaskConfig) -> Mapping[str, object]:
+    return {name: getattr(options, name) for name in type(options).model_fields}

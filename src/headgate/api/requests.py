@@ -1,0 +1,139 @@
+"""The requests that a client may send, one method each; who inherits them says how they are sent."""
+
+from __future__ import annotations
+
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote
+
+__all__ = ["ApiRequest", "ApiRequests"]
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class ApiRequest:
+    """One request."""
+
+    method: str
+    path: str
+    body: Mapping[str, Any] | None = None
+    query: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class ApiRequests(ABC, Generic[R]):
+    """Everything that can be asked of a service.
+
+    Every change has a request id, made up unless given. Sent again with the same id, also after a restart of the
+    engine, it is made only once and gets the same answer.
+    """
+
+    @abstractmethod
+    def send(self, request: ApiRequest) -> R:
+        """Send a request and return what it is answered; raises what the engine refuses."""
+
+    def submit(
+        self, documents: Sequence[Mapping[str, Any]], *, replace: bool = False, request_id: str | None = None
+    ) -> R:
+        """Submit dataflows, as their JSON documents; all of them or none."""
+        body = {"dataflows": list(documents), "replace": replace}
+        return self._change("POST", "/dataflows", request_id, body)
+
+    def withdraw(self, names: Sequence[str], *, request_id: str | None = None) -> R:
+        """Withdraw dataflows, all of them or none."""
+        return self._change("POST", "/withdrawals", request_id, {"dataflows": list(names)})
+
+    def pause(self, dataflow: str, *, request_id: str | None = None) -> R:
+        """Pause a dataflow: its sinks get no rows until it is resumed."""
+        return self._change("POST", f"/dataflows/{_part(dataflow)}/pause", request_id)
+
+    def resume(self, dataflow: str, *, request_id: str | None = None) -> R:
+        """Resume a paused dataflow."""
+        return self._change("POST", f"/dataflows/{_part(dataflow)}/resume", request_id)
+
+    def limit(self, dataflow: str, task: str, rows: int | None, *, request_id: str | None = None) -> R:
+        """Limit the rows that a source or stateful task takes per trigger; ``None`` removes the limit."""
+        return self._change("PUT", _task(dataflow, task, "limit"), request_id, {"rows": rows})
+
+    def switch(self, dataflow: str, task: str, alternate: str, *, request_id: str | None = None) -> R:
+        """Make another alternate of a task active."""
+        return self._change("PUT", _task(dataflow, task, "alternate"), request_id, {"alternate": alternate})
+
+    def release_task(self, dataflow: str, task: str, *, request_id: str | None = None) -> R:
+        """Let policies choose again how a task is done."""
+        return self._change("POST", _task(dataflow, task, "release"), request_id)
+
+    def repartition(self, dataflow: str, task: str, partitions: int | None, *, request_id: str | None = None) -> R:
+        """Set on how many partitions a task runs; ``None`` leaves it to the task's input."""
+        return self._change("PUT", _task(dataflow, task, "partitions"), request_id, {"partitions": partitions})
+
+    def dataflows(self) -> R:
+        """The dataflows, in the order of submission."""
+        return self._get("/dataflows")
+
+    def status(self, dataflow: str | None = None) -> R:
+        """Dataflows and fragments; or one dataflow with its tasks and who shares them."""
+        return self._get("/status" if dataflow is None else f"/dataflows/{_part(dataflow)}")
+
+    def observations(self, since: float = 0.0, limit: int = 1, *, oldest: bool = False) -> R:
+        """The newest measurements since a moment, or the oldest ones; oldest first."""
+        return self._get("/observations", since=since, limit=limit, oldest=oldest)
+
+    def dead_letters(self, dataflow: str | None = None, task: str | None = None) -> R:
+        """The rows for which tasks raised, oldest first."""
+        return self._get("/dead-letters", dataflow=dataflow, task=task)
+
+    def bill(self, owner: str | None = None) -> R:
+        """Who pays what."""
+        return self._get("/bill", owner=owner)
+
+    def me(self) -> R:
+        """Who the engine takes this process for."""
+        return self._get("/me")
+
+    def version(self) -> R:
+        """Which version serves."""
+        return self._get("/version")
+
+    def access(self) -> R:
+        """Roles and teams."""
+        return self._get("/access")
+
+    def audit(self, since: float = 0.0, limit: int = 100) -> R:
+        """Who changed what, and what was refused, oldest first."""
+        return self._get("/audit", since=since, limit=limit)
+
+    def create_token(
+        self, name: str, role: str, teams: Sequence[str] = (), expires_in_s: float | None = 90 * 86_400.0
+    ) -> R:
+        """Make a token; its secret is in the answer and nowhere else."""
+        body = {"name": name, "role": role, "teams": list(teams), "expires_in_s": expires_in_s}
+        return self.send(ApiRequest("POST", "/tokens", body))
+
+    def tokens(self) -> R:
+        """The tokens, without their secrets."""
+        return self._get("/tokens")
+
+    def revoke_token(self, name: str) -> R:
+        """Revoke a token."""
+        return self.send(ApiRequest("DELETE", f"/tokens/{_part(name)}"))
+
+    def _get(self, path: str, **query: Any) -> R:
+        given = {name: value for name, value in query.items() if value is not None}
+        return self.send(ApiRequest("GET", path, query=given))
+
+    def _change(self, method: str, path: str, request_id: str | None, body: Mapping[str, Any] | None = None) -> R:
+        headers = {"Idempotency-Key": request_id or str(uuid.uuid4())}
+        return self.send(ApiRequest(method, path, body, headers=headers))
+
+
+def _part(name: str) -> str:
+    return quote(name, safe="")
+
+
+def _task(dataflow: str, task: str, setting: str) -> str:
+    return f"/dataflows/{_part(dataflow)}/tasks/{_part(task)}/{setting}"
