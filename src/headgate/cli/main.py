@@ -73,6 +73,7 @@ COMMANDS = {
     **dict.fromkeys(("switch", "pause", "resume", "limit", "partitions"), "steer"),
     **{"bill": "state_directory", "top": "state_directory", "observations": "state_directory", "bench": "bench"},
     **{"list": "engine", "dead-letters": "state_directory", "traces": "traces", "cluster": "cluster"},
+    **{"lineage": "lineage"},
 }
 """The commands in the order of the help, each with the module of this package that has it."""
 
