@@ -1,7 +1,7 @@
 # Every target does the set-up that it needs; see scripts/setup.sh.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup packages demo test test-fast test-slow test-sample check bench smoke docs lock clean
+.PHONY: help setup packages services demo test test-fast test-slow test-sample check bench smoke docs lock clean
 
 BIN := .venv/bin
 SIDE_BY_SIDE := -n auto --dist loadfile --no-loadscope-reorder
@@ -19,16 +19,19 @@ setup:  ## make .venv with all packages, find or install Java
 packages:
 	@scripts/setup.sh packages
 
+services: setup  ## fetch the Kafka broker, find a PostgreSQL server: what tests and examples use
+	@$(WITH_JAVA) $(BIN)/headgate dev fetch
+
 demo: setup  ## run the demonstration
 	@$(WITH_JAVA) $(BIN)/python examples/demo.py
 
-test: setup  ## run the fast and the Spark tests (ARGS="-k name" and the like are passed on to pytest)
+test: services  ## run the fast and the Spark tests (ARGS="-k name" and the like are passed on to pytest)
 	@$(WITH_JAVA) $(BIN)/python -m pytest -q $(SIDE_BY_SIDE) $(ARGS)
 
 test-fast: packages  ## run the tests that need no Java
 	@$(BIN)/python -m pytest -q -n auto -m "not spark and not slow" $(ARGS)
 
-test-slow: setup  ## run the tests that take minutes
+test-slow: services  ## run the tests that take minutes
 	@$(WITH_JAVA) $(BIN)/python -m pytest -q -m slow $(ARGS)
 
 SAMPLE := tests/cli/test_healing.py::test_spark_and_the_engine_are_killed_and_it_goes_on \
@@ -41,7 +44,7 @@ SAMPLE := tests/cli/test_healing.py::test_spark_and_the_engine_are_killed_and_it
 	tests/benchmarks/test_apps.py::test_etl_puts_out_what_pyspark_does \
 	tests/planning/test_plans.py::test_no_heuristic_is_above_the_optimum_on_many
 
-test-sample: setup  ## run a few of the tests that take minutes: engines killed, whole applications, plans against brute force
+test-sample: services  ## run a few of the tests that take minutes: engines killed, whole applications, plans against brute force
 	@$(WITH_JAVA) $(BIN)/python -m pytest -q -m slow $(SIDE_BY_SIDE) $(SAMPLE)
 
 check: packages  ## lint, formatting, which room imports which, types

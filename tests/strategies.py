@@ -151,7 +151,7 @@ def sources(draw: st.DrawFn) -> Work:
         ({"type": "rate"}, frozenset({"timestamp", "value"})),
         ({"type": "read_socket", "config": {"port": 9999}}, frozenset({"value"})),
         (
-            {"type": "read_kafka", "config": {"servers": "a:1", "topics": ["x", draw(texts)]}},
+            {"type": "read_kafka", "config": {"servers": "a:1", "topics": ["x", f"x{draw(texts)}"]}},
             frozenset({"key", "value", "topic", "partition", "offset", "timestamp"}),
         ),
         ({"type": "opaque", "ports": {"outputs": ["out"]}, "config": {"label": draw(texts)}}, UNKNOWN),

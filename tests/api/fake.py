@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from headgate.errors import InputError
+from headgate.model.alternate_choice import ActiveAlternate
 from headgate.model.dataflow import Dataflow
+from headgate.model.names import TaskId
+from headgate.model.service_level import ServiceLevel
 from headgate.model.status import DataflowStatus, FragmentStatus
 from headgate.sharing.applied import Acknowledge, Applied
 from headgate.sharing.change import GraphChange
@@ -48,6 +51,7 @@ class FakeEngine:
         self.done: list[tuple[object, ...]] = []
         """Calls that the fake only notes."""
 
+        self.switched_by = ""
         self.killed: str | None = None
         """Die ``before`` or ``after`` the next change becomes durable."""
 
@@ -112,8 +116,18 @@ class FakeEngine:
             raise InputError("BAD_LIMIT", f"{rows} rows per trigger: at least 1 is needed")
         self._set(acknowledge, "limit", dataflow, task, rows)
 
-    def switch(self, dataflow: str, task: str, alternate: str, acknowledge: Acknowledge | None = None) -> None:
+    def switch(
+        self, dataflow: str, task: str, alternate: str, acknowledge: Acknowledge | None = None, by: str = ""
+    ) -> None:
+        self.switched_by = by
         self._set(acknowledge, "switch", dataflow, task, alternate)
+
+    def set_level(self, name: str, level: ServiceLevel | None, acknowledge: Acknowledge | None = None) -> None:
+        self._set(acknowledge, "level", name, level)
+
+    def alternates(self, name: str) -> Mapping[TaskId, ActiveAlternate]:
+        del name
+        return {}
 
     def release_task(self, dataflow: str, task: str, acknowledge: Acknowledge | None = None) -> None:
         self._set(acknowledge, "release", dataflow, task)

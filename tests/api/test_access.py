@@ -33,6 +33,7 @@ BODIES = {
     "/v1/withdrawals": {"dataflows": ["alarms"]},
     "/v1/tokens": {"name": "t", "role": "viewer"},
     "limit": {"rows": 5},
+    "level": {"latency_max_s": 2.0},
     "alternate": {"alternate": "a"},
     "partitions": {"partitions": 2},
 }
@@ -78,7 +79,7 @@ def routes(client: InProcess) -> list[tuple[str, str]]:
 
 def ask(client: InProcess, method: str, path: str) -> Any:
     body = BODIES.get(path, BODIES.get(path.rpartition("/")[2]))
-    more: dict[str, Any] = {} if body is None or method == "GET" else {"json": body}
+    more: dict[str, Any] = {} if body is None or method in ("GET", "DELETE") else {"json": body}
     return client(method, path.removeprefix("/v1") if path.startswith("/v1/") else f"http://engine{path}", **more)
 
 

@@ -106,6 +106,8 @@ def test_every_operation_answers_as_the_document_says(contract: Contract) -> Non
         "partitions": {"partitions": 2},
     }.items():
         contract("PUT", f"/v1/dataflows/{{}}/tasks/{{}}/{setting}", "wide", "f", json=body)
+    contract("PATCH", "/v1/dataflows/{}/level", "wide", json={"latency_max_s": 2.0, "budget_per_h": "0.5"})
+    contract("DELETE", "/v1/dataflows/{}/level", "wide")
     contract("POST", "/v1/dataflows/{}/tasks/{}/release", "wide", "f")
     assert contract("DELETE", "/v1/dataflows/{}", "wide")["withdrawn"][0]["left"]
     contract("POST", "/v1/withdrawals", json={"dataflows": ["narrow"]})
@@ -148,6 +150,7 @@ def test_every_refusal_is_a_problem_document(contract: Contract) -> None:
     missing = contract("POST", "/v1/dataflows", status=400, json={"replace": 5, "more": 1})
     assert len(missing["errors"]) == 3, "all that is wrong at once"
     contract("POST", "/v1/withdrawals", status=400, json={"dataflows": []})
+    contract("PATCH", "/v1/dataflows/{}/level", "none", status=404, json={"latency_max_s": 2.0})
     contract("POST", "/v1/withdrawals", status=404, json={"dataflows": ["none"]})
     contract("DELETE", "/v1/dataflows/{}", "none", status=404)
     contract("GET", "/v1/dataflows/{}", "none", status=404)

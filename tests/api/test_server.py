@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from headgate.api.client import EngineClient
 from headgate.api.place import LONGEST, socket_place
 from headgate.api.server import serving
 from headgate.errors import HeadgateError, InputError, InvalidDataflow
+from headgate.model.service_level import ServiceLevel
 from headgate.service.serve import ServedEngine
 from headgate.tasks.registry import default_registry
 from tests.api.fake import FakeEngine
@@ -108,8 +110,25 @@ def test_settings_of_dataflows_and_tasks_reach_the_engine(client: EngineClient, 
         ("switch", "warm", "f", "cheap"),
         ("repartition", "warm", "f", 4),
     ]
+    assert engine.switched_by == client.me()["name"]
     assert refused(lambda: client.pause("wram")).condition == "UNKNOWN_DATAFLOW"
     assert refused(lambda: client.limit("warm", "r", 0)).condition == "BAD_LIMIT"
+
+
+def test_a_service_level_is_changed_as_a_whole_or_not(client: EngineClient, engine: FakeEngine) -> None:
+    client.submit([document("warm")])
+    client.set_level("warm", {"latency_max_s": 2.0, "budget_per_h": "0.50"})
+    client.set_level("warm", None)
+    changed = ServiceLevel(latency_max_s=2.0, budget_per_h=Decimal("0.50"))
+    assert engine.done == [("level", "warm", changed), ("level", "warm", None)]
+    for changes, reason in (
+        ({"throughput_min": 1.5}, "throughput_min: input should be less than or equal to 1"),
+        ({"latency_min_s": 2.0}, "latency_min_s needs latency_max_s"),
+        ({}, "no limit is given"),
+    ):
+        assert reason in refused(lambda changes=changes: client.set_level("warm", changes)).message  # type: ignore[misc]
+    assert refused(lambda: client.set_level("wram", {"latency_max_s": 2.0})).condition == "UNKNOWN_DATAFLOW"
+    assert len(engine.done) == 2
 
 
 def test_what_is_refused_changes_nothing_and_is_the_same_error(client: EngineClient, engine: FakeEngine) -> None:

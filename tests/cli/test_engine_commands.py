@@ -20,6 +20,7 @@ from headgate.api.client import EngineClient
 from headgate.api.server import serving
 from headgate.cli.main import app
 from headgate.errors import HeadgateError
+from headgate.model.service_level import ServiceLevel
 from headgate.runtime.engine import engine as engine_module
 from headgate.service.serve import ServedEngine
 from headgate.tasks.registry import default_registry
@@ -103,6 +104,15 @@ def test_how_tasks_run_is_changed_through_the_engine(
     assert sentence in run(*arguments)
     assert json.loads(run(*arguments, "--json"))["snapshot"] == engine.snapshot == 3
     assert engine.done == [done, done]
+
+
+def test_a_service_level_is_changed_and_shown(engine: FakeEngine) -> None:
+    run("submit", write("wide"))
+    assert "Service levels" in run("level", "wide", "--latency", "2s", "--budget", "none", "--processors", "4")
+    assert engine.done == [("level", "wide", ServiceLevel(latency_max_s=2.0, processors_max=4))]
+    run("level", "wide")
+    run("level", "wide", "--reset")
+    assert engine.done[1:] == [("level", "wide", None)], "to look changes nothing"
 
 
 def test_what_is_no_number_changes_nothing(engine: FakeEngine) -> None:

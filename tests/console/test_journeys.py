@@ -51,6 +51,8 @@ def test_find_what_holds_others_up(somebody: Visitor) -> None:
     somebody.goes_to("/")
     somebody.finds("link", "alarms", exact=True)
     somebody.page.wait_for_function("document.querySelector('#bottleneck')?.innerText.match(/keeps up|bottleneck/)")
+    somebody.page.wait_for_function(FLOWS, timeout=240_000)
+    somebody.page.reload()
     somebody.page.wait_for_function("document.querySelectorAll('.spark path[d*=L]').length > 3")
     somebody.checks("overview")
     keys = somebody.page.keyboard
@@ -82,6 +84,15 @@ def test_find_what_holds_others_up(somebody: Visitor) -> None:
     assert somebody.faults == []
 
 
+FLOWS = """async () => {
+  const seen = await (await fetch('/v1/overview')).json();
+  const flow = name => seen.dataflows.find(one => one.name === name);
+  return ['alarms', 'map', 'archive', 'comfort'].every(name => flow(name).in_per_s > 0 && flow(name).p99_s !== null)
+    && seen.dataflows.every(one => one.state !== 'degraded');
+}"""
+"""Rows have reached everybody. On a machine with other work, Spark's workers may need some attempts to start."""
+
+
 def test_see_who_shares_a_task_and_do_it_another_way(somebody: Visitor, city: City) -> None:
     somebody.goes_to("/graph")
     node = somebody.finds("button", "alarms.smooth")
@@ -94,11 +105,11 @@ def test_see_who_shares_a_task_and_do_it_another_way(somebody: Visitor, city: Ci
     somebody.page.wait_for_selector(".chart canvas")
     somebody.checks("graph")
     somebody.finds("button", "Use moving_average").click()
-    somebody.sees("A person has chosen it")
+    somebody.sees("no policy changes it until it is released")
     status = city.engine.plan.tasks[city.signature("alarms", "smooth")]
     assert status.alternate.name == "moving_average", "the engine does it so"
     somebody.finds("button", "Release it").click()
-    somebody.sees("policies may choose again")
+    somebody.page.wait_for_function("!document.querySelector('.panel').innerText.includes('Release it')")
     somebody.goes_to("/graph?select=map&at=2")
     somebody.finds("button", "map.tiles")
     assert somebody.page.get_by_role("button", name="comfort").count() == 0, "it came later"

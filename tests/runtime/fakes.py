@@ -6,7 +6,7 @@ import json
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -278,6 +278,15 @@ class FakeInternals:
 
     def jvm_process(self) -> Any:
         return None
+
+    def unregister_functions(self, names: Iterable[str]) -> None:
+        raise AssertionError
+
+    def functions(self) -> frozenset[str]:
+        raise AssertionError
+
+    def parsed_query(self, query: str) -> Any:
+        raise AssertionError
 
     def register_functions(self) -> None: ...
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -49,6 +51,20 @@ def stamped(rows: list[dict[str, Any]], epoch: int) -> None:
     now = time.time()
     for row in rows:
         AGES_S.setdefault(row["name"], []).append(now - row["timestamp"].timestamp())
+
+
+NOTED = Path()
+"""Where rows at sinks are noted."""
+
+
+def noted(rows: list[dict[str, Any]], epoch: int) -> None:
+    """Notes when rows are there, and how they were made, in a file for each sink."""
+    del epoch
+    now = time.time()
+    for sink in {row["sink"] for row in rows}:
+        lines = [{"id": row["id"], "at": now, "label": {"score": row["way"]}} for row in rows if row["sink"] == sink]
+        with (NOTED / f"{sink}.jsonl").open("a") as file:
+            file.writelines(json.dumps(line) + "\n" for line in lines)
 
 
 def burning(row: dict[str, Any], rounds: int = 20) -> dict[str, Any]:

@@ -172,6 +172,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/dataflows/{dataflow}/level": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Reset Level
+         * @description Return to the limits that the dataflow was submitted with.
+         */
+        delete: operations["reset_level"];
+        options?: never;
+        head?: never;
+        /**
+         * Change Level
+         * @description Change limits of a dataflow while it runs; what is left out stays.
+         */
+        patch: operations["change_level"];
+        trace?: never;
+    };
     "/v1/dataflows/{dataflow}/pause": {
         parameters: {
             query?: never;
@@ -715,6 +739,37 @@ export interface components {
             teams: components["schemas"]["TeamMembers"][];
         };
         /**
+         * ActiveAlternate
+         * @description The active alternate of a task of a dataflow, by the names that the dataflow has for them.
+         */
+        ActiveAlternate: {
+            /** Alternate */
+            alternate: string;
+            /** Alternates */
+            alternates: string[];
+            /**
+             * By
+             * @default
+             */
+            by: string;
+            /**
+             * Held
+             * @default false
+             */
+            held: boolean;
+            /**
+             * Reason
+             * @default
+             */
+            reason: string;
+            /** Since */
+            since?: number | null;
+            /** Type */
+            type: string;
+            /** Value */
+            value: number;
+        };
+        /**
          * AlternateCost
          * @description The cost of a row in one alternate. An alternate of unknown cost has none, and policies cannot choose it.
          */
@@ -1033,6 +1088,8 @@ export interface components {
             alternates: string[];
             /** Budget Left */
             budget_left: number | null;
+            /** Budget Left S */
+            budget_left_s: number | null;
             /** Cost Per H */
             cost_per_h: number | null;
             /** In Per S */
@@ -1090,6 +1147,7 @@ export interface components {
          */
         DataflowStatus: {
             figures?: components["schemas"]["Figures"] | null;
+            level?: components["schemas"]["LevelStatus"] | null;
             /** Name */
             name: string;
             /** Owner */
@@ -1511,6 +1569,101 @@ export interface components {
             error: string;
             /** Record */
             record: unknown;
+        };
+        /**
+         * LevelRequest
+         * @description Limits of a dataflow that are to change; what is left out stays, and null removes a limit.
+         */
+        LevelRequest: {
+            /**
+             * Break Even At Best Per H
+             * @description Cost at which the best alternates just pay.
+             */
+            break_even_at_best_per_h?: number | string | null;
+            /**
+             * Break Even At Worst Per H
+             * @description Cost at which the worst alternates just pay.
+             */
+            break_even_at_worst_per_h?: number | string | null;
+            /**
+             * Budget Per H
+             * @description The most that it may cost in an hour.
+             */
+            budget_per_h?: number | string | null;
+            /**
+             * Latency Max S
+             * @description Mean seconds from arrival to sink, at most.
+             */
+            latency_max_s?: number | null;
+            /**
+             * Latency Min S
+             * @description Below so many seconds, resources may go.
+             */
+            latency_min_s?: number | null;
+            /**
+             * Processors Max
+             * @description The most processors that it may use.
+             */
+            processors_max?: number | null;
+            /**
+             * Throughput Min
+             * @description Least relative throughput.
+             */
+            throughput_min?: number | null;
+            /**
+             * Throughput Tolerance
+             * @description How far throughput may stray.
+             */
+            throughput_tolerance?: number | null;
+            /**
+             * Time Within Min
+             * @description Share of a month in which the level is to be met.
+             */
+            time_within_min?: number | null;
+        };
+        /**
+         * LevelStatus
+         * @description What was agreed for a dataflow, and how well that has been kept since it was submitted.
+         */
+        LevelStatus: {
+            /**
+             * Budget Left S
+             * @default 0
+             */
+            budget_left_s: number;
+            /**
+             * Budget S
+             * @default 0
+             */
+            budget_s: number;
+            /**
+             * Changed
+             * @default false
+             */
+            changed: boolean;
+            level: components["schemas"]["ServiceLevel"];
+            /**
+             * Month
+             * @default
+             */
+            month: string;
+            /**
+             * Outside S
+             * @default 0
+             */
+            outside_s: number;
+            /** Share */
+            share?: number | null;
+            /**
+             * Unknown S
+             * @default 0
+             */
+            unknown_s: number;
+            /**
+             * Within S
+             * @default 0
+             */
+            within_s: number;
         };
         /**
          * LimitRequest
@@ -2145,6 +2298,11 @@ export interface components {
              * @default 0.05
              */
             throughput_tolerance: number;
+            /**
+             * Time Within Min
+             * @default 0.99
+             */
+            time_within_min: number;
         };
         /**
          * SessionRequest
@@ -2472,9 +2630,11 @@ export interface components {
         };
         /**
          * TaskSharing
-         * @description A task of a dataflow, and the other dataflows that use it.
+         * @description A task of a dataflow, the other dataflows that use it, and its active alternate.
          */
         TaskSharing: {
+            /** @description Null while the dataflow is paused. */
+            active: components["schemas"]["ActiveAlternate"] | null;
             /** Shared With */
             shared_with: string[];
             /** Signature */
@@ -2937,6 +3097,78 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Changed"];
+                };
+            };
+            /** @description Refused; nothing has changed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    reset_level: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description An id of your choice, such as a UUID. The same id sent again gets the same answer for a day. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                dataflow: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EngineAnswer"];
+                };
+            };
+            /** @description Refused; nothing has changed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    change_level: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description An id of your choice, such as a UUID. The same id sent again gets the same answer for a day. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                dataflow: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LevelRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EngineAnswer"];
                 };
             };
             /** @description Refused; nothing has changed. */

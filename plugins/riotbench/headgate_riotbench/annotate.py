@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 
 from headgate.model.schema import Schema
 from headgate.model.task_type import OUT, ColumnName, Inputs, SchemaText, TaskConfig, TaskType
+from headgate.model.touching import ReadPath
 from headgate.model.work import BatchFunction, BatchResult, BatchTarget, BatchWork
 from headgate.tasks.batch import column_of, replaced
 from headgate.tasks.heavy import np, pa, pc
@@ -33,7 +34,7 @@ class Annotate(TaskConfig):
         "columns": "source string, place string, kind string",
     }
 
-    path: str = Field(min_length=1, description="Path of the file; it is read again when it has changed.")
+    path: ReadPath = Field(min_length=1, description="Path of the file; it is read again when it has changed.")
     columns: SchemaText = Field(description="The columns of the file, in order, the key among them.")
     key: ColumnName = Field(description="The column of the input that holds the key, a text.")
     separator: str = Field(":", min_length=1, max_length=1, description="What stands between key and attributes.")

@@ -15,6 +15,7 @@ from pydantic import Field, PositiveInt, model_validator
 from headgate.errors import missing_package
 from headgate.model.schema import Column, Schema
 from headgate.model.task_type import OUT, ColumnName, Inputs, TaskConfig, TaskType
+from headgate.model.touching import ReadPath, WrittenPath
 from headgate.model.work import BatchFunction, BatchResult, BatchTarget, BatchWork
 from headgate.tasks.batch import column_of, replaced
 from headgate.tasks.heavy import np, pa
@@ -45,7 +46,7 @@ class Upload(TaskConfig):
         "ending": ".json",
     }
 
-    folder: str = Field(min_length=1, description=FOLDER)
+    folder: WrittenPath = Field(min_length=1, description=FOLDER)
     name: ColumnName = Field(description="The column of the file's name, without folders.")
     ending: str = Field("", max_length=32, pattern=r"^[A-Za-z0-9._-]*$", description="Added to the name.")
     content: ColumnName = Field(description="The column of the content, a text or bytes.")
@@ -103,7 +104,7 @@ class Download(TaskConfig):
 
     example: ClassVar[Mapping[str, Any]] = {"folder": "out/models", "name": "path", "into": "content"}
 
-    folder: str = Field(min_length=1, description=FOLDER)
+    folder: ReadPath = Field(min_length=1, description=FOLDER)
     name: ColumnName = Field(description="The column of the file's name, in that folder or below it.")
     into: ColumnName = Field("content", description="The name of the column of the content, bytes.")
     most_bytes: PositiveInt = Field(100_000_000, description="A file of more bytes is an error of its row.")

@@ -18,6 +18,7 @@ from pydantic import Field
 from headgate.errors import InputError
 from headgate.model.schema import Column, Schema
 from headgate.model.task_type import OUT, ColumnName, Inputs, TaskConfig, TaskType
+from headgate.model.touching import ReadPath
 from headgate.model.work import RowExpression, RowWise
 from headgate.tasks.sql_text import escaped, quoted, with_columns
 
@@ -38,7 +39,7 @@ class PredictLinear(TaskConfig):
 
     example: ClassVar[Mapping[str, Any]] = {"model": "models/fare.json"}
 
-    model: str = Field(min_length=1, description=MODEL)
+    model: ReadPath = Field(min_length=1, description=MODEL)
     into: ColumnName = Field("predicted", description="The name of the new column.")
 
     def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
@@ -59,7 +60,7 @@ class ClassifyTree(TaskConfig):
 
     example: ClassVar[Mapping[str, Any]] = {"model": "models/comfort.json"}
 
-    model: str = Field(min_length=1, description=MODEL)
+    model: ReadPath = Field(min_length=1, description=MODEL)
     into: ColumnName = Field("class", description="The name of the new column.")
 
     def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:

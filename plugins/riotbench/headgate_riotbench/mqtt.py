@@ -13,6 +13,7 @@ from pydantic import Field
 from headgate.errors import InputError, missing_package
 from headgate.model.schema import Schema
 from headgate.model.task_type import OUT, SINK, SOURCE, ColumnName, Inputs, TaskConfig, TaskType
+from headgate.model.touching import HostNames
 from headgate.model.work import Delivery, RowLimit, SinkContext, SinkWork, SourceContext, SourceWork
 from headgate.tasks.heavy import orjson
 
@@ -29,7 +30,7 @@ PATIENCE_S = 20.0
 class Broker(TaskConfig):
     """Where a broker is, and how sure its messages are to arrive."""
 
-    host: str = Field("localhost", min_length=1, description="Where the broker is.")
+    host: HostNames = Field("localhost", min_length=1, description="Where the broker is.")
     port: int = Field(1883, ge=1, le=65_535, description="Its port.")
     qos: Literal[0, 1, 2] = Field(1, description="Quality of service: at most, at least, or exactly once on the way.")
 

@@ -21,6 +21,9 @@ class TenantRules:
     secrets: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """The owners whose dataflows may use a secret, by its name."""
 
+    allow: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What may be read and written, which hosts connected to, which modules called; ``{owner}`` is the owner's name."""
+
     def check(self, principal: Principal, dataflow: Dataflow) -> None:
         """Raise :class:`AccessRefused` if a dataflow of an owner may not use what it uses."""
         for task, name in _secrets_of(dataflow):

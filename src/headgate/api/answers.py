@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from headgate.model.alternate_choice import ActiveAlternate
 from headgate.model.cluster.observation import Observation
 from headgate.model.status import DataflowStatus, FragmentStatus
 from headgate.service.console.letters import LetterCause
@@ -22,6 +24,7 @@ __all__ = [
     "EngineAnswer",
     "EngineStatus",
     "LetterCauses",
+    "LevelRequest",
     "LimitRequest",
     "Listing",
     "Me",
@@ -77,6 +80,20 @@ class PartitionsRequest(_Request):
     """On how many partitions a task runs."""
 
     partitions: int | None = Field(description="At least 1; null leaves it to the task's input.")
+
+
+class LevelRequest(_Request):
+    """Limits of a dataflow that are to change; what is left out stays, and null removes a limit."""
+
+    throughput_min: float | None = Field(None, description="Least relative throughput.")
+    throughput_tolerance: float | None = Field(None, description="How far throughput may stray.")
+    latency_max_s: float | None = Field(None, description="Mean seconds from arrival to sink, at most.")
+    latency_min_s: float | None = Field(None, description="Below so many seconds, resources may go.")
+    budget_per_h: Decimal | None = Field(None, description="The most that it may cost in an hour.")
+    break_even_at_best_per_h: Decimal | None = Field(None, description="Cost at which the best alternates just pay.")
+    break_even_at_worst_per_h: Decimal | None = Field(None, description="Cost at which the worst alternates just pay.")
+    processors_max: int | None = Field(None, description="The most processors that it may use.")
+    time_within_min: float | None = Field(None, description="Share of a month in which the level is to be met.")
 
 
 class EngineAnswer(BaseModel):
@@ -152,12 +169,13 @@ class EngineStatus(Listing):
 
 
 class TaskSharing(BaseModel):
-    """A task of a dataflow, and the other dataflows that use it."""
+    """A task of a dataflow, the other dataflows that use it, and its active alternate."""
 
     task: str
     type: str
     signature: str
     shared_with: list[str]
+    active: ActiveAlternate | None = Field(description="Null while the dataflow is paused.")
 
 
 class DataflowDetails(EngineStatus):

@@ -55,6 +55,11 @@ class ApiRequests(ABC, Generic[R]):
         """Resume a paused dataflow."""
         return self._change("POST", f"/dataflows/{_part(dataflow)}/resume", request_id)
 
+    def set_level(self, dataflow: str, changes: Mapping[str, Any] | None, *, request_id: str | None = None) -> R:
+        """Change limits of a dataflow, by their names in its file; ``None`` returns to those of its author."""
+        path = f"/dataflows/{_part(dataflow)}/level"
+        return self._change("DELETE" if changes is None else "PATCH", path, request_id, changes)
+
     def limit(self, dataflow: str, task: str, rows: int | None, *, request_id: str | None = None) -> R:
         """Limit the rows that a source or stateful task takes per trigger; ``None`` removes the limit."""
         return self._change("PUT", _task(dataflow, task, "limit"), request_id, {"rows": rows})

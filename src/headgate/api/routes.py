@@ -21,6 +21,7 @@ from headgate.api.answers import (
     DeadLettersAnswer,
     EngineAnswer,
     EngineStatus,
+    LevelRequest,
     LimitRequest,
     Listing,
     Observations,
@@ -35,6 +36,7 @@ from headgate.errors import HeadgateError
 from headgate.service.bill import bill_facts
 from headgate.service.console.preview import check_snapshot
 from headgate.service.engine import listing, status
+from headgate.service.level import set_level
 from headgate.service.observations import earliest, latest
 from headgate.service.principal_engine import PrincipalEngine, check_bill
 from headgate.service.serve import Acknowledge, Acknowledger, Answer, ServedEngine, acknowledging
@@ -154,6 +156,21 @@ def change_routes(served: ServedEngine) -> APIRouter:
     async def resume_dataflow(request: Request, dataflow: str, who: Caller, request_id: RequestId = None) -> Any:
         """Resume a paused dataflow."""
         act = _then_about(lambda engine, applied: engine.resume(dataflow, applied))
+        return await change(request, who, request_id, act)
+
+    @router.patch("/dataflows/{dataflow}/level", response_model=EngineAnswer, openapi_extra=scope(Verb.CHANGE))
+    async def change_level(
+        request: Request, dataflow: str, body: LevelRequest, who: Caller, request_id: RequestId = None
+    ) -> Any:
+        """Change limits of a dataflow while it runs; what is left out stays."""
+        changes = body.model_dump(exclude_unset=True)
+        act = _then_about(lambda engine, applied: set_level(engine, dataflow, changes, applied))
+        return await change(request, who, request_id, act)
+
+    @router.delete("/dataflows/{dataflow}/level", response_model=EngineAnswer, openapi_extra=scope(Verb.CHANGE))
+    async def reset_level(request: Request, dataflow: str, who: Caller, request_id: RequestId = None) -> Any:
+        """Return to the limits that the dataflow was submitted with."""
+        act = _then_about(lambda engine, applied: set_level(engine, dataflow, None, applied))
         return await change(request, who, request_id, act)
 
     @router.put(

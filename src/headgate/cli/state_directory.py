@@ -35,7 +35,15 @@ from headgate.service.bill import EXPORTS, bill_of, of_owner
 from headgate.service.bill import bill as draw_up
 from headgate.service.dead_letters import dead_letters as read_dead_letters
 from headgate.service.dead_letters import dead_letters_table
-from headgate.service.observations import MINUTE, as_documents, intervals_table, last_minute, latest, observations_since
+from headgate.service.observations import (
+    MINUTE,
+    as_documents,
+    intervals_table,
+    last_minute,
+    latest,
+    levels_kept,
+    observations_since,
+)
 from headgate.service.observations import export as export_to
 from headgate.service.top import top_tables
 
@@ -190,4 +198,5 @@ def _tables(state: Path, rows: int) -> tuple[Table, ...]:
     age_s = max(time.time() - seen.ended, 0.0)
     stopped = " The engine does not seem to be running." if age_s > STALE_S else ""
     note = f"Measured over {seen.seconds:.1f} s, {age_s:.0f} s ago.{stopped}"
-    return top_tables(seen, rows, note, minute=last_minute(observations))
+    levels = () if remote else levels_kept(state, seen)
+    return top_tables(seen, rows, note, minute=last_minute(observations), levels=levels)

@@ -1,17 +1,21 @@
-"""Commands that change how tasks are run: ``switch``, ``partitions``, ``limit``, ``pause``, ``resume``."""
+"""Commands that change how tasks are run: ``switch``, ``partitions``, ``limit``, ``level``, ``pause``, ``resume``."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from headgate.cli.engine import ask
-from headgate.cli.output import AsJson, State, print_json
+from headgate.cli.output import AsJson, State, print_answer, print_json, seconds
 from headgate.errors import InputError, counted, printable, shorten
+from headgate.service.live_figures import levels_table
 
-__all__ = ["limit", "partitions", "pause", "resume", "switch"]
+__all__ = ["level", "limit", "partitions", "pause", "resume", "switch"]
+
+NONE = "none"
 
 Name = Annotated[str, typer.Argument(metavar="DATAFLOW", help="A running dataflow.")]
 Task = Annotated[str, typer.Argument(metavar="TASK", help="One of its tasks.")]
@@ -81,6 +85,56 @@ def limit(
     _print(answer, as_json, f"{dataflow}: {task} {done}")
 
 
+def level(
+    name: Name,
+    latency: Annotated[
+        str | None, typer.Option("--latency", metavar="SPAN", help="Mean latency at most, such as 2s; or none.")
+    ] = None,
+    latency_min: Annotated[
+        str | None, typer.Option("--latency-min", metavar="SPAN", help="Below it resources may go; or none.")
+    ] = None,
+    throughput: Annotated[
+        float | None, typer.Option("--throughput", help="Least relative throughput, such as 0.8.")
+    ] = None,
+    tolerance: Annotated[float | None, typer.Option("--tolerance", help="How far throughput may stray.")] = None,
+    budget: Annotated[
+        str | None, typer.Option("--budget", metavar="AMOUNT", help="The most that it may cost an hour; or none.")
+    ] = None,
+    processors: Annotated[
+        str | None, typer.Option("--processors", metavar="COUNT", help="The most processors; or none.")
+    ] = None,
+    time_within: Annotated[
+        float | None, typer.Option("--time-within", help="Share of a month in which it is to be met, such as 0.99.")
+    ] = None,
+    reset: Annotated[bool, typer.Option("--reset", help="Return to what its author wrote.")] = False,
+    state: State = Path(".headgate"),
+    as_json: AsJson = False,
+) -> None:
+    """Change the service level of a running dataflow, or show it and for how long it was met.
+
+    What is not named stays. Policies act on it from their next decision on; it holds until the dataflow is withdrawn or
+    replaced, also after a restart.
+
+    Examples: [bold]headgate level hot --latency 2s --throughput 0.9[/bold], [bold]headgate level hot[/bold]
+    """
+    given = {
+        "latency_max_s": _or_none(latency, lambda text: seconds("--latency", text)),
+        "latency_min_s": _or_none(latency_min, lambda text: seconds("--latency-min", text)),
+        "throughput_min": throughput,
+        "throughput_tolerance": tolerance,
+        "budget_per_h": _or_none(budget, str),
+        "processors_max": _or_none(processors, lambda text: _count("--processors", text)),
+        "time_within_min": time_within,
+    }
+    changes = {field: None if value == NONE else value for field, value in given.items() if value is not None}
+    if reset and changes:
+        raise InputError("LEVEL_AND_RESET", "give --reset alone: it returns to what the author wrote")
+    if reset or changes:
+        ask(state, lambda client: client.set_level(name, None if reset else changes), "changing the service level")
+    answer = ask(state, lambda client: client.status(name), "asking")
+    print_answer({"level": answer["dataflows"][0]["level"]}, [levels_table(answer["dataflows"])], as_json)
+
+
 def partitions(
     dataflow: Name,
     task: Task,
@@ -96,6 +150,11 @@ def partitions(
     answer = ask(state, lambda client: client.repartition(dataflow, task, wanted), "setting the partitions")
     done = "as many partitions as its input" if wanted is None else counted(wanted, "partition")
     _print(answer, as_json, f"{dataflow}: {task} runs on {done}")
+
+
+def _or_none(text: str | None, read: Callable[[str], object]) -> object:
+    """What an option says: nothing if it is not given, and the word none for no limit."""
+    return text if text is None or text == NONE else read(text)
 
 
 def _count(argument: str, text: str) -> int | None:

@@ -105,6 +105,9 @@ class ServiceLevelDocument(_Document):
     processors_max: PositiveInt | None = Field(
         None, le=1_000_000, description="The most processors that the dataflow may use."
     )
+    time_within_min: float = Field(
+        0.99, ge=0, le=1, description="Share of a month in which throughput and latency are to be met."
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> ServiceLevelDocument:

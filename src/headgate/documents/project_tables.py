@@ -13,8 +13,9 @@ from headgate.access.rules import TenantRules
 from headgate.errors import BadValue, shorten
 from headgate.model.names import NAME_RULE, is_name
 from headgate.model.secret import SECRET_NAME
+from headgate.tasks.file_paths import is_url
 
-__all__ = ["AccessTable", "ProjectTables", "SecretsTable"]
+__all__ = ["AccessTable", "AllowTable", "ProjectTables", "SecretsTable"]
 
 
 def _team(text: str) -> str:
@@ -57,19 +58,44 @@ class SecretsTable(_TomlTable):
     )
 
 
+class AllowTable(_TomlTable):
+    """What dataflows may touch. What is left out holds for operators without limit, and allows others nothing."""
+
+    read: list[str] | None = Field(None, description="Folders and URLs to read from. {owner} stands for the owner.")
+    write: list[str] | None = Field(None, description="Folders and URLs to write to.")
+    hosts: list[str] | None = Field(None, description="Hosts to connect to, 'name' or 'name:port'; * is any text.")
+    modules: list[str] | None = Field(None, description="Python modules whose functions tasks may call.")
+
+    def by_name(self) -> dict[str, tuple[str, ...]]:
+        """The lists that are given."""
+        return {name: tuple(places) for name, places in self.model_dump(exclude_none=True).items()}
+
+    def beside(self, folder: Path) -> AllowTable:
+        """The same, with relative paths beginning at a folder."""
+        placed = {
+            name: [place if is_url(place) else str(folder / place) for place in places]
+            for name, places in (("read", self.read), ("write", self.write))
+            if places is not None
+        }
+        return self.model_copy(update=placed)
+
+
 class ProjectTables(_TomlTable):
     """All tables."""
 
     access: AccessTable = Field(AccessTable(), description="Who may do what.")
     secrets: SecretsTable = Field(SecretsTable(), description="Secrets that options of sources and sinks refer to.")
 
+    allow: AllowTable = Field(AllowTable(), description="What dataflows may touch.")
+
     def rules(self) -> TenantRules:
         """What the dataflows of an owner may use."""
-        return TenantRules({name: frozenset(owners) for name, owners in self.secrets.owners.items()})
+        granted = {name: frozenset(owners) for name, owners in self.secrets.owners.items()}
+        return TenantRules(granted, self.allow.by_name())
 
     def beside(self, file: Path) -> ProjectTables:
         """The same, with relative paths beginning at the folder of the file that holds them."""
-        if self.secrets.file is None:
-            return self
-        placed = self.secrets.model_copy(update={"file": file.parent / self.secrets.file})
-        return self.model_copy(update={"secrets": placed})
+        placed: dict[str, _TomlTable] = {"allow": self.allow.beside(file.parent.absolute())}
+        if self.secrets.file is not None:
+            placed["secrets"] = self.secrets.model_copy(update={"file": file.parent / self.secrets.file})
+        return self.model_copy(update=placed)

@@ -7,6 +7,7 @@ to another process is never mistaken for it. All its children carry the same mar
 from __future__ import annotations
 
 import os
+import pwd
 import signal
 import subprocess
 import time
@@ -15,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["MARK", "Process", "end", "is_stopped", "marked", "oldest", "start"]
+__all__ = ["MARK", "Process", "end", "is_stopped", "marked", "oldest", "reap", "start"]
 
 MARK = "HEADGATE_MACHINE"
 """The environment variable by which the processes of a machine are known."""
@@ -56,11 +57,20 @@ class Process:
         return {"pid": self.pid, "started": self.started, "boot": self.boot}
 
 
-def start(command: Sequence[str], mark: str, log: Path, environment: Mapping[str, str]) -> Process:
-    """Start a process in a session of its own, so that no terminal ends it; its output is appended to a file."""
+def start(
+    command: Sequence[str], mark: str, log: Path, environment: Mapping[str, str], user: str | None = None
+) -> Process:
+    """Start a process in a session of its own, so that no terminal ends it; its output is appended to a file.
+
+    ``user`` is who runs it, if not the one who runs this process; it starts in the folder of the log then.
+    """
     with log.open("ab") as file:
         begun = subprocess.Popen(
             command,
+            cwd=None if user is None else log.parent,
+            user=user,
+            group=user and pwd.getpwnam(user).pw_gid,
+            extra_groups=None if user is None else (),
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=file,
@@ -102,18 +112,18 @@ def oldest(mark: str) -> Process | None:
 
 def end(mark: str, patience_s: float = 10.0, sleep: Callable[[float], None] = time.sleep) -> int:
     """End all processes with a mark, by force after a while; returns their number."""
-    _reap()
+    reap()
     pids = marked(mark)
     for number in (signal.SIGTERM, signal.SIGCONT):  # one that is stopped hears of its end when it goes on
         _signal(pids, number)
     until = time.monotonic() + patience_s
     while marked(mark) and time.monotonic() < until:
         _signal(marked(mark), signal.SIGCONT)
-        _reap()
+        reap()
         sleep(0.05)
     while left := marked(mark):
         _signal(left, signal.SIGKILL)
-        _reap()
+        reap()
         sleep(0.02)
     return len(pids)
 
@@ -124,8 +134,8 @@ def _signal(numbers: Sequence[int], number: signal.Signals) -> None:
             os.kill(pid, number)
 
 
-def _reap() -> None:
-    """Reap ended child processes."""
+def reap() -> None:
+    """Let the system forget child processes that have ended: to others they look as if they ran."""
     _WAITED_FOR[:] = [process for process in _WAITED_FOR if process.poll() is None]
 
 

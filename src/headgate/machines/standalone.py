@@ -17,7 +17,16 @@ from headgate.errors import HeadgateError, InputError, missing_package
 from headgate.machines.processes import Process, start
 from headgate.model.cluster.vm_class import VmClass
 
-__all__ = ["MIB", "free_port", "is_free", "last_words", "registered_hosts", "start_master", "start_worker"]
+__all__ = [
+    "MIB",
+    "free_port",
+    "is_free",
+    "java_command",
+    "last_words",
+    "registered_hosts",
+    "start_master",
+    "start_worker",
+]
 
 MIB = 2**20
 
@@ -92,11 +101,20 @@ def last_words(log: Path) -> str:
     return (reasons or lines or [""])[-1][:300]
 
 
+def java_command() -> str:
+    """The program ``java`` that set-up has found, or the system's."""
+    home = {**_java_home(), **os.environ}.get("JAVA_HOME")
+    return str(Path(home) / "bin" / "java") if home else "java"
+
+
+def _java_home() -> dict[str, str]:
+    known = Path(sys.prefix) / "java-home"
+    return {"JAVA_HOME": known.read_text(encoding="utf-8").strip()} if known.exists() else {}
+
+
 def _environment(host: str) -> dict[str, str]:
-    java_home = Path(sys.prefix) / "java-home"
-    java = {"JAVA_HOME": java_home.read_text(encoding="utf-8").strip()} if java_home.exists() else {}
     return {
-        **java,
+        **_java_home(),
         "SPARK_DAEMON_MEMORY": "192m",
         **os.environ,
         "SPARK_DAEMON_JAVA_OPTS": _added("SPARK_DAEMON_JAVA_OPTS", _ALL),

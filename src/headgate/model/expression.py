@@ -11,9 +11,12 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-__all__ = ["check_query", "columns_of", "parsed_expression", "spliced"]
+__all__ = ["check_query", "check_query_of_rows", "columns_of", "parsed_expression", "spliced"]
 
 MAX_LENGTH = 10_000
+MAX_SPLICED_LENGTH = 60_000
+"""What an expression may become by bounds and by joining those of several tasks."""
+
 MAX_DEPTH = 100
 MAX_FORKS = 6
 
@@ -65,7 +68,8 @@ def spliced(expression: str, into: Callable[[str], str]) -> str:
     """
     from sqlglot import exp
 
-    places = {(part.meta["start"], part.meta["end"] + 1) for part in _column_parts(_parsed(expression), exp.Column)}
+    tree = _parsed(expression, longest=MAX_SPLICED_LENGTH)
+    places = {(part.meta["start"], part.meta["end"] + 1) for part in _column_parts(tree, exp.Column)}
     pieces, position = [], 0
     for start, end in sorted(places):
         pieces += [expression[position:start], into(expression[start:end])]
@@ -88,19 +92,39 @@ def check_query(text: str) -> None:
     """
     from sqlglot import exp
 
-    if not isinstance(_parsed(text, "query"), exp.Query):
+    tree = _parsed(text, "query")
+    if not isinstance(tree, exp.Query):
         raise ValueError(f"not a SQL query: {_cut(text)} (a single SELECT)")
 
 
-def _parsed(text: str, what: str = "expression") -> Any:
+def check_query_of_rows(text: str) -> None:
+    """Raise ``ValueError`` with one sentence when a text is not a single SQL query over named streams.
+
+    >>> check_query_of_rows("select * from csv.`/etc/passwd`")
+    Traceback (most recent call last):
+        ...
+    ValueError: a SQL query reads 'csv.`/etc/passwd`' (it may read its input ports by name)
+    """
+    from sqlglot import exp
+
+    check_query(text)
+    tree = _parsed(text, "query")
+    if tree.find(exp.QueryTransform, exp.Placeholder, exp.Parameter):
+        raise ValueError(f"a program or a parameter inside a SQL query: {_cut(text)} (columns and functions only)")
+    for table in tree.find_all(exp.Table):
+        if table.db or not isinstance(table.this, exp.Identifier):
+            raise ValueError(f"a SQL query reads {_cut(table.sql('spark'))} (it may read its input ports by name)")
+
+
+def _parsed(text: str, what: str = "expression", longest: int = MAX_LENGTH) -> Any:
     import sqlglot
     from sqlglot import exp
     from sqlglot.errors import SqlglotError
 
     if not text.strip():
         raise ValueError(f"an empty SQL {what}")
-    if len(text) > MAX_LENGTH:
-        raise ValueError(f"a SQL {what} of more than {MAX_LENGTH:,} characters")
+    if len(text) > longest:
+        raise ValueError(f"a SQL {what} of more than {longest:,} characters")
     if _CONTROL.search(text):
         raise ValueError(f"a control character in a SQL {what}: {_cut(text)} (write it as an escape: \\u0007)")
     # Unless a handler is there, what the parser cannot make sense of would be logged on the terminal.

@@ -28,6 +28,8 @@ class ServiceLevel:
     break_even_at_best_per_h: Decimal | None = None
     break_even_at_worst_per_h: Decimal | None = None
     processors_max: int | None = None
+    time_within_min: float = 0.99
+    """Share of a month in which throughput and latency are to be as agreed; the rest is the error budget."""
 
     def __post_init__(self) -> None:
         problem = self._problem()

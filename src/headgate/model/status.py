@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headgate.model.cluster.observation import Figures
+from headgate.model.level_time import LevelStatus
 
 __all__ = ["DataflowStatus", "FragmentStatus"]
 
@@ -30,6 +31,9 @@ class DataflowStatus:
 
     figures: Figures | None = None
     """Of the last minute; none before the first interval has ended."""
+
+    level: LevelStatus | None = None
+    """What was agreed, and for how long it was kept."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ their own through the entry-point group ``headgate.task_types``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar
@@ -15,10 +15,13 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from headgate.errors import nearest
 from headgate.model.config import Config
-from headgate.model.expression import check_query, columns_of
+from headgate.model.expression import check_query, check_query_of_rows, columns_of, spliced
 from headgate.model.names import PortName
 from headgate.model.schema import Column, Schema
+from headgate.model.sql.bounds import bounded
+from headgate.model.sql.permitted import check_permitted
 from headgate.model.task import Gather, Port, Ports
+from headgate.model.touching import Touched, marked
 from headgate.model.work import BatchWork, FrameWork, KeyedWork, RowExpression, SinkWork, SourceWork, Work
 
 __all__ = [
@@ -32,6 +35,7 @@ __all__ = [
     "Inputs",
     "JsonObject",
     "Query",
+    "QueryOfRows",
     "Role",
     "SchemaText",
     "State",
@@ -70,11 +74,21 @@ class State(StrEnum):
 
 def _checked_expression(text: str) -> str:
     columns_of(text)
+    check_permitted(text)
+    if (checking := bounded(text)) != text:
+        spliced(checking, str)
     return text
 
 
 def _checked_query(text: str) -> str:
     check_query(text)
+    return text
+
+
+def _checked_query_of_rows(text: str) -> str:
+    check_query_of_rows(text)
+    check_permitted(text)
+    bounded(text)
     return text
 
 
@@ -87,7 +101,10 @@ Expression = Annotated[str, AfterValidator(_checked_expression)]
 """A Spark SQL expression over the columns of the task's input."""
 
 Query = Annotated[str, Field(min_length=1, max_length=10_000), AfterValidator(_checked_query)]
-"""A SELECT in SQL."""
+"""A SELECT in SQL, for a database."""
+
+QueryOfRows = Annotated[str, Field(min_length=1, max_length=10_000), AfterValidator(_checked_query_of_rows)]
+"""A SELECT in Spark SQL over streams, by the names of their ports."""
 
 SchemaText = Annotated[str, AfterValidator(_checked_schema)]
 """Columns as in SQL's CREATE TABLE: ``id string, v double``."""
@@ -173,6 +190,10 @@ class TaskConfig(BaseModel):
 
     def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
         return {OUT: inputs.rows()}
+
+    def touches(self) -> Iterator[Touched]:
+        """What the task touches outside of Spark; by default what is marked (:mod:`headgate.model.touching`)."""
+        return marked(self)
 
 
 TYPICAL_COST_S: Mapping[type[Work], float] = {

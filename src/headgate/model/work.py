@@ -129,6 +129,11 @@ class BatchWork:
     """Raises :class:`~headgate.errors.InputError` if something that the task needs is missing; before it runs."""
 
 
+def _no_queries(options: Any) -> tuple[str, ...]:
+    del options
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class FrameWork:
     """A Spark DataFrame for each input port in, one DataFrame out.
@@ -143,6 +148,8 @@ class FrameWork:
     """Whether it passes on columns whose names begin with ``__``; otherwise it is not given them."""
 
     arrow: ArrowForm | None = None
+    queries: Callable[[Any], Sequence[str]] = _no_queries
+    """SQL that an author of dataflows has written: Spark's own parser says that it names nothing but its ports."""
 
 
 class KeyRows(Protocol):
@@ -238,7 +245,10 @@ class SourceWork:
     """Whether it can leave out single records that cannot be read."""
 
     splits: Callable[[Any, SourceContext], Mapping[str, str]] | None = None
-    """Of files only: the options of the data source, by which workers read the parts of a micro-batch themselves."""
+    """The options of the data source, if workers can read the parts of a micro-batch by themselves."""
+
+    reader: str = "headgate_files"
+    """The data source whose reader they use then."""
 
 
 class Delivery(Protocol):

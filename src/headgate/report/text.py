@@ -52,6 +52,8 @@ def describe_service_level(level: ServiceLevel) -> str:
         parts.append(f"breaks even at {level.break_even_at_worst_per_h} to {level.break_even_at_best_per_h} an hour")
     if level.processors_max is not None:
         parts.append(f"at most {counted(level.processors_max, 'processor')}")
+    if level.time_within_min != ServiceLevel().time_within_min:
+        parts.append(f"{level.time_within_min:.4g} of the time")
     return ", ".join(parts)
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Protocol
 
+from headgate.model.alternate_choice import ActiveAlternate
 from headgate.model.dataflow import Dataflow
+from headgate.model.names import TaskId
+from headgate.model.service_level import ServiceLevel
 from headgate.model.status import DataflowStatus, FragmentStatus
 from headgate.sharing.applied import Acknowledge, Applied
 from headgate.sharing.deduplicate import SignedDataflow
@@ -33,11 +36,15 @@ class RunningEngine(Protocol):
     def pause(self, name: str, acknowledge: Acknowledge | None = None) -> None: ...
     def resume(self, name: str, acknowledge: Acknowledge | None = None) -> None: ...
     def limit(self, dataflow: str, task: str, rows: int | None, acknowledge: Acknowledge | None = None) -> None: ...
-    def switch(self, dataflow: str, task: str, alternate: str, acknowledge: Acknowledge | None = None) -> None: ...
+    def switch(
+        self, dataflow: str, task: str, alternate: str, acknowledge: Acknowledge | None = None, by: str = ""
+    ) -> None: ...
     def release_task(self, dataflow: str, task: str, acknowledge: Acknowledge | None = None) -> None: ...
     def repartition(
         self, dataflow: str, task: str, partitions: int | None, acknowledge: Acknowledge | None = None
     ) -> None: ...
+    def set_level(self, name: str, level: ServiceLevel | None, acknowledge: Acknowledge | None = None) -> None: ...
+    def alternates(self, name: str) -> Mapping[TaskId, ActiveAlternate]: ...
     def status(self) -> tuple[Sequence[DataflowStatus], Sequence[FragmentStatus]]: ...
     def about(self) -> dict[str, Any]: ...
 
@@ -64,11 +71,13 @@ def status(engine: RunningEngine, name: str | None = None) -> dict[str, Any]:
     if name is None:
         return {**answer, "dataflows": [asdict(flow) for flow in dataflows]}
     running = engine.shared.running
-    submitted = running.find(name)
+    submitted, active = running.find(name), engine.alternates(name)
     tasks = []
     for task in submitted.dataflow.tasks:
         signature = submitted.signatures[task.id]
         others = sorted(user for user in running.users(signature) if user != name)
-        tasks.append({"task": task.id, "type": task.type, "signature": signature, "shared_with": others})
+        way = None if task.id not in active else asdict(active[task.id])
+        kind = task.type if way is None else way["type"]
+        tasks.append({"task": task.id, "type": kind, "signature": signature, "shared_with": others, "active": way})
     mine = [asdict(flow) for flow in dataflows if flow.name == name]
     return {**answer, "dataflows": mine, "tasks": tasks}

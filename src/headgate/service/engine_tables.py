@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import Any
 
 from headgate.errors import counted
 from headgate.model.status import DataflowStatus, FragmentStatus
 from headgate.model.table import Table, TableColumn
-from headgate.service.live_figures import figures_table
+from headgate.service.live_figures import figures_table, levels_table
 
 __all__ = ["listing_table", "run_tables", "status_tables", "submission_tables", "withdrawal_tables"]
 
@@ -32,6 +33,14 @@ FRAGMENT = (
     TableColumn("behind", "rows waiting", form=",d"),
 )
 SHARING = (TableColumn("task", "task"), TableColumn("type", "type"), TableColumn("shared_with", "shared with"))
+ALTERNATES = (
+    TableColumn("task", "task"),
+    TableColumn("alternate", "active"),
+    TableColumn("value", "value", form=".2f"),
+    TableColumn("since", "since"),
+    TableColumn("by", "by"),
+    TableColumn("why", "why"),
+)
 CHANGE = (TableColumn("task", "task"), TableColumn("change", "change"), TableColumn("detail", "detail"))
 LEFT = (TableColumn("task", "keeps running"), TableColumn("for", "for"))
 
@@ -49,7 +58,16 @@ def status_tables(answer: Answer) -> tuple[Table, ...]:
         fragments = Table("Fragments", FRAGMENT, tuple(answer["fragments"]), (*_failures(answer["fragments"]), engine))
         return *flows, fragments
     tasks = tuple({**task, "shared_with": task["shared_with"] or None} for task in answer["tasks"])
-    return *flows, Table("Tasks", SHARING, tasks, (engine,))
+    chosen = [{"task": task["task"], **task["active"]} for task in answer["tasks"] if task.get("active")]
+    choices = tuple(_choice(way) for way in chosen if len(way["alternates"]) > 1)
+    of = (Table("Alternates", ALTERNATES, choices),) if choices else ()
+    return *flows, *of, Table("Tasks", SHARING, tasks, (engine,))
+
+
+def _choice(way: Answer) -> dict[str, Any]:
+    since = None if way["since"] is None else datetime.fromtimestamp(way["since"], UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    by = f"{way['by']} (held)" if way["held"] else way["by"]
+    return {**way, "since": since, "by": by, "why": way["reason"] or None}
 
 
 def run_tables(dataflows: Sequence[DataflowStatus], fragments: Sequence[FragmentStatus]) -> tuple[Table, ...]:
@@ -80,9 +98,9 @@ def _dataflows(rows: Sequence[Answer], *notes: str) -> Table:
 
 
 def _figures(rows: Sequence[Answer]) -> tuple[Table, ...]:
-    """The figures of the last minute, once there are some."""
+    """The figures of the last minute, once there are some, and for how long dataflows were as agreed."""
     known = {row["name"]: row.get("figures") for row in rows}
-    return (figures_table(known),) if any(known.values()) else ()
+    return (figures_table(known), levels_table(rows)) if any(known.values()) else ()
 
 
 def _failures(rows: Iterable[Answer]) -> tuple[str, ...]:

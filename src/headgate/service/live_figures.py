@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from headgate.model.cluster.observation import Observation
-from headgate.model.table import Table, TableColumn
+from pydantic import TypeAdapter
 
-__all__ = ["figures_table", "observed_figures"]
+from headgate.model.cluster.observation import Observation
+from headgate.model.service_level import ServiceLevel
+from headgate.model.table import Table, TableColumn
+from headgate.report.text import describe_service_level
+
+__all__ = ["figures_table", "levels_table", "observed_figures"]
 
 FIGURES = (
     TableColumn("dataflow", "dataflow"),
@@ -24,6 +28,16 @@ FIGURES = (
 )
 """The columns fit into 80 beside a name of some length."""
 
+LEVELS = (
+    TableColumn("dataflow", "dataflow"),
+    TableColumn("share", "time met", form=".2%"),
+    TableColumn("outside", "missed for"),
+    TableColumn("left", "left this month"),
+    TableColumn("agreed", "agreed"),
+)
+
+_LEVEL = TypeAdapter(ServiceLevel)
+
 ALL = "all"
 
 Answer = Mapping[str, Any]
@@ -36,6 +50,34 @@ def figures_table(figures: Mapping[str, Answer | None], together: Answer | None 
         rows.append(_row(ALL, together))
     reasons = [f"{name}: {reason}." for name, own in figures.items() for reason in _missing(own)]
     return Table(f"Figures of the last {span_s:.0f} s", FIGURES, tuple(rows), tuple(dict.fromkeys(reasons)))
+
+
+def levels_table(flows: Sequence[Answer]) -> Table:
+    """For how long dataflows were as agreed, as the status has them, and what was agreed."""
+    rows = [{"dataflow": flow["name"], **_level(flow["level"])} for flow in flows if flow.get("level")]
+    return Table("Service levels", LEVELS, tuple(rows))
+
+
+def _level(level: Answer) -> dict[str, Any]:
+    agreed = describe_service_level(_LEVEL.validate_python(level["level"]))
+    return {
+        "share": level["share"],
+        "outside": _span(level["outside_s"]),
+        "left": _span(level["budget_left_s"]),
+        "agreed": f"{agreed} (changed)" if level["changed"] else agreed,
+    }
+
+
+def _span(seconds: float) -> str:
+    """A time in its largest unit.
+
+    >>> _span(40.0), _span(-5_400.0), _span(26_784.0)
+    ('40 s', '-1.5 h', '7.4 h')
+    """
+    size = abs(seconds)
+    return (
+        f"{seconds:.0f} s" if size < 60 else f"{seconds / 60:.0f} min" if size < 3_600 else f"{seconds / 3_600:.1f} h"
+    )
 
 
 def observed_figures(seen: Observation) -> Table:

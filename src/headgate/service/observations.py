@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -13,7 +14,9 @@ from pydantic import TypeAdapter
 
 from headgate.errors import InputError
 from headgate.model.cluster.observation import Observation
+from headgate.model.level_time import LevelStatus, LevelTime
 from headgate.model.table import Table, TableColumn
+from headgate.store.files import read_json
 from headgate.store.observations import history_of
 
 __all__ = [
@@ -24,6 +27,7 @@ __all__ = [
     "intervals_table",
     "last_minute",
     "latest",
+    "levels_kept",
     "observations_since",
 ]
 
@@ -79,6 +83,19 @@ def export(observations: Iterable[Observation], folder: Path) -> dict[str, int]:
 def intervals_table(observations: Iterable[Observation]) -> Table:
     """A row for each interval: rows in and out, those that wait, the slowest sink, and the figures of all together."""
     return Table("Observations", INTERVAL, tuple(map(_interval, observations)))
+
+
+def levels_kept(state: Path, seen: Observation) -> tuple[Table, ...]:
+    """For how long the dataflows of an observation were as agreed; nothing where that was not kept."""
+    from headgate.service.live_figures import levels_table
+
+    kept = read_json(state / "level_times.json") or {}
+    flows = [
+        {"name": flow.name, "level": asdict(LevelStatus.of(flow.level, LevelTime(**kept[flow.name]), seen.ended))}
+        for flow in seen.dataflows
+        if flow.name in kept
+    ]
+    return (levels_table(flows),) if flows else ()
 
 
 def last_minute(newest: Sequence[Observation]) -> Observation | None:

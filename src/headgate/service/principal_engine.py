@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,15 @@ from typing import Any
 from headgate.access.authority import ENGINE, AccessObject, Verb, check_access, may
 from headgate.access.principal import AccessRole, Principal
 from headgate.access.rules import TenantRules
+from headgate.model.alternate_choice import ActiveAlternate
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import DataflowName, TaskId
+from headgate.model.service_level import ServiceLevel
 from headgate.model.status import DataflowStatus, FragmentStatus
+from headgate.report.text import describe_service_level
 from headgate.service.dead_letters import dead_letters as read_dead_letters
 from headgate.service.engine import RunningEngine
+from headgate.service.touched_places import check_places
 from headgate.sharing.applied import Acknowledge, Applied
 from headgate.sharing.deduplicate import SignedDataflow
 from headgate.sharing.shared_set import SharedSet
@@ -66,14 +70,22 @@ class PrincipalEngine:
         replaced = [self._object(signed.name) for signed in dataflows if signed.name in there]
         if replaced:
             check_access(self.principal, Verb.CHANGE, *replaced)
-        for signed in dataflows:
-            self._rules.check(self.principal, signed.dataflow)
+        self._check_rules([signed.dataflow for signed in dataflows])
         names = [signed.name for signed in dataflows]
         return self._engine.submit(
             *dataflows,
             replace=replace,
             acknowledge=self._noted("replace" if replaced else "submit", names, acknowledge),
         )
+
+    def _check_rules(self, dataflows: Sequence[Dataflow]) -> None:
+        """Raise :class:`InputError` if dataflows may not use or touch what they use or touch."""
+        for dataflow in dataflows:
+            self._rules.check(self.principal, dataflow)
+        shared, replaced = self._engine.shared, {dataflow.name for dataflow in dataflows}
+        running = [one.written for name, one in shared.running.submitted.items() if name not in replaced]
+        state = Path(self._engine.about()["state"])
+        check_places(self.principal, self._rules, state, dataflows, running, shared.registry)
 
     def withdraw(self, *names: str, acknowledge: Acknowledge | None = None) -> Applied:
         self._check_change(*names)
@@ -92,10 +104,14 @@ class PrincipalEngine:
         noted = self._noted("limit", [f"{dataflow}.{task}", str(rows)], acknowledge)
         self._engine.limit(dataflow, task, rows, noted)
 
-    def switch(self, dataflow: str, task: str, alternate: str, acknowledge: Acknowledge | None = None) -> None:
+    def switch(
+        self, dataflow: str, task: str, alternate: str, acknowledge: Acknowledge | None = None, by: str = ""
+    ) -> None:
+        """Switch as the principal, whoever ``by`` says that it is."""
+        del by
         self._check_change(*self._users(dataflow, task))
         noted = self._noted("switch", [f"{dataflow}.{task}", alternate], acknowledge)
-        self._engine.switch(dataflow, task, alternate, noted)
+        self._engine.switch(dataflow, task, alternate, noted, by=self.principal.name)
 
     def release_task(self, dataflow: str, task: str, acknowledge: Acknowledge | None = None) -> None:
         self._check_change(*self._users(dataflow, task))
@@ -107,6 +123,15 @@ class PrincipalEngine:
         self._check_change(*self._users(dataflow, task))
         noted = self._noted("repartition", [f"{dataflow}.{task}", str(partitions)], acknowledge)
         self._engine.repartition(dataflow, task, partitions, noted)
+
+    def set_level(self, name: str, level: ServiceLevel | None, acknowledge: Acknowledge | None = None) -> None:
+        self._check_change(name)
+        said = "as written" if level is None else describe_service_level(level)
+        self._engine.set_level(name, level, self._noted("level", [name, said], acknowledge))
+
+    def alternates(self, name: str) -> Mapping[TaskId, ActiveAlternate]:
+        check_access(self.principal, Verb.READ)
+        return self._engine.alternates(name)
 
     def dead_letters(self, state: Path, dataflow: str | None, task: str | None) -> list[dict[str, Any]]:
         """The rows that failed in tasks of dataflows that the principal may inspect."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -53,8 +54,10 @@ MACHINE = (
 )
 
 
-def top_tables(seen: Observation, rows: int, *notes: str, minute: Observation | None = None) -> tuple[Table, ...]:
-    """The figures of the last minute, then the busiest tasks, sinks, fragments and machines of an interval."""
+def top_tables(
+    seen: Observation, rows: int, *notes: str, minute: Observation | None = None, levels: Sequence[Table] = ()
+) -> tuple[Table, ...]:
+    """The figures of the last minute and service levels, then the busiest tasks and all else of an interval."""
     tasks = sorted(_tasks(seen), key=lambda row: (-(row["cores"] or 0.0), -row["in_per_s"]))
     more = (f"{len(tasks) - rows} more tasks; show them with --rows.",) if len(tasks) > rows else ()
     sinks = tuple(
@@ -65,6 +68,7 @@ def top_tables(seen: Observation, rows: int, *notes: str, minute: Observation | 
     fragments = tuple(_fragment(part, seen.seconds, names) for part in seen.fragments)
     return (
         observed_figures(minute or seen),
+        *levels,
         Table("Tasks", TASK, tuple(tasks[:rows]), more),
         Table("Sinks", SINK, sinks),
         Table("Fragments", FRAGMENT, fragments),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from headgate.model.names import DataflowName, Signature
 from headgate.model.service_level import ServiceLevel
@@ -11,10 +12,15 @@ from headgate.sharing.running import RunningSet
 __all__ = ["binding_level", "strictest"]
 
 
-def binding_level(running: RunningSet, signature: Signature) -> ServiceLevel:
-    """The service level that binds a running task: the strictest of the dataflows that use it."""
+def binding_level(
+    running: RunningSet, signature: Signature, changed: Mapping[DataflowName, ServiceLevel] = MappingProxyType({})
+) -> ServiceLevel:
+    """The service level that binds a running task: the strictest of the dataflows that use it.
+
+    Those that were ``changed`` count before those that their authors wrote.
+    """
     names: Iterable[DataflowName] = running.users(signature)
-    return strictest(running.find(name).dataflow.service_level for name in names)
+    return strictest(changed.get(name) or running.find(name).dataflow.service_level for name in names)
 
 
 def strictest(levels: Iterable[ServiceLevel]) -> ServiceLevel:

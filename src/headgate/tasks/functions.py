@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator
 
 from headgate.errors import BadValue, InputError, shorten
+from headgate.model.touching import Touch
 
 __all__ = ["ImportPath", "is_import_path", "load_function"]
 
@@ -32,7 +33,7 @@ def _checked_path(text: str) -> str:
     return text
 
 
-ImportPath = Annotated[str, AfterValidator(_checked_path)]
+ImportPath = Annotated[str, AfterValidator(_checked_path), Touch.MODULES]
 
 
 def load_function(path: str) -> Callable[..., Any]:

@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 from headgate.errors import InputError
 from headgate.model.schema import Column, Schema
 from headgate.model.task_type import OUT, ColumnName, Inputs, Query, SchemaText, TaskConfig, TaskType
+from headgate.model.touching import ReadPath
 from headgate.model.work import BatchFunction, BatchResult, BatchTarget, BatchWork, FrameWork
 from headgate.tasks.batch import replaced
 from headgate.tasks.heavy import F, np, pa
@@ -47,7 +48,7 @@ class JoinTable(TaskConfig):
         "columns": "district string, inhabitants bigint",
     }
 
-    path: str = Field(min_length=1, description="Path of the file; it is read again when it has changed.")
+    path: ReadPath = Field(min_length=1, description="Path of the file; it is read again when it has changed.")
     columns: SchemaText = Field(description="The columns of the file, in order, the key among them.")
     on: tuple[ColumnName, ...] = Field(min_length=1, description="The key columns, which both sides have.")
     format: Literal["csv", "json", "parquet"] = Field("csv", description="How the file is written.")
@@ -92,7 +93,7 @@ class QueryTable(TaskConfig):
         "columns": "distance double, fare double",
     }
 
-    url: str = Field(min_length=1, description="SQLAlchemy URL of the database; SQLite and PostgreSQL are tested.")
+    url: ReadPath = Field(min_length=1, description="SQLAlchemy URL of the database; SQLite and PostgreSQL are tested.")
     query: Query = Field(description="A SELECT, with :name for the row's column of that name.")
     columns: SchemaText = Field(description="The columns that the query returns, in order.")
     keep: tuple[ColumnName, ...] = Field((), description="Columns of the row that go along with what is found.")

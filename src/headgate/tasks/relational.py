@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, Field
 
 from headgate.model.schema import Column, Schema
+from headgate.model.sql.bounds import bounded
 from headgate.model.sql_type import sql_type
 from headgate.model.task_type import IN, OUT, ColumnName, Expression, Inputs, TaskConfig, TaskType
 from headgate.model.work import ArrowForm, BatchFunction, BatchResult, RowExpression, RowWise
@@ -45,7 +46,7 @@ class Filter(TaskConfig):
 
 
 def _filter(options: Filter, names: Sequence[str]) -> RowWise:
-    return RowWise(tuple(names), condition=options.where)
+    return RowWise(tuple(names), condition=bounded(options.where))
 
 
 class RangeFilter(TaskConfig):
@@ -160,7 +161,7 @@ class Derive(TaskConfig):
 
 
 def _derive(options: Derive, names: Sequence[str]) -> RowWise:
-    return with_columns(names, {name: f"({expression})" for name, expression in options.columns.items()})
+    return with_columns(names, {name: f"({bounded(expression)})" for name, expression in options.columns.items()})
 
 
 class Rename(TaskConfig):

@@ -18,16 +18,17 @@ from pydantic import Field, PositiveInt
 
 from headgate.errors import InputError
 from headgate.model.schema import Schema
-from headgate.model.task_type import SINK, ColumnName, Inputs, TaskConfig, TaskType
+from headgate.model.task_type import SINK, Inputs, TaskConfig, TaskType
+from headgate.model.touching import WrittenPath
 from headgate.model.work import Delivery, SinkContext, SinkWork
 from headgate.tasks.functions import ImportPath, load_function
 from headgate.tasks.heavy import pa
-from headgate.tasks.sources import check_kafka
+from headgate.tasks.kafka.write import WRITE_KAFKA
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["TYPES", "SinkConfig", "WriteCall", "WriteConsole", "WriteFiles", "WriteKafka", "WriteMemory", "WriteTable"]
+__all__ = ["TYPES", "SinkConfig", "WriteCall", "WriteConsole", "WriteFiles", "WriteMemory", "WriteTable"]
 
 InputColumns = Sequence[Sequence[str]]
 """The names of the columns of each stream into a sink."""
@@ -46,7 +47,7 @@ class WriteFiles(SinkConfig):
 
     example: ClassVar[Mapping[str, Any]] = {"path": "out/alarms", "format": "json"}
 
-    path: str = Field(min_length=1, description="Folder for the files.")
+    path: WrittenPath = Field(min_length=1, description="Folder for the files.")
     format: Literal["json", "csv", "parquet", "text"] = Field(
         "json", description="How to write; json means one object a line, text the only column as it is, a line a row."
     )
@@ -136,40 +137,14 @@ def _check_call(options: WriteCall, spark: SparkSession, columns: InputColumns) 
     load_function(options.function)
 
 
-class WriteKafka(SinkConfig):
-    """Write rows to a Kafka topic, as JSON unless there is a value column."""
-
-    example: ClassVar[Mapping[str, Any]] = {"servers": "localhost:9092", "topic": "alarms", "key": "sensor"}
-
-    servers: str = Field(min_length=1, description="Bootstrap servers, comma separated.")
-    topic: str = Field(min_length=1, description="The topic.")
-    key: ColumnName | None = Field(None, description="The column that becomes the record's key.")
-
-    def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
-        if self.key is not None:
-            inputs.check_columns("key", [self.key])
-        return {}
-
-
-def _to_kafka(options: WriteKafka, delivery: Delivery, context: SinkContext) -> None:
-    frame = context.spark.createDataFrame(delivery.table())
-    value = "value" if "value" in frame.columns else "to_json(struct(*)) as value"
-    key = [f"cast(`{options.key}` as string) as key"] if options.key else []
-    writer = frame.selectExpr(value, *key).write.format("kafka")
-    writer.option("kafka.bootstrap.servers", options.servers).option("topic", options.topic).save()
-
-
-def _check_kafka(options: WriteKafka, spark: SparkSession, columns: InputColumns) -> None:
-    del options, columns
-    check_kafka(spark)
-
-
 class WriteTable(SinkConfig):
     """Append rows to a SQL table, each micro-batch in one transaction."""
 
     example: ClassVar[Mapping[str, Any]] = {"url": "sqlite:///city.db", "table": "alarms"}
 
-    url: str = Field(min_length=1, description="SQLAlchemy URL of the database; SQLite and PostgreSQL are tested.")
+    url: WrittenPath = Field(
+        min_length=1, description="SQLAlchemy URL of the database; SQLite and PostgreSQL are tested."
+    )
     table: str = Field(min_length=1, max_length=128, description="The table; it is made if it is not there.")
 
 
@@ -245,6 +220,6 @@ TYPES = (
     TaskType("write_console", WriteConsole, SINK, work=SinkWork(_to_console)),
     TaskType("write_memory", WriteMemory, SINK, work=SinkWork(_to_memory)),
     TaskType("write_call", WriteCall, SINK, work=SinkWork(_to_call, _check_call)),
-    TaskType("write_kafka", WriteKafka, SINK, work=SinkWork(_to_kafka, _check_kafka)),
+    WRITE_KAFKA,
     TaskType("write_table", WriteTable, SINK, work=SinkWork(_to_table, _check_table)),
 )

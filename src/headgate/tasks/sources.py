@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
 from headgate.errors import InputError
 from headgate.model.schema import Column, Schema
 from headgate.model.task_type import OUT, SOURCE, ColumnName, Inputs, SchemaText, TaskConfig, TaskType
+from headgate.model.touching import HostNames, ReadPath, Touch, Touched
 from headgate.model.work import RowLimit, SourceContext, SourceWork
 from headgate.tasks.file_paths import absolute, is_there
+from headgate.tasks.kafka.read import READ_KAFKA
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
-__all__ = ["TYPES", "FileFormat", "RateSource", "ReadFiles", "ReadKafka", "ReadSocket", "Replay", "check_kafka"]
+__all__ = ["TYPES", "FileFormat", "RateSource", "ReadFiles", "ReadSocket", "Replay"]
 
 
 FileFormat = Literal["json", "csv", "parquet", "text"]
@@ -27,7 +29,7 @@ TEXT = Schema((Column("value", "string"),))
 
 
 class _FilesOptions(TaskConfig):
-    path: str = Field(min_length=1, description="Folder or glob of the files.")
+    path: ReadPath = Field(min_length=1, description="Folder or glob of the files.")
     format: FileFormat = Field("json", description="How the files are written; json means one object a line.")
     columns: SchemaText | None = Field(
         None, description="The columns, such as 'id string, v double'; text has one, value."
@@ -63,13 +65,20 @@ class ReadFiles(_FilesOptions):
 
     files_per_batch: PositiveInt | None = Field(None, description="At most so many new files in one micro-batch.")
     after: Literal["keep", "delete", "move"] = Field("keep", description="What becomes of a file that has been read.")
-    move_to: str | None = Field(None, min_length=1, description="The folder to move files to; only with after: move.")
+    move_to: Annotated[str | None, Touch.WRITE] = Field(
+        None, min_length=1, description="The folder to move files to; only with after: move."
+    )
 
     @model_validator(mode="after")
     def _has_a_place_to_move_to(self) -> ReadFiles:
         if (self.after == "move") != (self.move_to is not None):
             raise ValueError("after: move and move_to belong together; give both or neither")
         return self
+
+    def touches(self) -> Iterator[Touched]:
+        yield from super().touches()
+        if self.after != "keep":
+            yield Touched(Touch.WRITE, self.path, "path", makes_files=False)
 
 
 def _files(options: ReadFiles, context: SourceContext) -> DataFrame:
@@ -161,7 +170,7 @@ class ReadSocket(TaskConfig):
 
     example: ClassVar[Mapping[str, Any]] = {"host": "localhost", "port": 9999}
 
-    host: str = Field("localhost", min_length=1, description="Where the lines come from.")
+    host: HostNames = Field("localhost", min_length=1, description="Where the lines come from.")
     port: int = Field(ge=1, le=65_535, description="The port there.")
 
     def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
@@ -172,52 +181,6 @@ class ReadSocket(TaskConfig):
 def _socket(options: ReadSocket, context: SourceContext) -> DataFrame:
     reader: Any = context.spark.readStream.format("socket")
     return reader.option("host", options.host).option("port", options.port).load()  # type: ignore[no-any-return]
-
-
-class ReadKafka(TaskConfig):
-    """Read the records of Kafka topics: key and value as bytes, topic, partition, offset, timestamp."""
-
-    example: ClassVar[Mapping[str, Any]] = {"servers": "localhost:9092", "topics": ["city"]}
-
-    servers: str = Field(min_length=1, description="Bootstrap servers, comma separated.")
-    topics: tuple[str, ...] = Field(min_length=1, description="The topics to read.")
-    start: Literal["earliest", "latest"] = Field("latest", description="Where to begin when there is no checkpoint.")
-    rows_per_batch: PositiveInt | None = Field(None, description="At most so many records in one micro-batch.")
-
-    def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
-        del inputs
-        columns = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp"
-        return {OUT: Schema.parse(columns)}
-
-
-def _kafka(options: ReadKafka, context: SourceContext) -> DataFrame:
-    reader: Any = context.spark.readStream.format("kafka").option("kafka.bootstrap.servers", options.servers)
-    reader = reader.option("subscribe", ",".join(options.topics)).option("startingOffsets", options.start)
-    rows = context.limit if context.limit is not None else options.rows_per_batch
-    if rows is not None:
-        reader = reader.option("maxOffsetsPerTrigger", rows)
-    check_kafka(context.spark)
-    return reader.load()  # type: ignore[no-any-return]
-
-
-def check_kafka(spark: SparkSession) -> None:
-    """Raise :class:`InputError` when Spark has no connector for Kafka."""
-    from pyspark.errors import PySparkException
-
-    reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", "localhost").option("subscribe", "any")
-    try:
-        reader.load()
-    except PySparkException as error:
-        if "kafka" in str(error).lower() and "find data source" in str(error).lower():
-            raise InputError("NO_KAFKA_CONNECTOR", NO_KAFKA_CONNECTOR) from None
-        raise
-
-
-NO_KAFKA_CONNECTOR = (
-    "Kafka needs Spark's connector, which is not there; give Spark its package, for example with "
-    "PYSPARK_SUBMIT_ARGS='--packages org.apache.spark:spark-sql-kafka-0-10_2.13:VERSION pyspark-shell', "
-    "VERSION being Spark's"
-)
 
 
 def _row_time() -> str:
@@ -239,5 +202,5 @@ TYPES = (
     TaskType("replay", Replay, SOURCE, work=SourceWork(_replay, _own_time, RowLimit.HOT, _path)),
     TaskType("rate", RateSource, SOURCE, work=SourceWork(_rate, _row_time, RowLimit.NEVER)),
     TaskType("read_socket", ReadSocket, SOURCE, work=SourceWork(_socket, limit=RowLimit.NEVER)),
-    TaskType("read_kafka", ReadKafka, SOURCE, work=SourceWork(_kafka, _row_time)),
+    READ_KAFKA,
 )

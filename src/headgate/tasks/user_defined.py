@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import Field
 
 from headgate.model.schema import Schema
+from headgate.model.sql.bounds import bounded
 from headgate.model.task_type import (
     OUT,
     STEP,
     ColumnName,
     Inputs,
     JsonObject,
-    Query,
+    QueryOfRows,
     SchemaText,
     State,
     TaskConfig,
@@ -174,7 +175,7 @@ class Sql(TaskConfig):
 
     example: ClassVar[Mapping[str, Any]] = {"query": "select city, v * 2 as doubled from `in` where v > 0"}
 
-    query: Query = Field(description="A SELECT in Spark SQL.")
+    query: QueryOfRows = Field(description="A SELECT in Spark SQL.")
     columns: SchemaText | None = Field(None, description="The columns it returns, if later tasks shall be checked.")
 
     def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
@@ -184,9 +185,17 @@ class Sql(TaskConfig):
 
 def _sql(options: Sql, frames: Mapping[str, DataFrame]) -> DataFrame:
     session = next(iter(frames.values())).sparkSession
-    for port, frame in frames.items():
-        frame.createOrReplaceTempView(port)
-    return session.sql(options.query)
+    try:
+        for port, frame in frames.items():
+            frame.createOrReplaceTempView(port)
+        return session.sql(bounded(options.query))  # what the names stand for is settled here
+    finally:
+        for port in frames:  # another task must not find them
+            session.catalog.dropTempView(port)
+
+
+def _queries(options: Sql) -> tuple[str, ...]:
+    return (options.query,)
 
 
 class Fold(KeyedConfig):
@@ -253,6 +262,6 @@ def _check_function(options: Python | Fold) -> None:
 TYPES = (
     TaskType("python", Python, STEP, ports_declared=True, work=BatchWork(_python, _check_function)),
     TaskType("fold", Fold, STEP, State.KEYED, work=KeyedWork(_fold, _check_function)),
-    TaskType("sql", Sql, STEP, ports_declared=True, batchwise=True, work=FrameWork(_sql)),
+    TaskType("sql", Sql, STEP, ports_declared=True, batchwise=True, work=FrameWork(_sql, queries=_queries)),
     TaskType("opaque", Opaque, STEP, ports_declared=True),
 )

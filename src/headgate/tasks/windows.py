@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 from headgate.errors import BadValue, InputError, shorten
 from headgate.model.schema import Column, Schema
 from headgate.model.span import seconds_of
+from headgate.model.sql.bounds import bounded
 from headgate.model.task_type import IN, OUT, STEP, ColumnName, Expression, Inputs, State, TaskConfig, TaskType, joining
 from headgate.model.work import FrameWork
 from headgate.tasks.heavy import F
@@ -30,6 +31,9 @@ def _checked_span(text: str) -> str:
 
 Span = Annotated[str, AfterValidator(_checked_span)]
 """A span of time: a number with ms, s, min, h or d."""
+
+MAX_OVERLAP = 1_000
+"""So many sliding windows may have one row: Spark copies it for each."""
 
 _UNITS = {"ms": "milliseconds", "s": "seconds", "min": "minutes", "h": "hours", "d": "days"}
 
@@ -88,6 +92,8 @@ class EventTimeWindow(TaskConfig):
     def _slide_fits(self) -> EventTimeWindow:
         if (self.slide is not None) != (self.kind == "sliding"):
             raise ValueError("slide and kind: sliding come together or not at all")
+        if self.slide is not None and (seconds_of(self.size) or 0) > MAX_OVERLAP * (seconds_of(self.slide) or 1):
+            raise ValueError(f"a row belongs to more than {MAX_OVERLAP:,} windows; make slide longer, or size shorter")
         if self.time.casefold() in {name.casefold() for name in self.key}:
             reason = f"'{self.time}' is the event time and cannot be a key as well"
             raise ValueError(f"{reason}; add it as a column, such as last: max({self.time})")
@@ -113,7 +119,7 @@ def _window(options: EventTimeWindow, frames: Mapping[str, DataFrame]) -> DataFr
         slide = spark_span(options.slide) if options.slide is not None else None
         window = F.window(time, spark_span(options.size), slide)
     grouped = rows.groupBy(window.alias("__window"), *(F.col(quoted(name)) for name in options.key))
-    made = grouped.agg(*(F.expr(text).alias(name) for name, text in options.columns.items()))
+    made = grouped.agg(*(F.expr(bounded(text)).alias(name) for name, text in options.columns.items()))
     bounds = [F.col("__window.start").alias("window_start"), F.col("__window.end").alias("window_end")]
     return made.select(*bounds, *(quoted(name) for name in (*options.key, *options.columns)))
 

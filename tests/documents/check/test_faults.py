@@ -566,6 +566,13 @@ CASES = [
     ),
 ]
 
+CHAIN = "name: long\ntasks:\n- {id: t0, type: rate}\n" + "".join(
+    f"- {{id: t{n}, inputs: [t{n - 1}], type: derive, config: {{columns: {{value: value{' + 1' * 380}}}}}}}\n"
+    for n in range(1, 3)
+)
+LAST = f"- {{id: last, inputs: [t2], type: derive, config: {{columns: {{value: value{' + 1' * 380}}}}}}} {MARK}\n"
+CASES.append(Case("TOO_LARGE", "yaml", CHAIN + LAST, "last", says="have 1,140 operators"))
+
 OTHERWISE = {
     "UNKNOWN_FORMAT": "test_files_that_cannot_be_read",
     "UNREADABLE_FILE": "test_files_that_cannot_be_read",

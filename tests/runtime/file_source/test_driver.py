@@ -18,7 +18,8 @@ from headgate.runtime.file_source.batches import Span, parts_of
 from headgate.runtime.file_source.driver import FileBatches, Offset
 from headgate.runtime.file_source.listing import FileListing, SourceFile
 from headgate.runtime.file_source.memory import GRACE_NS, ReadFilesMemory
-from headgate.runtime.file_source.source import FileReader, broken_lines
+from headgate.runtime.file_source.source import FileReader
+from headgate.runtime.io.broken_records import broken_records
 from headgate.tasks.formats.files import read_file
 from headgate.tasks.source_folder import read_note, write_note
 from headgate.tasks.sources import ReadFiles
@@ -217,7 +218,7 @@ def test_files_that_change_between_planning_and_reading(tmp_path: Path, parts: i
     with long.open("a") as file:
         file.write("more\n")
     assert read_of(reader, end) == [*lines, "more"]
-    ((letters, count),) = broken_lines(tmp_path, 1)
+    ((letters, count),) = broken_records(tmp_path, 1)
     assert (count, "No such file" in Path(letters).read_bytes().decode(errors="replace")) == (1, True)
     put(tmp_path / "in", "long", ["another"], 3.0)
     assert read_of(reader, end) == ["another"]

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import csv
-import os
-import shutil
-import socket
 import sqlite3
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +15,7 @@ from headgate.errors import InputError
 from headgate.runtime.engine.engine import Engine
 from tests.runtime import functions
 from tests.runtime.small import Rows, files, flow, json_rows, memory, multiset, numbered, put, wait_for
+from tests.services import the_database
 
 pytestmark = pytest.mark.spark
 
@@ -164,48 +160,17 @@ def test_sinks_that_cannot_work_are_told_at_once(engine: Engine, tmp_path: Path)
     for task, message in [
         (no_function, "cannot load function 'tests.runtime.functions.nothing'"),
         (no_driver, "nosuch"),
-        (no_kafka, "Kafka needs Spark's connector"),
+        (no_kafka, "Kafka at localhost:1 does not answer"),
     ]:
         with pytest.raises(InputError, match=f"task 's.t1'.*{message}"):
             engine.submit(flow("s", files(tmp_path / "in"), task))
     assert engine.snapshot.number == 0
 
 
-@pytest.fixture
-def postgres(tmp_path: Path) -> Iterator[str]:
-    """A PostgreSQL of its own, if there is one to start; it does not run as root."""
-    pytest.importorskip("psycopg")
-    binaries = [Path(p).resolve().parent for p in [shutil.which("initdb") or ""] if p]
-    binaries += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
-    home = next((folder for folder in binaries if (folder / "pg_ctl").exists()), None)
-    if home is None:
-        pytest.skip("PostgreSQL is not installed")
-    user = "postgres" if os.getuid() == 0 else None
-    data = Path(os.path.realpath("/tmp")) / f"headgate-pg-{os.getpid()}"  # the user must be able to come there
-    data.mkdir()
-    if user is not None:
-        shutil.chown(data, "postgres")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    options = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories={data} -c fsync=off"
-
-    def ask(*command: str) -> None:
-        done = subprocess.run(
-            [home / command[0], *command[1:]], cwd=data, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, user=user
-        )
-        assert done.returncode == 0, done.stderr.decode()
-
-    try:
-        ask("initdb", "-D", f"{data}/db", "-A", "trust", "-U", "headgate", "--no-sync")
-        ask("pg_ctl", "-D", f"{data}/db", "-w", "-l", f"{data}/log", "-o", options, "start")
-        yield f"postgresql+psycopg://headgate@127.0.0.1:{port}/postgres"
-        ask("pg_ctl", "-D", f"{data}/db", "-m", "immediate", "stop")
-    finally:
-        shutil.rmtree(data, ignore_errors=True)
-
-
-def test_a_table_in_postgresql(spark: SparkSession, tmp_path: Path, postgres: str) -> None:
+def test_a_table_in_postgresql(spark: SparkSession, tmp_path: Path) -> None:
     import sqlalchemy as sa
+
+    postgres = the_database().url
 
     put(tmp_path / "in", "0", [{**row, "at": "2026-01-02T03:04:05Z", "tags": ["x"]} for row in numbered(0, 9)])
     columns = "id long, k string, v double, at timestamp, tags array<string>"

@@ -181,14 +181,6 @@ def test_a_recording_with_corrupt_records_is_read_with_nulls(spark: SparkSession
     ]
 
 
-def test_kafka_without_its_connector_is_told_in_a_sentence(engine: Engine) -> None:
-    kafka = {"type": "read_kafka", "config": {"servers": "localhost:1", "topics": ["t"]}}
-    with pytest.raises(InputError, match=r"task 'k\.t0': Kafka needs Spark's connector.*--packages") as raised:
-        engine.submit(flow("k", kafka, memory("k")))
-    assert raised.value.condition == "NO_KAFKA_CONNECTOR"
-    assert engine.snapshot.number == 0
-
-
 def epoch_sizes(engine: Engine, name: str) -> list[int]:
     return [table.num_rows for _, table in sorted(engine.memory.epochs(name).items())]
 

@@ -32,7 +32,7 @@ class Rig:
         self.now = 100.0
         self.waiting: int | None = 7
         snapshot = SimpleNamespace(
-            dataflows=(SOME,), paused=frozenset(), shared=SimpleNamespace(registry=default_registry())
+            dataflows=(SOME,), paused=frozenset(), chosen={}, shared=SimpleNamespace(registry=default_registry())
         )
         self.plan = plan_of(SOME)
         (self.fragment,) = self.plan.fragments.values()

@@ -26,7 +26,7 @@ function Shown({ seen }: { seen: Seen }) {
   return (
     <>
       <p class={`banner ${late.length ? "banner-bad" : "banner-good"}`}>
-        {limited.length === 0 ? "● No dataflow has a latency limit; latency_max_s in its service_level sets one." : late.length ? `▲ ${late.map((one) => one.name).join(", ")} ${late.length === 1 ? "has" : "have"} used up the error budget of this hour.` : `● All ${limited.length} dataflows with a limit are within their error budget.`}
+        {limited.length === 0 ? "● No dataflow has a latency limit; latency_max_s in its service_level sets one." : late.length ? `▲ ${late.map((one) => one.name).join(", ")} ${late.length === 1 ? "has" : "have"} used up the error budget of this month.` : `● All ${limited.length} dataflows with a limit are within their error budget.`}
       </p>
       <SortedTable<Row>
         label="Service levels" rows={seen.dataflows} id={(one) => one.name} open={(one) => here({ open: one.name })} chosen={open}
@@ -36,8 +36,8 @@ function Shown({ seen }: { seen: Seen }) {
           { key: "limit", title: "Limit", number: true, value: (one) => one.latency_max_s, cell: (one) => one.latency_max_s == null ? <span class="note">none</span> : span(one.latency_max_s) },
           { key: "p50", title: "p50", number: true, value: (one) => one.p50_s, cell: (one) => span(one.p50_s) },
           { key: "p99", title: "p99", number: true, value: (one) => one.p99_s, cell: (one) => span(one.p99_s) },
-          { key: "time", title: "In time", unit: "last hour", number: true, value: (one) => one.in_time, cell: (one) => share(one.in_time, 1), help: "Intervals of five seconds in which the 99th percentile was within the limit" },
-          { key: "budget", title: "Error budget", value: (one) => one.budget_left, cell: (one) => one.budget_left == null ? "–" : <Bar value={one.budget_left} bad={one.budget_left < 0.25} label={one.budget_left < 0 ? "overdrawn" : `${share(one.budget_left)} left`} />, help: "Of 100 intervals one may be late" },
+          { key: "time", title: "In time", number: true, value: (one) => one.in_time, cell: (one) => share(one.in_time, 1), help: "The share of the known time in which it was as agreed" },
+          { key: "budget", title: "Error budget", value: (one) => one.budget_left, cell: (one) => one.budget_left == null ? "–" : <Bar value={one.budget_left} bad={one.budget_left < 0.25} label={one.budget_left < 0 ? "overdrawn" : `${span(one.budget_left_s)} left this month`} />, help: "The time of this month in which it may be other than agreed" },
           { key: "waiting", title: "Behind", number: true, value: (one) => one.waiting_s, cell: (one) => span(one.waiting_s) },
         ]}
       />

@@ -41,6 +41,7 @@ function Full({ seen }: { seen: Seen }) {
   const fewer = seen.tasks_submitted ? 1 - seen.tasks_running / seen.tasks_submitted : 0;
   return (
     <>
+      <Unwell seen={seen} />
       <Stuck seen={seen} />
       <div class="cards">
         <Card title="Dataflows" note={states(seen.states)}>{count(seen.dataflows.length)}</Card>
@@ -97,6 +98,18 @@ function states(counts: Record<string, number>): string {
   return Object.entries(counts).map(([state, number]) => `${number} ${state}`).join(", ");
 }
 
+function Unwell({ seen }: { seen: Seen }) {
+  const unwell = seen.dataflows.filter((row) => row.state === "degraded");
+  if (!unwell.length) return null;
+  const more = unwell.length > 3 ? ` and ${unwell.length - 3} more` : "";
+  return (
+    <p class="banner banner-bad">
+      <span aria-hidden="true">▲</span> {unwell.slice(0, 3).map((row) => row.name).join(", ")}{more} {unwell.length === 1 ? "is" : "are"} degraded:{" "}
+      {unwell[0]!.reason.slice(0, 160)}{unwell[0]!.reason.length > 160 ? "…" : ""}
+    </p>
+  );
+}
+
 function Stuck({ seen }: { seen: Seen }) {
   const slow = seen.bottleneck;
   const stuck = slow.cause !== "none";
@@ -150,10 +163,10 @@ function columns(currency: string): Column<Row>[] {
     },
     {
       key: "budget", title: "Error budget", value: (row) => row.budget_left,
-      cell: (row) => row.budget_left == null ? <span class="note">no limit</span> : (
+      cell: (row) => row.budget_left == null ? <span class="note">not known yet</span> : (
         <Bar value={row.budget_left} label={`${share(Math.max(row.budget_left, 0))} left`} bad={row.budget_left < 0.25} />
       ),
-      help: "1 in 100 intervals of the last hour may be late; this much of them is left",
+      help: "What is left of the time of this month in which it may be other than agreed",
     },
     {
       key: "cost", title: "Cost", unit: "per hour", number: true, value: (row) => row.cost_per_h,

@@ -66,7 +66,7 @@ function Details({ panel, path }: { panel: Panel; path: string }) {
       )}
       <Ways panel={panel} path={path} />
       <h3>{panel.sharers.length > 1 ? `Shared by ${panel.sharers.length} dataflows` : "Used by one dataflow"}</h3>
-      <table>
+      <div class="x-scroll"><table>
         <thead><tr><th scope="col">dataflow</th><th scope="col">calls it</th><th scope="col" class="number">pays an hour</th></tr></thead>
         <tbody>
           {panel.sharers.map((one) => (
@@ -77,7 +77,7 @@ function Details({ panel, path }: { panel: Panel; path: string }) {
             </tr>
           ))}
         </tbody>
-      </table>
+      </table></div>
     </>
   );
 }

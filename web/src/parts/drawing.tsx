@@ -24,7 +24,7 @@ export function Drawing({ graph, rates, chosen }: Props) {
   const zoom = useSignal(0);
   useEffect(() => {
     zoom.value = Math.max(0.35, Math.min(1, (box.current!.clientWidth - 4) / graph.width));
-  }, [graph.width]);
+  }, [graph.width, chosen === undefined]);
   const flows = new Map(rates?.nodes.map((one) => [one.id, one]));
   const most = Math.max(1, ...(rates?.nodes ?? []).map((one) => one.out_per_s ?? 0));
   const scale = zoom.value || 1;

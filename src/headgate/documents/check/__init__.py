@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from headgate.documents.check.columns import check_columns
+from headgate.documents.check.limits import check_chains, check_size
 from headgate.documents.check.pydantic_faults import complaints
 from headgate.documents.check.report import Report
 from headgate.documents.check.streams import check_loops, connect, tell_unread_outputs
@@ -50,10 +51,12 @@ def check(located: Located, registry: Registry, default_name: str = "dataflow") 
     """Turn a document into a dataflow; raises :class:`InvalidDataflow` with every fault."""
     report = Report(located)
     head = _understand_head(report)
-    tasks = understand_tasks(_raw_tasks(located.value), registry, report)
+    raw = list(_raw_tasks(located.value))
+    tasks = understand_tasks(raw if check_size(len(raw), report) else (), registry, report)
     connect(tasks, report)
     if not check_loops(tasks, report):
         check_columns(tasks, report)
+        check_chains(tasks, registry, report)
     if report.faults or head is None:
         raise InvalidDataflow(report.faults)
     tell_unread_outputs(tasks, report)

@@ -16,6 +16,7 @@ from typing import cast
 from headgate.errors import InputError
 from headgate.model.config import Config, canonical_text
 from headgate.model.names import Signature
+from headgate.model.sql.bounds import bounded
 from headgate.model.stream import ByPredicate
 from headgate.model.task import Alternate
 from headgate.model.task_type import Role, State, TaskConfig, TaskType
@@ -324,7 +325,7 @@ def _options(kind: TaskType, config: Config) -> TaskConfig:
 
 
 def _feed(stream: RunningStream) -> Feed:
-    where = stream.routing.where if isinstance(stream.routing, ByPredicate) else None
+    where = bounded(stream.routing.where) if isinstance(stream.routing, ByPredicate) else None
     return Feed(stream.source, stream.source_port, stream.target_port, where, stream.side, stream.feedback)
 
 

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from headgate.model.expression import spliced
+from headgate.model.expression import MAX_DEPTH, spliced
+from headgate.model.sql.permitted import MAX_OPERATORS, operators_of
 from headgate.model.work import RowWise
 
 __all__ = ["FusedTask", "as_column", "as_literal", "folded", "formed", "is_cheap", "reached"]
@@ -83,13 +84,26 @@ def _joined(before: FusedTask, after: FusedTask) -> FusedTask | None:
     row = None if after.does.row is None else put_in(after.does.row)
     new = columns if after.does.columns is None else tuple((name, put_in(text)) for name, text in after.does.columns)
     texts = [*tests, row or "", *(text for _, text in new or ())]
-    if sum(map(len, texts)) > LONGEST or any(read[name] > 1 and not _is_name(text) for name, text in made.items()):
+    if (
+        sum(map(len, texts)) > LONGEST
+        or any(map(_is_deep, texts))
+        or any(read[name] > 1 and not _is_name(text) for name, text in made.items())
+    ):
         return None
     if before.tests and after.tests and any(map(_VOLATILE.search, (*before.tests, *tests))):
         return None  # rows that pass are counted by asking again, which must give the same answer
     return FusedTask(
         before.parent, (*before.tests, *tests), RowWise(after.does.names, None, new if row is None else None, row)
     )
+
+
+def _is_deep(text: str) -> bool:
+    """Whether an expression is nested so far, or has so many operators, that it is not to be read again as a whole."""
+    nested = deepest = 0
+    for mark in re.findall(r"[()]", text):
+        nested += 1 if mark == "(" else -1
+        deepest = max(deepest, nested)
+    return deepest > MAX_DEPTH // 2 or operators_of(text) > MAX_OPERATORS
 
 
 _VOLATILE = re.compile(r"(?i)\b(rand|randn|random|uuid|shuffle|randstr|uniform|monotonically_increasing_id)\s*\(")

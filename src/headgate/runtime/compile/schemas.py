@@ -16,10 +16,12 @@ from pyspark.sql.types import StructType
 from headgate.errors import InputError
 from headgate.model.names import Signature
 from headgate.model.task_type import State
-from headgate.model.work import KeyedWork, SinkWork, SourceWork
+from headgate.model.work import FrameWork, KeyedWork, SinkWork, SourceWork
 from headgate.runtime.compile.native import run_native
 from headgate.runtime.compile.plan import CompiledPlan, CompiledTask
+from headgate.runtime.compile.query_plan import check_query_plan
 from headgate.runtime.io.secret_options import used_options
+from headgate.runtime.spark_internals.internals import internals
 from headgate.store.secrets import SECRETS
 from headgate.tasks.frames import declared_schema, parsed_schema, run_frames
 from headgate.tasks.keyed_base import KeyedConfig
@@ -69,6 +71,9 @@ class Schemas:
             if isinstance(work, KeyedWork):
                 work.check(task.options)
                 return _with_result(cast(KeyedConfig, task.options), next(iter(sides.values())).schema)
+            if isinstance(work, FrameWork):
+                for query in work.queries(task.options):
+                    check_query_plan(internals(self._spark).parsed_query(query), sides)
             if task.state is State.NATIVE:
                 return run_native(task, list(sides.values())).schema
             return run_frames(work, task.options, sides).schema

@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from headgate.model.names import Signature
-from headgate.runtime.compile.plan import CompiledPlan
+from headgate.model.alternate_choice import ActiveAlternate
+from headgate.model.names import DataflowName, Signature, TaskId
+from headgate.model.service_level import ServiceLevel
+from headgate.runtime.compile.plan import CompiledPlan, alternate_key
 from headgate.runtime.engine.find_task import check_limit, check_partitions, chosen_alternate, task_of
 from headgate.runtime.engine.pending_change import PendingChange
 from headgate.runtime.engine.snapshot import Snapshot
 
-__all__ = ["Choices"]
+__all__ = ["Choices", "active_alternates"]
 
 _NONE: Mapping[Any, Any] = MappingProxyType({})
 
@@ -37,6 +39,14 @@ class Choices:
     held: Mapping[Signature, bool] = field(default_factory=lambda: _NONE)
     """Whether a person has chosen for a task, so that no policy does."""
 
+    levels: Mapping[str, ServiceLevel | None] = field(default_factory=lambda: _NONE)
+    """Service levels of dataflows; ``None`` is what its author wrote."""
+
+    by: str = ""
+    """Who chooses: a person by name, or ``policy`` with its name."""
+
+    reason: str = ""
+
     def of(self, snapshot: Snapshot, plan: CompiledPlan) -> tuple[PendingChange, frozenset[Signature]]:
         """The snapshot with these choices, and the sources whose queries must start again for their limits.
 
@@ -52,8 +62,15 @@ class Choices:
             "paused": paused - {name for name, wanted in self.paused.items() if not wanted},
             "held": (snapshot.held | {task for task, by in self.held.items() if by})
             - {task for task, by in self.held.items() if not by},
+            "levels": self._levels(snapshot),
         }
-        return PendingChange(snapshot).chosen(touched, **changes), colder
+        change = PendingChange(snapshot, by=self.by, reason=self.reason)
+        return change.chosen(touched, **changes), colder
+
+    def _levels(self, snapshot: Snapshot) -> dict[DataflowName, ServiceLevel]:
+        changed = {snapshot.find(name).dataflow.name: level for name, level in self.levels.items()}
+        every = {**snapshot.levels, **changed}
+        return {name: level for name, level in every.items() if level is not None}
 
     def _touched(self, snapshot: Snapshot) -> list[Signature]:
         """The tasks that are compiled anew."""
@@ -77,3 +94,22 @@ def _is_hot(snapshot: Snapshot, plan: CompiledPlan, task: Signature, rows: int |
 def _merged(kept: Mapping[Signature, int], chosen: Mapping[Signature, int | None]) -> dict[Signature, int]:
     every = {**kept, **chosen}
     return {task: count for task, count in every.items() if count is not None}
+
+
+def active_alternates(snapshot: Snapshot, plan: CompiledPlan, name: str) -> dict[TaskId, ActiveAlternate]:
+    """The active alternate of each task of a dataflow, by the names that it has for them; of a paused one, none."""
+    submitted = snapshot.find(name)
+    by_id = {task.id: task for task in submitted.dataflow.tasks}
+    active = {}
+    for task, signature in submitted.signatures.items():
+        running = plan.tasks.get(signature)
+        if running is None:
+            continue
+        ways, key = by_id[task].alternates, alternate_key(running.alternate)
+        place = next((place for place, way in enumerate(ways) if alternate_key(way) == key), 0)
+        choice = snapshot.chosen.get(signature)
+        about = () if choice is None else (choice.at, choice.by, choice.reason, signature in snapshot.held)
+        value = by_id[task].relative_values[place]
+        names = tuple(way.name for way in ways)
+        active[task] = ActiveAlternate(ways[place].name, running.alternate.type, value, names, *about)
+    return active

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
@@ -22,13 +24,15 @@ from pyspark.sql import SparkSession
 
 from headgate.errors import HeadgateError, InputError
 from headgate.machines.provider import AcquiredMachine, Provider
+from headgate.model.alternate_choice import ActiveAlternate
 from headgate.model.dataflow import Dataflow
+from headgate.model.names import TaskId
 from headgate.model.service_level import ServiceLevel
 from headgate.model.status import DataflowStatus, FragmentStatus
 from headgate.model.strategy import StrategyName
 from headgate.runtime.compile.plan import FED, CompiledPlan
 from headgate.runtime.compile.schemas import Schemas
-from headgate.runtime.engine.choices import Choices
+from headgate.runtime.engine.choices import Choices, active_alternates
 from headgate.runtime.engine.find_task import find_task
 from headgate.runtime.engine.pending_change import PendingChange
 from headgate.runtime.engine.plans import Plans
@@ -100,7 +104,6 @@ class Engine:
         self.state = StateDirectory(state if isinstance(state, StateLock) else Path(state))
         self.log = self.state.path / "spark.log"
         """What Spark prints, if this engine has started it."""
-
         try:
             self._plans = Plans(self.state, self.registry, semantic)
             self._plans.use_strategy(strategy)
@@ -220,14 +223,16 @@ class Engine:
                 change = change.withdrawn(name)
             return self._publish(change, acknowledge)
 
-    def switch(self, dataflow: str, task: str, alternate: str, acknowledge: Acknowledge | None = None) -> None:
+    def switch(
+        self, dataflow: str, task: str, alternate: str, acknowledge: Acknowledge | None = None, by: str = "somebody"
+    ) -> None:
         """Make another alternate of a task the active one, for all dataflows that share the task.
 
-        It holds: no policy chooses for the task until it is released.
+        It holds: no policy chooses for the task until it is released. ``by`` is who switches it.
         """
         with self._lock:
-            known, _ = find_task(self.snapshot, dataflow, task)
-            self.change(Choices(active={known: alternate}, held={known: True}), acknowledge)
+            known = find_task(self.snapshot, dataflow, task)[0]
+            self.change(Choices(active={known: alternate}, held={known: True}, by=by), acknowledge)
 
     def release_task(self, dataflow: str, task: str, acknowledge: Acknowledge | None = None) -> None:
         """Let policies choose again how a task is done; until one does, it stays as it is."""
@@ -265,9 +270,8 @@ class Engine:
     ) -> None:
         """Run a task on that many partitions; ``None`` leaves it to what feeds it. A number holds, as a switch does."""
         with self._lock:
-            known, _ = find_task(self.snapshot, dataflow, task)
-            held = {} if partitions is None else {known: True}
-            self.change(Choices(partitions={known: partitions}, held=held), acknowledge)
+            known = find_task(self.snapshot, dataflow, task)[0]
+            self.change(Choices(partitions={known: partitions}, held={known: True} if partitions else {}), acknowledge)
 
     def pause(self, name: str, acknowledge: Acknowledge | None = None) -> None:
         """Pause a dataflow: rows that come meanwhile do not reach its sinks, and its keyed tasks lose their state.
@@ -284,40 +288,44 @@ class Engine:
     def limit(self, dataflow: str, task: str, rows: int | None, acknowledge: Acknowledge | None = None) -> None:
         """Let a source take in at most so many rows per trigger, for all dataflows that share it; ``None`` lifts that.
 
-        For a stateful task it is what its fragment takes from the streams before it, in whole batches of them; all
-        tasks of a keyed host have the smallest of their limits.
-
+        A stateful task takes whole batches of the streams before it; all tasks of a keyed host have the smallest limit.
         ``read_files``, ``replay`` and stateful tasks heed it from their next micro-batch on; ``read_files`` estimates
         rows from bytes. Spark's own sources read their limit when they start: that one query is stopped after its
         epoch and goes on from its checkpoint. ``rate`` and ``read_socket`` can have none.
         """
         with self._lock:
-            known, _ = find_task(self.snapshot, dataflow, task)
+            known = find_task(self.snapshot, dataflow, task)[0]
             held = {} if rows is None else {known: True}
             self.change(Choices(limits={known: rows}, held=held), acknowledge)
 
+    def set_level(self, name: str, level: ServiceLevel | None, acknowledge: Acknowledge | None = None) -> None:
+        """Change the service level of a running dataflow; ``None`` makes it what its author wrote."""
+        self.change(Choices(levels={name: level}), acknowledge)
+
     def binding_level(self, dataflow: str, task: str) -> ServiceLevel:
         """The service level that binds a task: the strictest of the dataflows that share it."""
-        with self._lock:
-            return binding_level(self.shared.running, find_task(self.snapshot, dataflow, task)[0])
+        snapshot = self.snapshot
+        return binding_level(snapshot.shared.running, find_task(snapshot, dataflow, task)[0], snapshot.levels)
 
     def _publish(self, change: PendingChange, acknowledge: Acknowledge | None) -> Applied:
         if self._stopped:
             raise InputError("ENGINE_STOPPED", "the engine is being stopped and takes no changes any more")
-        applied = self._publisher.publish(change, acknowledge)
+        applied = self._publisher.publish(replace(change, at=time.time()), acknowledge)
         self._upkeep.meter()
         return applied
 
     # watching
 
     def housekeep(self) -> None:
-        """Retry refused rows and failed starts, stop what is no longer needed, record what was measured.
+        """Retry refused rows and failed starts, stop what is no longer needed, record what was measured: now and then.
 
-        To be called now and then. Without it the engine runs all the same, but nothing that failed is tried again.
+        Without it the engine runs all the same, but nothing that failed is tried again.
         """
+        # Without the lock: a sink may take its time to refuse.
+        self.outbox.retry()
         with self._lock:
             self._own.check()
-            self.outbox.retry(set(self.snapshot.signatures))
+            self.outbox.save_totals(set(self.snapshot.signatures))
             self._queries.start_refused()
             for fragment in self._queries.without_workers()[:1]:  # one at a time: they failed as many started at once
                 self._queries.restart(fragment)
@@ -336,14 +344,13 @@ class Engine:
 
     def failures(self) -> dict[str, str]:
         """Why fragments have failed, by fragment."""
-        reasons = ((name, fragment.failure) for name, fragment in self.fragments.items())
-        return {name: reason for name, reason in reasons if reason is not None}
+        return {name: why for name, fragment in self.fragments.items() if (why := fragment.failure) is not None}
 
     def wait_until_idle(self, *, despite_failures: bool = False) -> None:
         """Wait until all that sources have to give has reached the sinks; raises when a fragment fails.
 
-        Sources that never run dry (rate, socket, Kafka under load, a replay that repeats) keep it waiting. With
-        ``despite_failures`` it waits for those that have not failed.
+        Sources that never run dry (rate, socket, a replay that repeats) keep it waiting. With ``despite_failures`` it
+        waits for those that have not failed.
         """
         self._queries.wait_until_idle(self._lock, despite_failures)
 
@@ -352,9 +359,12 @@ class Engine:
         with self._lock:
             running = list(self.fragments.values())
             flows = dataflow_statuses(self.snapshot, self.plan, running, self.outbox, self.dead_letters)
-            figures = self._upkeep.minute.figures()
-            flows = [replace(flow, figures=figures.get(flow.name)) for flow in self._suspensions.explain(flows)]
+            flows = self._upkeep.measured(self._suspensions.explain(flows))
             return flows, [fragment_status(fragment, self.plan) for fragment in running]
+
+    def alternates(self, name: str) -> dict[TaskId, ActiveAlternate]:
+        """The active alternate of each task of a dataflow that runs, since when, by whom and why."""
+        return active_alternates(self.snapshot, self.plan, name)
 
     def observer(self) -> Observer:
         """One who observes from now on."""
@@ -379,12 +389,11 @@ class Engine:
         with self._lock:
             self._stopped = True
             try:
-                self._own.check()
-                self.background.stop()
-                self._queries.stop()
-                self._own.stop()
-            except HeadgateError:
-                pass  # there is nothing left to stop
+                with suppress(HeadgateError):  # there is nothing left to stop
+                    self._own.check()
+                    self.background.stop()
+                    self._queries.stop()
+                    self._own.stop()
             finally:
                 self._upkeep.end(self.outbox)
                 self.fragments.clear()

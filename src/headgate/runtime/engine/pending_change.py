@@ -6,16 +6,17 @@ snapshot, so the set can be rebuilt from it, and a plan can be compiled from it 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from headgate.model.alternate_choice import AlternateChoice
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import Signature
 from headgate.model.strategy import StrategyName
 from headgate.model.task_type import State
 from headgate.runtime.compile.compiler import compile_plan
-from headgate.runtime.compile.plan import CompiledPlan
+from headgate.runtime.compile.plan import CompiledPlan, alternate_key
 from headgate.runtime.engine.snapshot import Snapshot
 from headgate.runtime.engine.stored import stored_dataflow
 from headgate.sharing.change import GraphChange
@@ -29,6 +30,8 @@ __all__ = ["GROUPED", "PendingChange"]
 
 GROUPED = (StrategyName.INCREMENTAL, StrategyName.REPLACE, StrategyName.REPLACE_PRUNE)
 """Strategies that need to know which tasks were launched together."""
+
+ENGINE, SUBMITTED = "headgate", "the alternate of most value, when the dataflow was submitted"
 
 STAYING = (StrategyName.INCREMENTAL, StrategyName.REPLACE)
 """Strategies under which tasks that nobody needs any more stay where they are, without work."""
@@ -49,6 +52,14 @@ class PendingChange:
     withdrawals: tuple[GraphChange, ...] = ()
     stopped: frozenset[Signature] = frozenset()
     """Tasks whose fragments the strategy stops, and starts again with what has changed."""
+
+    at: float = 0.0
+    """When it was asked for, in seconds since 1970."""
+
+    by: str = ""
+    """Who has chosen alternates; the engine itself, if nobody."""
+
+    reason: str = ""
 
     def submitted(self, dataflow: Dataflow | SignedDataflow) -> PendingChange:
         """One more dataflow; raises :class:`~headgate.errors.InputError` when its name is taken."""
@@ -72,9 +83,10 @@ class PendingChange:
         shared, change = self.snapshot.shared.withdraw(gone)
         stored = {key: value for key, value in self.snapshot.stored.items() if key != gone}
         paused = self.snapshot.paused - {gone}
+        levels = {key: level for key, level in self.snapshot.levels.items() if key != gone}
         pending = replace(
             self,
-            snapshot=replace(self.snapshot, shared=shared, stored=stored, paused=paused),
+            snapshot=replace(self.snapshot, shared=shared, stored=stored, paused=paused, levels=levels),
             touched=(*self.touched, *submitted.signatures.values()),
             withdrawals=(*self.withdrawals, change),
         )
@@ -107,7 +119,21 @@ class PendingChange:
         resting = frozenset[str]()
         if snapshot.strategy in STAYING:
             resting = frozenset({*before.fragments, *snapshot.resting} - plan.fragments.keys())
-        return replace(snapshot, since=since, resting=resting), plan
+        return replace(snapshot, since=since, resting=resting, chosen=self._chosen(plan)), plan
+
+    def _chosen(self, plan: CompiledPlan) -> Mapping[Signature, AlternateChoice]:
+        """Since when alternates are active: from now on where a touched task has another one than before."""
+        running = self.snapshot.shared.running.tasks
+        chosen = {task: choice for task, choice in self.snapshot.chosen.items() if task in running}
+        for signature in dict.fromkeys(self.touched):
+            task = plan.tasks.get(signature)
+            if task is None or not task.running.task.is_dynamic:
+                continue
+            key, known = alternate_key(task.alternate), chosen.get(signature)
+            if known is None or known.alternate != key:
+                by, reason = (self.by, self.reason) if self.by else (ENGINE, SUBMITTED)
+                chosen[signature] = AlternateChoice(key, self.at, by, reason)
+        return chosen
 
     def _merged(self, signed: SignedDataflow) -> tuple[SharedSet, Submission]:
         before, written = self.snapshot.shared, signed.dataflow

@@ -9,9 +9,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from headgate.errors import unknown
+from headgate.model.alternate_choice import AlternateChoice
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import DataflowName, Signature
+from headgate.model.service_level import ServiceLevel
 from headgate.model.strategy import StrategyName
 from headgate.sharing.deduplicate import SignedDataflow
 from headgate.sharing.running import Submitted
@@ -20,6 +24,8 @@ from headgate.sharing.strategies import QueryGroup, Units
 from headgate.tasks.registry import Registry
 
 __all__ = ["Snapshot"]
+
+_LEVEL = TypeAdapter(ServiceLevel)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,13 +57,22 @@ class Snapshot:
     held: frozenset[Signature] = frozenset()
     """Tasks for which a person has chosen, so that no policy does."""
 
+    chosen: Mapping[Signature, AlternateChoice] = field(default_factory=dict)
+    """Since when the active alternate of a task that has several is active, by whom and why."""
+
+    levels: Mapping[DataflowName, ServiceLevel] = field(default_factory=dict)
+    """Service levels that were changed while their dataflows ran."""
+
     since: Mapping[Signature, int] = field(default_factory=dict)
     """Since which snapshot a stateful task has run without a break: one that comes back starts with empty state."""
 
     @property
     def dataflows(self) -> tuple[Dataflow, ...]:
-        """The dataflows as their authors wrote them, without duplicates."""
-        return tuple(self.submitted(name).written for name in self.stored)
+        """The dataflows as their authors wrote them, without duplicates, with their service levels of now."""
+        written = ((name, self.submitted(name).written) for name in self.stored)
+        return tuple(
+            replace(flow, service_level=self.levels[name]) if name in self.levels else flow for name, flow in written
+        )
 
     @property
     def running(self) -> tuple[Dataflow, ...]:
@@ -104,6 +119,8 @@ class Snapshot:
             "partitions": dict(self.partitions),
             "limits": dict(self.limits),
             "held": sorted(self.held),
+            "chosen": {task: [one.alternate, one.at, one.by, one.reason] for task, one in self.chosen.items()},
+            "levels": {name: _LEVEL.dump_python(level, mode="json") for name, level in self.levels.items()},
             "since": dict(self.since),
         }
 
@@ -129,6 +146,8 @@ class Snapshot:
             partitions=kept["partitions"],
             limits=kept["limits"],
             held=frozenset(kept.get("held", ())),  # one that an earlier version has written has none
+            chosen={task: AlternateChoice(*one) for task, one in kept.get("chosen", {}).items()},
+            levels={name: _LEVEL.validate_python(level) for name, level in kept.get("levels", {}).items()},
             since=kept["since"],
         )
 

@@ -16,6 +16,7 @@
     dead_letters/TASK/   rows for which a task raised
     rows_out.json        how many rows each sink has got
     suspended.json       dataflows that were paused after a crash loop, and why
+    level_times.json     for how long each dataflow has been within its service level
 """
 
 from __future__ import annotations

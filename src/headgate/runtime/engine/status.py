@@ -54,6 +54,7 @@ def _dataflow_status(
     mine_run = [f for f in running if signatures & {*f.fragment.tasks, *f.fragment.roots}]
     reasons += [_failed(reason) for fragment in mine_run if (reason := fragment.failure) is not None]
     reasons += [reason for fragment in mine_run for reason in _raised(fragment, plan, signatures)]
+    reasons += [_waits(reason) for fragment in mine_run if (reason := fragment.backlog.waits()) is not None]
     degraded = bool(reasons)
     throttled = [reason for fragment in mine_run if (reason := _throttled(fragment, signatures)) is not None]
     reasons += throttled
@@ -86,6 +87,11 @@ def _throttled(fragment: RunningFragment, signatures: Collection[str]) -> str | 
     return (
         f"throttled: input exceeds what one trigger can process; limited to {limit:,} rows a trigger, {waiting:,} wait"
     )
+
+
+def _waits(reason: str) -> str:
+    """That a source waits, and why."""
+    return f"{reason}; the source waits, and goes on by itself"
 
 
 def _failed(reason: str) -> str:

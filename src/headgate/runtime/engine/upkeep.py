@@ -6,15 +6,20 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import replace
 from decimal import Decimal
 
 from headgate.billing.journal import BilledMachine, Usage, UsageJournal
 from headgate.billing.usage import Customer
 from headgate.model.cluster.observation import Observation
 from headgate.model.dataflow import Dataflow
+from headgate.model.level_time import LevelStatus, LevelTime
+from headgate.model.names import DataflowName
+from headgate.model.status import DataflowStatus
 from headgate.runtime.compile.plan import CompiledPlan
 from headgate.runtime.engine.compaction import compact_journal, oldest_under_way
 from headgate.runtime.engine.last_minute import LastMinute
+from headgate.runtime.engine.level_times import LevelTimes
 from headgate.runtime.engine.plans import Plans
 from headgate.runtime.engine.queries import Queries
 from headgate.runtime.engine.state import StateDirectory
@@ -48,6 +53,7 @@ class Upkeep:
         self._journal = UsageJournal(state.journal)
         self.history = ObservationHistory(state.path / "observations")
         self.minute = LastMinute()
+        self._times = LevelTimes(state.path)
         self._most_bytes = LEAST_BYTES
         self._observed = time.monotonic()
 
@@ -68,9 +74,27 @@ class Upkeep:
         if time.monotonic() - self._observed >= OBSERVE_EVERY_S:
             self._observed = time.monotonic()
             seen = observe()
-            self.minute.add(seen)
+            self._times.add(self.minute.add(seen), seen.seconds)
             with suppress(OSError):  # a full disk; there are more important things to write
                 self.history.append(seen)
+
+    def measured(self, flows: Iterable[DataflowStatus]) -> list[DataflowStatus]:
+        """Dataflows with their figures of the last minute, and for how long they were as agreed."""
+        snapshot, figures, now = self._plans.snapshot, self.minute.figures(), time.time()
+        agreed = {flow.name: flow.service_level for flow in snapshot.dataflows}
+        return [
+            replace(
+                flow,
+                figures=figures.get(flow.name),
+                level=LevelStatus.of(
+                    agreed[DataflowName(flow.name)],
+                    self._times.of.get(flow.name, LevelTime()),
+                    now,
+                    changed=flow.name in snapshot.levels,
+                ),
+            )
+            for flow in flows
+        ]
 
     def compact(self) -> None:
         """Remove what nothing needs from the journal, once it has grown."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from headgate.runtime.exchange.files import FileExchange
 from headgate.runtime.spark_internals.checkpoint import Checkpoint
 from headgate.tasks.replay import is_played, recorded_rows
-from headgate.tasks.source_folder import due_in
+from headgate.tasks.source_folder import due_in, read_note
 
 __all__ = ["Backlog"]
 
@@ -39,6 +39,11 @@ class Backlog:
         """Rows in its topics, and those at its source that a limit keeps waiting."""
         due = due_in(self.folder)
         return self._in_topics() + (0 if due is None else due.throttled)
+
+    def waits(self) -> str | None:
+        """Why its source cannot say what there is, if it waits for somebody."""
+        reason: str | None = read_note(self.folder, "waits.json")
+        return reason
 
     def is_empty(self) -> bool:
         """Whether all rows have been read, as far as can be known."""

@@ -32,9 +32,9 @@ from headgate.runtime.epochs.context import FragmentContext
 from headgate.runtime.epochs.delivery import Deliveries
 from headgate.runtime.epochs.epoch import Epochs
 from headgate.runtime.epochs.fused_jobs import FusedJobs
-from headgate.runtime.epochs.splits import Splits
+from headgate.runtime.epochs.splits import SourceReader, Splits
 from headgate.runtime.epochs.stream import TopicStream
-from headgate.runtime.file_source.source import FileReader, broken_lines
+from headgate.runtime.io.broken_records import broken_records
 from headgate.runtime.io.sources import read_source, split_reader
 from headgate.runtime.isolation.admission import Admission
 from headgate.runtime.isolation.failed_rows import FailedRows
@@ -109,7 +109,7 @@ class RunningFragment:
             self.folder, self._checkpoint, context.exchange, lambda: self.fragment.reads, self._is_active
         )
         self.epochs.broken_lines = self._broken_lines
-        self._reader: FileReader | None = None
+        self._reader: SourceReader | None = None
         self._check_commits()
         self._checkpoint.clear_false_start()
 
@@ -270,11 +270,12 @@ class RunningFragment:
 
     def _splits(self, epoch: int) -> Splits | None:
         """The parts of an epoch's input, if workers can read them by themselves."""
-        ends = [self._checkpoint.offsets(at, "batch") for at in (epoch - 1, epoch)] if self._reader is not None else []
-        if self._reader is None or not ends[1] or (epoch > 0 and not ends[0]):
+        if self._reader is None:
             return None
-        start, end = ({"batch": numbers[0] if numbers else 0} for numbers in ends)
-        return Splits(self._reader, self._reader.partitions(start, end))
+        start, end = (self._checkpoint.whole_offset(at, "batch") for at in (epoch - 1, epoch))
+        if end is None or (epoch > 0 and start is None):
+            return None
+        return Splits(self._reader, self._reader.partitions(start or {"batch": 0}, end))
 
     def _tag(self, epoch: int) -> str:
         """The tag of an epoch's jobs."""
@@ -307,7 +308,7 @@ class RunningFragment:
     def _broken_lines(self, epoch: int) -> list[StagedRows]:
         """The files with what its source could not read in an epoch."""
         batches = self._checkpoint.offsets(epoch, "batch")
-        return [StagedRows(*file) for file in broken_lines(self.folder, batches[0])] if batches else []
+        return [StagedRows(*file) for file in broken_records(self.folder, batches[0])] if batches else []
 
     def _rows_read(self, epoch: int, counts: RowCounts) -> int | None:
         """How many rows an epoch has read from a source; ``None`` where counting them would cost too much."""

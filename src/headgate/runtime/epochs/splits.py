@@ -23,7 +23,7 @@ from headgate.runtime.epochs.staging import EPOCH, OUTPUTS, staging_frame
 from headgate.runtime.exchange.files import INGEST
 from headgate.tasks.batch import Run, metered
 
-__all__ = ["SplitReader", "Splits", "split_frame", "staged_splits"]
+__all__ = ["SourceReader", "SplitReader", "Splits", "split_frame", "staged_splits"]
 
 FILE = "splits"
 
@@ -35,6 +35,12 @@ class SplitReader(Protocol):
     def columns(self) -> StructType: ...
 
     def read(self, split: Any) -> Iterator[pa.RecordBatch]: ...
+
+
+class SourceReader(SplitReader, Protocol):
+    """Reads a source: which splits are between two offsets is known on the driver."""
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[Any]: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from headgate.runtime.file_source.batches import BatchLimits, BatchPlan, Span, n
 from headgate.runtime.file_source.listing import FileListing, listing_of
 from headgate.runtime.file_source.memory import LAST, ReadFilesMemory
 from headgate.runtime.file_source.spark_log import read_before
+from headgate.runtime.io.broken_records import forget_broken
 from headgate.store.files import write_bytes, write_text
 from headgate.tasks.file_paths import is_url
 from headgate.tasks.formats.files import bytes_per_row
@@ -130,7 +131,7 @@ class FileBatches:
             write_note(self.home, "cleared.json", plan.number)
             gone = [span.path for span in read if self._cleared(span)]
             self.memory.removed(gone)
-        shutil.rmtree(self.home / f"broken-{plan.number}", ignore_errors=True)
+        forget_broken(self.folder, plan.number)
 
     def _store(self) -> None:
         """Write the memory, and remove plans that it holds."""

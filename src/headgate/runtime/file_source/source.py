@@ -19,20 +19,18 @@ from headgate.model.on_error import OnError
 from headgate.runtime.file_source.batches import Span, parts_of
 from headgate.runtime.file_source.driver import FileBatches
 from headgate.runtime.file_source.spark_log import SPARK_OFFSET, read_between
+from headgate.runtime.io.broken_records import LONGEST, write_broken
 from headgate.runtime.spark_internals.frames import arrow_schema
 from headgate.runtime.spark_internals.worker import settle
 from headgate.tasks.file_paths import is_url
 from headgate.tasks.formats.files import can_be_cut, read_file
-from headgate.tasks.row_errors import CARRIED, LETTER_TYPE, UnreadableSourceError
+from headgate.tasks.row_errors import CARRIED, UnreadableSourceError
 from headgate.tasks.sources import ReadFiles
 
-__all__ = ["FileReader", "FileSource", "broken_lines"]
+__all__ = ["FileReader", "FileSource"]
 
 ROWS = 20_000
 """Rows of small files are handed over together, so many or more at a time."""
-
-LONGEST = 10_000
-"""Characters of a broken line that are kept."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +101,7 @@ class FileReader(DataSourceStreamReader):
         if gathered:
             yield pa.concat_batches(gathered)
         if broken:
-            _write_broken(_broken_folder(self.folder, partition.batch), partition.number, broken)
+            write_broken(self.folder, partition.batch, partition.number, broken)
         settle()
 
     def _rows(self, span: Span, batch: int, broken: list[dict[str, str]]) -> Iterator[pa.RecordBatch]:
@@ -153,29 +151,6 @@ def _is_changed(span: Span) -> bool:
 
 def _with_time(columns: StructType) -> StructType:
     return StructType([*columns.fields]).add(CARRIED, LongType())
-
-
-def _broken_folder(folder: Path, batch: int) -> Path:
-    return folder / "files" / f"broken-{batch}"
-
-
-def _write_broken(folder: Path, part: int, broken: Sequence[Mapping[str, str]]) -> None:
-    """Put the broken lines of a part where the driver looks for them; whoever reads the part again writes the same."""
-    folder.mkdir(exist_ok=True)
-    hidden = folder / f".{part}-{os.getpid()}"
-    table = pa.Table.from_pylist(list(broken), schema=pa.schema(LETTER_TYPE))
-    with pa.OSFile(str(hidden), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
-        writer.write_table(table)
-    hidden.rename(folder / f"{part:06d}.arrow")
-
-
-def broken_lines(folder: Path, batch: int) -> list[tuple[str, int]]:
-    """The files with the broken lines of a batch, and how many each has."""
-    files = []
-    for path in sorted(_broken_folder(folder, batch).glob("*.arrow")):
-        with pa.OSFile(str(path)) as file:
-            files.append((str(path), pa.ipc.open_file(file).read_all().num_rows))
-    return files
 
 
 class FileSource(DataSource):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -22,6 +23,9 @@ from headgate.store.files import read_json, sync_files, write_json
 from headgate.store.secrets import SECRETS
 
 __all__ = ["SinkOutbox"]
+
+LONGEST_REST_S = 10.0
+"""How long a sink that takes long to refuse is left alone at most."""
 
 
 class SinkOutbox:
@@ -43,34 +47,51 @@ class SinkOutbox:
         """Rows that sinks have got, from engines before this one too: all but those of the last second of a crash."""
 
         self._saved = Counter(self.delivered)
+        self._locks: dict[Signature, threading.RLock] = {}
+        self._rests: dict[Signature, float] = {}
+        """Until when sinks are left alone."""
+
         self._unsynced: set[str] = set()
         """Folders that have got files since they were last synced."""
 
     def __call__(self, snapshot: int, sink: Signature, delivery: StagedDelivery) -> None:
-        with self._lock:
+        with self._lock_of(sink):
             if not self._waiting(sink) and self._offer(snapshot, sink, delivery):
                 return
             self._keep(snapshot, sink, delivery)
 
     def retry(self, sinks: Collection[str] | None = None) -> None:
         """Offer what was refused again; ``sinks`` are those that there are, if the rest is to be forgotten."""
+        if sinks is not None:
+            self.save_totals(sinks)
+        for folder in list(self._folder.iterdir()):
+            sink = Signature(folder.name)
+            if time.monotonic() >= self._rests.get(sink, 0.0):
+                with self._lock_of(sink):
+                    self._retry(sink)
+
+    def _retry(self, sink: Signature) -> None:
+        """Offer a sink what it has refused; one that takes long to refuse is left alone for a while."""
+        began = time.monotonic()
+        for item in self._waiting(sink):
+            kept = read_json(item / "delivery.json")
+            files = [(str(item / name), rows) for name, rows in kept["files"]]
+            delivery = StagedDelivery(kept["fragment"], kept["epoch"], kept["snapshot"], files)
+            if not self._offer(kept["snapshot"], sink, delivery):
+                now = time.monotonic()
+                self._rests[sink] = now + min(4 * (now - began), LONGEST_REST_S)
+                break
+            self.sync()
+            with step("outbox-emptied") as point:
+                # Without its description a delivery is no longer one, whatever is left of it.
+                (item / "delivery.json").unlink()
+                point.halfway()
+                shutil.rmtree(item)
+
+    def _lock_of(self, sink: Signature) -> threading.RLock:
+        """The lock of a sink: one that is slow to refuse keeps no other waiting."""
         with self._lock:
-            if sinks is not None:
-                self.save_totals(sinks)
-            for folder in list(self._folder.iterdir()):
-                sink = Signature(folder.name)
-                for item in self._waiting(sink):
-                    kept = read_json(item / "delivery.json")
-                    files = [(str(item / name), rows) for name, rows in kept["files"]]
-                    delivery = StagedDelivery(kept["fragment"], kept["epoch"], kept["snapshot"], files)
-                    if not self._offer(kept["snapshot"], sink, delivery):
-                        break
-                    self.sync()
-                    with step("outbox-emptied") as point:
-                        # Without its description a delivery is no longer one, whatever is left of it.
-                        (item / "delivery.json").unlink()
-                        point.halfway()
-                        shutil.rmtree(item)
+            return self._locks.setdefault(sink, threading.RLock())
 
     def sync(self) -> None:
         """Make durable which files sinks have got; all folders together, for the disk takes them together."""
@@ -83,9 +104,10 @@ class SinkOutbox:
         with self._lock:
             for gone in self.delivered.keys() - set(sinks):
                 del self.delivered[gone]
-            if self.delivered != self._saved:
-                write_json(self._totals, self.delivered)
-                self._saved = Counter(self.delivered)
+            totals = Counter(self.delivered)  # deliveries go on meanwhile
+            if totals != self._saved:
+                write_json(self._totals, totals)
+                self._saved = totals
 
     def _waiting(self, sink: Signature) -> list[Path]:
         folder = self._folder / sink
@@ -104,7 +126,8 @@ class SinkOutbox:
         with used_options(task) as options:
             folder = task.work.folder(options)
         if folder is not None:
-            self._unsynced |= {folder, str(Path(folder).parent)}
+            with self._lock:
+                self._unsynced |= {folder, str(Path(folder).parent)}
         self.delivered[sink] += delivery.rows
         return True
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from pyspark.errors import PySparkException
@@ -10,14 +11,22 @@ from pyspark.sql import DataFrame, SparkSession
 from headgate.errors import InputError
 from headgate.model.work import RowLimit, SourceContext, SourceWork
 from headgate.runtime.compile.plan import CompiledTask
+from headgate.runtime.epochs.splits import SourceReader
 from headgate.runtime.exchange.files import INGEST
 from headgate.runtime.file_source.source import FileReader
 from headgate.runtime.io.secret_options import used_options
+from headgate.runtime.kafka_source.source import KafkaReader
 from headgate.store.secrets import SECRETS
 from headgate.tasks.frames import declared_schema
 from headgate.tasks.sql_text import quoted
 
 __all__ = ["hot_limit", "read_source", "split_reader"]
+
+READERS: Mapping[str, Callable[[Mapping[str, str]], SourceReader]] = {
+    "headgate_files": FileReader,
+    "headgate_kafka": KafkaReader,
+}
+"""What reads the parts of a micro-batch in workers, by the name of the data source."""
 
 
 def read_source(spark: SparkSession, task: CompiledTask, limit: int | None, folder: Path) -> DataFrame:
@@ -40,13 +49,13 @@ def read_source(spark: SparkSession, task: CompiledTask, limit: int | None, fold
         raise InputError("SOURCE_UNREADABLE", f"task '{task.name}' cannot read its source: {reason}") from None
 
 
-def split_reader(spark: SparkSession, task: CompiledTask, folder: Path) -> FileReader | None:
+def split_reader(spark: SparkSession, task: CompiledTask, folder: Path) -> SourceReader | None:
     """What reads the parts of a micro-batch of a source task in workers; ``None`` if only Spark can."""
     assert isinstance(task.work, SourceWork)
     if task.work.splits is None:
         return None
     with used_options(task) as options:
-        return FileReader(task.work.splits(options, SourceContext(spark, None, folder, task.on_error)))
+        return READERS[task.work.reader](task.work.splits(options, SourceContext(spark, None, folder, task.on_error)))
 
 
 def hot_limit(task: CompiledTask) -> bool:

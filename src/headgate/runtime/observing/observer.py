@@ -33,6 +33,7 @@ from headgate.runtime.epochs.fragment import RunningFragment
 from headgate.runtime.observing.arrivals import ArrivalCounter
 from headgate.runtime.observing.counting import RowCounts
 from headgate.runtime.observing.records import Arrivals, EpochRecord, Records
+from headgate.runtime.observing.value_clock import ValueClock, alternate_value
 from headgate.runtime.spark_internals.protocol import SparkInternals
 
 __all__ = ["ObservedEngine", "Observer", "sojourn_of"]
@@ -69,6 +70,7 @@ class Observer:
     """The last batch of each fragment whose progress has been read."""
 
     _arrivals: ArrivalCounter = field(default_factory=ArrivalCounter)
+    _values: ValueClock = field(default_factory=ValueClock)
 
     def __post_init__(self) -> None:
         self._last = self.clock()
@@ -115,7 +117,7 @@ class Observer:
             tuple(_dataflows(self.engine.plans.snapshot)),
             tuple(self._costs(tasks, speed or 1.0)),
         )
-        return evaluated(seen)
+        return evaluated(self._values.valued(seen, plan, records, self.engine.plans))
 
     def _costs(self, tasks: Iterable[CompiledTask], speed: float) -> Iterator[AlternateCost]:
         kinds = self.engine.plans.snapshot.shared.registry
@@ -184,7 +186,7 @@ def _task(task: CompiledTask, counts: RowCounts, profiles: Profiles, routed: Col
         counts[task.signature, "errors"],
         profiles.get((task.signature, task.alternate.name)),
         inputs=_inputs(task),
-        value=_value(task),
+        value=alternate_value(task),
         routed=task.signature in routed,
     )
 
@@ -203,12 +205,6 @@ def _is_routed(task: CompiledTask, plan: CompiledPlan) -> bool:
 
 def _inputs(task: CompiledTask) -> tuple[Signature, ...]:
     return tuple(dict.fromkeys(feed.source for feed in task.feeds if not feed.feedback))
-
-
-def _value(task: CompiledTask) -> float:
-    ways = task.running.task
-    names = [way.name for way in ways.alternates]
-    return ways.relative_values[names.index(task.alternate.name)]
 
 
 def _sources(tasks: Iterable[CompiledTask], fragments: Iterable[FragmentObservation]) -> Iterator[SourceObservation]:

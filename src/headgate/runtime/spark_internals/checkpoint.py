@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 from headgate.store.files import damaged, read_json, write_text
 
@@ -29,8 +30,14 @@ class Checkpoint:
 
     def offsets(self, epoch: int, key: str) -> list[int]:
         """Up to where an epoch reads, for each source whose offsets have this key; none if it has not begun."""
-        offsets = [json.loads(line) for line in self.offsets_text(epoch).splitlines() if line.startswith("{")]
-        return [int(offset[key]) for offset in offsets if key in offset]
+        return [int(offset[key]) for offset in self._offsets(epoch) if key in offset]
+
+    def whole_offset(self, epoch: int, key: str) -> dict[str, Any] | None:
+        """The first offset of an epoch that has a key, with all that its source wrote into it."""
+        return next((offset for offset in self._offsets(epoch) if key in offset), None)
+
+    def _offsets(self, epoch: int) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.offsets_text(epoch).splitlines() if line.startswith("{")]
 
     def offsets_text(self, epoch: int) -> str:
         """The offsets of an epoch as Spark has stored them; nothing if it has not begun."""

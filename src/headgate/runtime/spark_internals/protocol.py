@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -62,6 +62,15 @@ class SparkInternals(Protocol):
 
     def register_functions(self) -> None:
         """Give SQL names to expressions that Spark has and does not name (:mod:`headgate.tasks.sql_text`)."""
+
+    def unregister_functions(self, names: Iterable[str]) -> None:
+        """Make SQL forget functions, so that no text can call them, however it came here."""
+
+    def functions(self) -> frozenset[str]:
+        """The names of all functions of SQL, without table functions and operators of the grammar."""
+
+    def parsed_query(self, query: str) -> Any:
+        """A query as Spark's parser understands it, unresolved, as plain values; raises what Spark does."""
 
     def scheduler_pool(self, name: str, minimum: int = 1, weight: int = 1) -> None:
         """Create a pool of the fair scheduler, unless it exists or Spark schedules otherwise."""

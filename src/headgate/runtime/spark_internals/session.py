@@ -21,6 +21,7 @@ from headgate.errors import HeadgateError
 from headgate.runtime.engine.masters import check_master, is_local, settings_for
 from headgate.runtime.exchange.files import ExchangeSource
 from headgate.runtime.file_source.source import FileSource
+from headgate.runtime.kafka_source.source import KafkaSource
 from headgate.runtime.spark_internals.internals import internals
 from headgate.store.files import scratch_of
 
@@ -44,11 +45,26 @@ DEFAULTS: Mapping[str, str] = {
     "spark.sql.streaming.stateStore.providerClass": f"{_STATE}.RocksDBStateStoreProvider",
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.stopTimeout": "60000",
+    # A task that asks for more memory than there is fails like any other: the JVM need not end for it.
+    "spark.executor.killOnFatalError.depth": "0",
     # How large Bloom filters may become; Spark's own limits suit a few million ids.
     "spark.sql.optimizer.runtime.bloomFilter.maxNumItems": "1000000000",
     "spark.sql.optimizer.runtime.bloomFilter.maxNumBits": "8000000000",
 }
 """Spark settings that the engine starts from; a user's own override them."""
+
+
+FORCED: Mapping[str, str] = {
+    # Or ${env:NAME} in a SQL text would be a variable of the environment.
+    "spark.sql.variable.substitute": "false",
+}
+"""Spark settings that nobody can change, because texts of users are trusted to mean what was checked."""
+
+STACK = "-Xss8m"
+"""How deep Spark's recursion over an expression may go; a thread takes what it uses of it."""
+
+NEVER = ("java_method", "reflect", "try_reflect")
+"""Functions that SQL does not have here: they run Java code."""
 
 
 READER_SETS = ("SPARK_LOCAL_DIRS", "SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE", "SPARK_PYTHON_RUNTIME")
@@ -80,7 +96,7 @@ def open_session(
     check_master(master, settings or {})
     # Other machines may not have this package; that is checked later.
     here = {"spark.python.daemon.module": "headgate.runtime.spark_internals.daemon"} if is_local(master) else {}
-    wanted = {"spark.master": master, **DEFAULTS, **here, **settings_for(master), **(settings or {})}
+    wanted = {"spark.master": master, **DEFAULTS, **here, **settings_for(master), **(settings or {}), **FORCED}
     if log is not None:
         _start_process(SparkConf().setAll(list(wanted.items())), log)
     builder = SparkSession.builder
@@ -91,8 +107,10 @@ def open_session(
     for name in READER_SETS:
         spark.sparkContext.environment.setdefault(name, "")
     internals(spark).register_functions()
+    internals(spark).unregister_functions(NEVER)
     spark.dataSource.register(ExchangeSource)
     spark.dataSource.register(FileSource)
+    spark.dataSource.register(KafkaSource)
     return spark
 
 
@@ -110,7 +128,7 @@ def _start_process(conf: SparkConf, log: Path) -> None:
         return
     scratch = _emptied(scratch_of(log.parent))
     options = os.environ.get("SPARK_SUBMIT_OPTS", "")
-    os.environ["SPARK_SUBMIT_OPTS"] = f"{options} -Djava.io.tmpdir={scratch}".strip()
+    os.environ["SPARK_SUBMIT_OPTS"] = f"{options} {STACK} -Djava.io.tmpdir={scratch}".strip()
     with log.open("a", encoding="utf-8") as file:
         before = file.tell()
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
@@ -43,6 +44,23 @@ class Spark43:
         for name, expression in SQL_NAMES.items():
             described = build(name, self._jvm.scala.Option.empty(), self._class_tag(expression))
             registry.createOrReplaceTempFunction(name, described._2(), "built-in")
+
+    def unregister_functions(self, names: Iterable[str]) -> None:
+        session: Any = self._spark._jsparkSession
+        registry = session.sessionState().functionRegistry()
+        unwanted = set(names)
+        for identifier in list(_items(registry.listFunction())):
+            if identifier.funcName() in unwanted:
+                registry.dropFunction(identifier)
+
+    def parsed_query(self, query: str) -> Any:
+        session: Any = self._spark._jsparkSession
+        return json.loads(session.sessionState().sqlParser().parsePlan(query).toJSON())
+
+    def functions(self) -> frozenset[str]:
+        session: Any = self._spark._jsparkSession
+        listed = session.sessionState().functionRegistry().listFunction()
+        return frozenset(identifier.funcName() for identifier in _items(listed))
 
     def _class_tag(self, name: str) -> Any:
         return self._jvm.scala.reflect.ClassTag.apply(self._jvm.java.lang.Class.forName(name))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from headgate.access.authority import AccessObject, Verb, check_access, may
 from headgate.access.principal import AccessRole, Principal
+from headgate.model.names import TaskId
 from headgate.service.console.bill_lines import BillLines, bill_lines
 from headgate.service.console.choices import SnapshotChoices, choices_of, shared_at
 from headgate.service.console.graph import GraphLevel, RunningGraph, running_graph
@@ -92,6 +93,7 @@ class EngineConsole:
             self.recent,
             machine_prices(self._journal),
             lambda owner: may(engine.principal, Verb.INSPECT, AccessObject(owner)),
+            engine.alternates(dataflow).get(TaskId(task)),
         )
 
     def series(self, engine: PrincipalEngine, dataflow: str) -> DataflowSeries:

@@ -17,13 +17,10 @@ from headgate.service.console.recent import FlowMoment, Recent
 from headgate.service.console.series import buckets
 from headgate.sharing.running import RunningSet
 
-__all__ = ["DataflowRow", "Overview", "in_time_share", "overview"]
+__all__ = ["DataflowRow", "Overview", "overview"]
 
 SPARKS = 30
 """Points of a line in the table: the last hour in stretches of two minutes."""
-
-GOAL = 0.99
-"""The share of intervals in which the 99th percentile is to be within its limit; the rest is the error budget."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +44,12 @@ class DataflowRow:
     p99_s: float | None
     latency_max_s: float | None
     in_time: float | None
-    """The share of the last hour's intervals in which the 99th percentile was within its limit."""
+    """The share of the known time in which it was as agreed, since it was submitted."""
 
     budget_left: float | None
-    """Of the intervals that may be late, the share that is left; below 0 it is overdrawn."""
+    """What is left of the time of this month in which it may be otherwise, as a share; below 0 it is overdrawn."""
+
+    budget_left_s: float | None
 
     cost_per_h: float | None
     alone_per_h: float | None
@@ -104,7 +103,7 @@ def overview(
     written = {str(name): one.written for name, one in running.submitted.items()}
     customers = [Customer(flow.name, flow.owner, len(flow.tasks)) for flow in written.values()]
     costs = hourly_costs(users_of_tasks(running, choices.paused), customers, *prices)
-    levels = {name: flow.service_level for name, flow in written.items()}
+    levels = {flow.name: flow.level.level if flow.level else written[flow.name].service_level for flow in flows}
     chosen = _alternates(running, choices)
     rows = [
         _row(
@@ -146,8 +145,9 @@ def _row(
     costs: HourlyCosts | None,
     alternates: tuple[str, ...],
 ) -> DataflowRow:
-    limit = level.latency_max_s
-    in_time = in_time_share(recent.flow(flow.name, "p99_s"), limit)
+    agreed = flow.level
+    in_time = None if agreed is None else agreed.share
+    is_known = agreed is not None and agreed.share is not None and agreed.budget_s > 0
     return DataflowRow(
         flow.name,
         flow.owner,
@@ -162,27 +162,16 @@ def _row(
         now.waiting / now.in_per_s if now.waiting is not None and now.in_per_s else None,
         now.p50_s,
         now.p99_s,
-        limit,
+        level.latency_max_s,
         in_time,
-        None if in_time is None else 1.0 - (1.0 - in_time) / (1.0 - GOAL),
+        agreed.budget_left_s / agreed.budget_s if is_known and agreed is not None else None,
+        agreed.budget_left_s if is_known and agreed is not None else None,
         None if costs is None else costs.paid.get(flow.name, 0.0),
         None if costs is None else costs.alone.get(flow.name),
         alternates,
         flow.rows_dead,
         flow.rows_skipped,
     )
-
-
-def in_time_share(latencies: Iterable[float | None], limit_s: float | None) -> float | None:
-    """The share of the known latencies that are within a limit.
-
-    >>> in_time_share([1.0, None, 3.0, 0.5, 0.2], 2.0), in_time_share([1.0], None)
-    (0.75, None)
-    """
-    known = [value for value in latencies if value is not None]
-    if limit_s is None or not known:
-        return None
-    return sum(value <= limit_s for value in known) / len(known)
 
 
 def _alternates(running: RunningSet, choices: SnapshotChoices) -> dict[str, list[str]]:

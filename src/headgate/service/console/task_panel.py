@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from headgate.errors import unknown
+from headgate.model.alternate_choice import ActiveAlternate
 from headgate.model.cluster.alternate_cost import AlternateCost
 from headgate.model.names import DataflowName, Signature, TaskId
 from headgate.service.console.choices import SnapshotChoices
@@ -101,6 +102,7 @@ def task_panel(
     recent: Recent,
     prices: tuple[list[MachinePrice], str],
     may_inspect: Callable[[str], bool],
+    active_here: ActiveAlternate | None,
 ) -> TaskPanel:
     """All that is known of a task of a dataflow."""
     used = find_running_task(running, dataflow, task)
@@ -123,7 +125,7 @@ def task_panel(
         signature in choices.held,
         choices.limits.get(signature),
         choices.partitions.get(signature),
-        _reason(choices, signature, len(one.alternates)),
+        _reason(active_here, len(one.alternates)),
         tuple(
             _alternate(used, index, active.name, () if seen is None else seen.costs, is_open)
             for index in range(len(one.alternates))
@@ -143,14 +145,14 @@ def _name(running: RunningSet, signature: Signature) -> str:
     return f"{flow}.{used.users[flow]}"
 
 
-def _reason(choices: SnapshotChoices, signature: Signature, count: int) -> str:
+def _reason(active: ActiveAlternate | None, count: int) -> str:
     if count == 1:
         return "It is the only way to do this task."
-    if signature in choices.held:
-        return "A person has chosen it; no policy changes it until it is released."
-    if signature in choices.active:
-        return "It was chosen while it ran, and policies may choose again."
-    return "It has the most value, and nothing else was chosen."
+    if active is None or not active.by:
+        return "It has the most value, and nothing else was chosen."
+    because = f": {active.reason}" if active.reason else ""
+    held = ", and no policy changes it until it is released" if active.held else ""
+    return f"Chosen by {active.by}{because}{held}."
 
 
 def _alternate(used: UsedTask, index: int, active: str, costs: Iterable[AlternateCost], is_open: bool) -> TaskAlternate:

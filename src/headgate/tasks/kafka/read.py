@@ -1,0 +1,180 @@
+"""The task type ``read_kafka``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from pydantic import Field, PositiveInt, field_validator, model_validator
+
+from headgate.errors import InputError, nearest
+from headgate.model.schema import Column, Schema
+from headgate.model.task_type import OUT, SOURCE, Inputs, SchemaText, TaskType
+from headgate.model.work import RowLimit, SourceContext, SourceWork
+from headgate.tasks.kafka.connection import KafkaConfig, topics_there
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["BEGUN", "PATTERN", "READ_KAFKA", "ReadKafka", "ValueFormat", "start_ms"]
+
+ValueFormat = Literal["bytes", "text", "json", "csv"]
+RecordField = Literal["key", "topic", "partition", "offset", "timestamp", "headers"]
+
+FIELD_TYPES: Mapping[str, str] = {
+    "key": "string",
+    "topic": "string",
+    "partition": "int",
+    "offset": "bigint",
+    "timestamp": "timestamp",
+    "headers": "array<struct<key:string,value:binary>>",
+}
+
+BEGUN = "begun.json"
+"""The file of its folder in which a source notes where it began."""
+
+PATTERN = "^"
+"""How a topic begins that is a regular expression."""
+
+
+class ReadKafka(KafkaConfig):
+    """Read the records of Kafka topics, in the order of each partition; of transactions, those that were committed.
+
+    The format ``bytes`` gives key and value as they are. The others give the value's columns, and of the record itself
+    what ``fields`` names. What cannot be read, and records that the broker had removed before they were read, are
+    treated as ``on_error`` says.
+    """
+
+    example: ClassVar[Mapping[str, Any]] = {
+        "servers": "localhost:9092",
+        "topics": ["city"],
+        "format": "json",
+        "columns": "sensor string, v double",
+    }
+
+    topics: tuple[str, ...] = Field(
+        min_length=1, description="The topics to read; one that begins with ^ is a regular expression of names."
+    )
+    format: ValueFormat = Field("bytes", description="How values are written; json means one object.")
+    columns: SchemaText | None = Field(
+        None, description="The columns of the value, such as 'id string, v double'; bytes and text have one, value."
+    )
+    fields: tuple[RecordField, ...] | None = Field(
+        None, description="What of the record becomes a column too; for bytes all but headers if left out."
+    )
+    start: str = Field(
+        "now", description="Where to begin: earliest, now, or a time such as 2026-11-01T00:00Z (of the records)."
+    )
+    rows_per_batch: PositiveInt | None = Field(None, description="At most so many records in one micro-batch.")
+
+    @field_validator("start")
+    @classmethod
+    def _start_is_known(cls, start: str) -> str:
+        start_ms(start)
+        return start
+
+    @field_validator("topics")
+    @classmethod
+    def _patterns_can_be_read(cls, topics: tuple[str, ...]) -> tuple[str, ...]:
+        for topic in topics:
+            try:
+                re.compile(topic if topic.startswith(PATTERN) else "")
+            except re.error as error:
+                raise ValueError(f"topic '{topic}' is no regular expression: {error}") from None
+        return topics
+
+    @model_validator(mode="after")
+    def _columns_are_known(self) -> ReadKafka:
+        plain = self.format in ("bytes", "text")
+        if self.columns is None and not plain:
+            raise ValueError(f"format {self.format} needs columns, such as columns: 'id string, v double'")
+        if self.columns is not None and plain:
+            raise ValueError(f"format {self.format} has the single column value; leave columns out")
+        names = [column.name for column in self.value_columns().columns]
+        twice = [name for name in self.record_fields() if name in names]
+        if twice:
+            raise ValueError(f"fields names '{twice[0]}', which is a column of the value already")
+        return self
+
+    def value_columns(self) -> Schema:
+        """The columns of a value."""
+        if self.columns is not None:
+            return Schema.parse(self.columns)
+        return Schema((Column("value", "binary" if self.format == "bytes" else "string"),))
+
+    def record_fields(self) -> tuple[str, ...]:
+        """What of a record becomes a column too."""
+        if self.fields is not None:
+            return self.fields
+        return ("key", "topic", "partition", "offset", "timestamp") if self.format == "bytes" else ()
+
+    def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
+        del inputs
+        types = {**FIELD_TYPES, **({"key": "binary"} if self.format == "bytes" else {})}
+        of_record = tuple(Column(name, types[name]) for name in self.record_fields())
+        of_value = self.value_columns().columns
+        first = [column for column in of_record if column.name == "key" and self.format == "bytes"]
+        rest = [column for column in of_record if column not in first]
+        return {OUT: Schema((*first, *of_value, *rest))}
+
+
+def start_ms(start: str) -> int | None:
+    """The time of a start in milliseconds since 1970; ``None`` for the words.
+
+    >>> start_ms("earliest"), start_ms("1970-01-01T00:01Z")
+    (None, 60000)
+    """
+    if start in ("earliest", "now"):
+        return None
+    try:
+        at = datetime.fromisoformat(start)
+    except ValueError:
+        raise ValueError(f"start '{start}' is neither earliest, now nor a time such as 2026-11-01T00:00Z") from None
+    if at.tzinfo is None:
+        raise ValueError(f"start '{start}' does not say in which time zone it is, such as {start}Z")
+    return int(at.astimezone(UTC).timestamp() * 1000)
+
+
+def _read(options: ReadKafka, context: SourceContext) -> DataFrame:
+    if not (context.folder / BEGUN).exists():  # once it has begun, it waits for brokers that are away
+        _check_topics(options)
+    # Registered with every session of the engine: it is no matter of this room how records are planned.
+    reader: Any = context.spark.readStream.format("headgate_kafka").options(**_reader_options(options, context))
+    return reader.load()  # type: ignore[no-any-return]
+
+
+def _check_topics(options: ReadKafka) -> None:
+    there = topics_there(options)
+    for topic in options.topics:
+        if not topic.startswith(PATTERN) and topic not in there:
+            near = nearest(topic, there)
+            hint = f"; did you mean '{near}'?" if near else ""
+            message = f"Kafka at {options.servers} has no topic '{topic}'{hint}; make it, or correct the name"
+            raise InputError("SOURCE_NOT_THERE", message)
+
+
+def _reader_options(options: ReadKafka, context: SourceContext) -> dict[str, str]:
+    """The options of the data source that reads records."""
+    from headgate.tasks.frames import declared_schema
+
+    return {
+        "task": options.model_dump_json(),
+        "columns": declared_schema(options).json(),
+        "folder": str(context.folder),
+        "on_error": context.on_error.value,
+        "parts": str(context.spark.sparkContext.defaultParallelism),
+    }
+
+
+def _own_time() -> str:
+    return "__ingest"
+
+
+READ_KAFKA = TaskType(
+    "read_kafka",
+    ReadKafka,
+    SOURCE,
+    work=SourceWork(_read, _own_time, RowLimit.HOT, by_row=True, splits=_reader_options, reader="headgate_kafka"),
+)
