@@ -50,15 +50,15 @@ def test_find_what_holds_others_up(somebody: Visitor) -> None:
     """The overview says it in words; the filter, the order and the rows work by keyboard, and stay in the address."""
     somebody.goes_to("/")
     somebody.finds("link", "alarms", exact=True)
-    somebody.page.wait_for_function("document.querySelector('#bottleneck')?.innerText.match(/keeps up|bottleneck/)")
-    somebody.page.wait_for_function(FLOWS, timeout=240_000)
+    somebody.waits_until("document.querySelector('#bottleneck')?.innerText.match(/keeps up|bottleneck/)")
+    somebody.waits_until(FLOWS, timeout_s=240.0)
     somebody.page.reload()
-    somebody.page.wait_for_function("document.querySelectorAll('.spark path[d*=L]').length > 3")
+    somebody.waits_until("document.querySelectorAll('.spark path[d*=L]').length > 3")
     somebody.checks("overview")
     keys = somebody.page.keyboard
     keys.press("/")
     keys.type("env")
-    somebody.page.wait_for_function("document.querySelectorAll('tbody tr').length === 2")
+    somebody.waits_until("document.querySelectorAll('tbody tr').length === 2")
     keys.press("Escape")
     somebody.finds("button", "Waiting").click()
     assert somebody.query() == "q=env&sort=waiting-down"
@@ -77,9 +77,7 @@ def test_find_what_holds_others_up(somebody: Visitor) -> None:
     keys.press("Escape")
     before = somebody.sees("measured").inner_text()
     keys.press("t")
-    somebody.page.wait_for_function(
-        "text => !document.querySelector('.filters .note').innerText.includes(text)", arg="CE"
-    )
+    somebody.waits_until("text => !document.querySelector('.filters .note').innerText.includes(text)", arg="CE")
     assert "CE" in before, "the zone is always there"
     assert somebody.faults == []
 
@@ -96,7 +94,7 @@ FLOWS = """async () => {
 def test_see_who_shares_a_task_and_do_it_another_way(somebody: Visitor, city: City) -> None:
     somebody.goes_to("/graph")
     node = somebody.finds("button", "alarms.smooth")
-    somebody.page.wait_for_function("document.querySelector('.node .rate')?.textContent.endsWith('/s')")
+    somebody.waits_until("document.querySelector('.node .rate')?.textContent.endsWith('/s')")
     valid = somebody.finds("button", "alarms.valid").get_attribute("aria-label") or ""
     assert "used by alarms, archive, comfort, map" in valid
     node.focus()
@@ -109,7 +107,7 @@ def test_see_who_shares_a_task_and_do_it_another_way(somebody: Visitor, city: Ci
     status = city.engine.plan.tasks[city.signature("alarms", "smooth")]
     assert status.alternate.name == "moving_average", "the engine does it so"
     somebody.finds("button", "Release it").click()
-    somebody.page.wait_for_function("!document.querySelector('.panel').innerText.includes('Release it')")
+    somebody.waits_until("!document.querySelector('.panel').innerText.includes('Release it')")
     somebody.goes_to("/graph?select=map&at=2")
     somebody.finds("button", "map.tiles")
     assert somebody.page.get_by_role("button", name="comfort").count() == 0, "it came later"
@@ -176,9 +174,9 @@ def test_see_who_is_late(somebody: Visitor) -> None:
     somebody.checks("levels")
     ink = "canvas => [...new Set(canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data)].length"
     assert somebody.page.locator(".chart canvas").first.evaluate(ink) > 10, "something is drawn"
-    somebody.page.wait_for_function(HAS_COLOUR, arg="82,96,109")
+    somebody.waits_until(HAS_COLOUR, arg="82,96,109")
     somebody.page.emulate_media(color_scheme="dark")
-    somebody.page.wait_for_function(HAS_COLOUR, arg="163,177,191")
+    somebody.waits_until(HAS_COLOUR, arg="163,177,191")
     assert somebody.faults == []
 
 
