@@ -10,6 +10,7 @@ import httpx
 from headgate.access.policy import AccessPolicy
 from headgate.access.principal import AccessRole, Principal
 from headgate.api.application import application
+from headgate.service.control import ControlLoop
 from headgate.service.serve import ServedEngine
 from headgate.tasks.registry import default_registry
 from tests.api.fake import FakeEngine
@@ -21,8 +22,14 @@ ADMIN = Principal("root", AccessRole.ADMIN)
 class InProcess:
     """Sends requests to the API of an engine that goes on with what its state directory holds."""
 
-    def __init__(self, engine: FakeEngine, who: Principal | None = ADMIN, policy: AccessPolicy | None = None) -> None:
-        self.app = application(ServedEngine(engine, REGISTRY, policy))
+    def __init__(
+        self,
+        engine: FakeEngine,
+        who: Principal | None = ADMIN,
+        policy: AccessPolicy | None = None,
+        control: ControlLoop | None = None,
+    ) -> None:
+        self.app = application(ServedEngine(engine, REGISTRY, policy, control=control))
         self.who = who
 
     def __call__(self, method: str, path: str, request_id: str | None = None, **more: Any) -> httpx.Response:

@@ -19,6 +19,7 @@ from headgate.errors import Fault, HeadgateError, Infeasible, InputError, Invali
 from headgate.model.names import DataflowName, Owner
 from headgate.store.observations import ObservationHistory
 from tests.api.fake import FakeEngine
+from tests.api.fake_control import fake_control
 from tests.api.in_process import InProcess
 from tests.api.samples import document
 from tests.store.test_observations import observation
@@ -32,7 +33,7 @@ class Contract:
     """Sends requests, and holds each answer against the document."""
 
     def __init__(self, engine: FakeEngine) -> None:
-        self.send = InProcess(engine)
+        self.send = InProcess(engine, control=fake_control(engine.state.path))
         self.covered: set[tuple[str, str]] = set()
 
     def __call__(self, method: str, path: str, *arguments: str, status: int = 200, **more: Any) -> Any:
@@ -58,6 +59,9 @@ class Contract:
 
 
 def _template(path: str) -> str:
+    for kind, name in (("decisions", "{number}"), ("machines", "{machine}")):
+        if path.startswith(f"/v1/{kind}/"):
+            return f"/v1/{kind}/{name}"
     parts = iter(["{token}"] if path.startswith("/v1/tokens") else ["{dataflow}", "{task}"])
     return "/".join(next(parts) if part == "{}" else part for part in path.split("/"))
 
@@ -111,6 +115,14 @@ def test_every_operation_answers_as_the_document_says(contract: Contract) -> Non
     contract("POST", "/v1/dataflows/{}/tasks/{}/release", "wide", "f")
     assert contract("DELETE", "/v1/dataflows/{}", "wide")["withdrawn"][0]["left"]
     contract("POST", "/v1/withdrawals", json={"dataflows": ["narrow"]})
+    assert contract("GET", "/v1/policy")["last"]["demand"] > 0
+    assert contract("PUT", "/v1/policy", json={"mode": "recommend", "budget_per_h": 0.4})["policy"] == "threshold"
+    decided = contract("GET", "/v1/decisions")["decisions"]
+    assert contract("GET", f"/v1/decisions/{decided[0]['number']}", params={"again": True})["again"]["same"]
+    assert contract("POST", "/v1/machines", json={"vm_class": "small"})["state"] == "starting"
+    name = contract("GET", "/v1/machines")["machines"][0]["name"]
+    contract("DELETE", f"/v1/machines/{name}")
+    contract("PUT", "/v1/executors", json={"executors": 2})
     assert contract.covered == {(method, path) for path, item in DOCUMENT["paths"].items() for method in item}
 
 

@@ -396,6 +396,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/decisions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Decisions
+         * @description Show what was decided, and what became of it.
+         */
+        get: operations["decisions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/decisions/{number}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Why
+         * @description Show why something was decided, its steps, and what came of it.
+         */
+        get: operations["why"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/engine": {
         parameters: {
             query?: never;
@@ -409,6 +449,26 @@ export interface paths {
          */
         get: operations["engine_facts"];
         put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/executors": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Scale
+         * @description Have so many executors.
+         */
+        put: operations["scale"];
         post?: never;
         delete?: never;
         options?: never;
@@ -489,8 +549,32 @@ export interface paths {
          */
         get: operations["machines"];
         put?: never;
-        post?: never;
+        /**
+         * Acquire Machine
+         * @description Acquire a machine.
+         */
+        post: operations["acquire_machine"];
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/machines/{machine}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Release Machine
+         * @description Release a machine after its current work.
+         */
+        delete: operations["release_machine"];
         options?: never;
         head?: never;
         patch?: never;
@@ -570,6 +654,30 @@ export interface paths {
          * @description Show what submitting a dataflow would change, and everybody's bill before and after. Nothing changes.
          */
         post: operations["preview_plan"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/policy": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Policy
+         * @description Show which policy decides, what it thought last, and what is being done.
+         */
+        get: operations["policy"];
+        /**
+         * Choose Policy
+         * @description Let another policy decide, in another mode, or within other limits.
+         */
+        put: operations["choose_policy"];
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -737,6 +845,14 @@ export interface components {
             roles: components["schemas"]["RoleOf"][];
             /** Teams */
             teams: components["schemas"]["TeamMembers"][];
+        };
+        /**
+         * AcquireRequest
+         * @description A machine to acquire.
+         */
+        AcquireRequest: {
+            /** Vm Class */
+            vm_class: string;
         };
         /**
          * ActiveAlternate
@@ -1203,6 +1319,146 @@ export interface components {
         DeadLettersAnswer: {
             /** Dead Letters */
             dead_letters: components["schemas"]["DeadLetterAnswer"][];
+        };
+        /**
+         * DecisionAnswer
+         * @description A decision, and what became of it.
+         */
+        DecisionAnswer: {
+            /** Actions */
+            actions: {
+                [key: string]: unknown;
+            }[];
+            /**
+             * At
+             * @description Seconds since 1970.
+             */
+            at: number;
+            /** Ended At */
+            ended_at: number | null;
+            /**
+             * Error
+             * @description How far off the prediction was, as a share.
+             */
+            error: number | null;
+            /** Mode */
+            mode: string;
+            /** Number */
+            number: number;
+            /**
+             * Outcome
+             * @description under way, done, abandoned or recommended.
+             */
+            outcome: string;
+            /** Outcome Reason */
+            outcome_reason: string;
+            /** Policy */
+            policy: string;
+            /**
+             * Rule
+             * @description The rule that has fired.
+             */
+            rule: string;
+            /**
+             * Sentences
+             * @description Why.
+             */
+            sentences: string[];
+        };
+        /**
+         * DecisionDetails
+         * @description A decision with all that is known of it.
+         */
+        DecisionDetails: {
+            /** Actions */
+            actions: {
+                [key: string]: unknown;
+            }[];
+            /**
+             * Again
+             * @description What comes out when it is made again from its record.
+             */
+            again: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * At
+             * @description Seconds since 1970.
+             */
+            at: number;
+            /**
+             * Decided
+             * @description What the policy decided, before guard rails.
+             */
+            decided: {
+                [key: string]: unknown;
+            };
+            /** Ended At */
+            ended_at: number | null;
+            /**
+             * Error
+             * @description How far off the prediction was, as a share.
+             */
+            error: number | null;
+            /** Figures */
+            figures: {
+                [key: string]: number;
+            };
+            /** Mode */
+            mode: string;
+            /** Number */
+            number: number;
+            /**
+             * Outcome
+             * @description under way, done, abandoned or recommended.
+             */
+            outcome: string;
+            /** Outcome Reason */
+            outcome_reason: string;
+            /** Policy */
+            policy: string;
+            /** Prediction */
+            prediction: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Rejected
+             * @description What was weighed and not done, and why.
+             */
+            rejected: {
+                [key: string]: string;
+            }[];
+            /**
+             * Rule
+             * @description The rule that has fired.
+             */
+            rule: string;
+            /**
+             * Sentences
+             * @description Why.
+             */
+            sentences: string[];
+            /** Steps */
+            steps: {
+                [key: string]: unknown;
+            }[];
+            /**
+             * Verified
+             * @description The prediction beside what was measured.
+             */
+            verified: {
+                [key: string]: {
+                    [key: string]: number;
+                };
+            } | null;
+        };
+        /**
+         * DecisionsAnswer
+         * @description Decisions, oldest first.
+         */
+        DecisionsAnswer: {
+            /** Decisions */
+            decisions: components["schemas"]["DecisionAnswer"][];
         };
         /**
          * EngineAnswer
@@ -1718,6 +1974,35 @@ export interface components {
             strategy: string;
         };
         /**
+         * MachineAnswer
+         * @description A machine of the engine's provider.
+         */
+        MachineAnswer: {
+            /** Acquired At */
+            acquired_at: number;
+            /** Cores */
+            cores: number;
+            /** Cost */
+            cost: string;
+            /**
+             * Decision
+             * @description The decision that has asked for it.
+             */
+            decision: number | null;
+            /** Gone At */
+            gone_at: number | null;
+            /** Name */
+            name: string;
+            /** Price Per H */
+            price_per_h: string;
+            /** Startup S */
+            startup_s: number | null;
+            /** State */
+            state: string;
+            /** Vm Class */
+            vm_class: string;
+        };
+        /**
          * MachineFacts
          * @description A machine, and how busy it was.
          */
@@ -1821,6 +2106,25 @@ export interface components {
              * @default []
              */
             workers: number[];
+        };
+        /**
+         * MachinesAnswer
+         * @description Machines, and executors on them.
+         */
+        MachinesAnswer: {
+            /** Executors */
+            executors: {
+                [key: string]: unknown;
+            }[];
+            /** Machines */
+            machines: components["schemas"]["MachineAnswer"][];
+            /**
+             * Provider
+             * @description Whether machines can be acquired.
+             */
+            provider: boolean;
+            /** Wanted Executors */
+            wanted_executors: number | null;
         };
         /**
          * MachineState
@@ -2105,6 +2409,87 @@ export interface components {
             total_before: number;
         };
         /**
+         * PolicyAnswer
+         * @description What decides, what it thought last, and what is being done.
+         */
+        PolicyAnswer: {
+            /** Budget Per H */
+            budget_per_h: string | null;
+            /**
+             * By
+             * @description Who has chosen that; controller if it has taken over itself.
+             */
+            by: string;
+            /**
+             * Failure
+             * @description Why the controller cannot work; empty if it does.
+             */
+            failure: string;
+            /** Last */
+            last: {
+                [key: string]: unknown;
+            } | null;
+            /** Machines Max */
+            machines_max: number | null;
+            /**
+             * Mode
+             * @description off, recommend or auto.
+             */
+            mode: string;
+            /** Policy */
+            policy: string;
+            /** Reason */
+            reason: string;
+            /** Under Way */
+            under_way: {
+                [key: string]: unknown;
+            }[];
+        };
+        /**
+         * PolicyChosenAnswer
+         * @description What decides.
+         */
+        PolicyChosenAnswer: {
+            /** Budget Per H */
+            budget_per_h: string | null;
+            /**
+             * By
+             * @description Who has chosen that; controller if it has taken over itself.
+             */
+            by: string;
+            /** Machines Max */
+            machines_max: number | null;
+            /**
+             * Mode
+             * @description off, recommend or auto.
+             */
+            mode: string;
+            /** Policy */
+            policy: string;
+            /** Reason */
+            reason: string;
+        };
+        /**
+         * PolicyRequest
+         * @description Which policy decides, in which mode, within which limits. What is left out stays as it is.
+         */
+        PolicyRequest: {
+            /**
+             * Budget Per H
+             * @description For all machines; null lifts it.
+             */
+            budget_per_h?: number | string | null;
+            /**
+             * Machines Max
+             * @description Machines at most; null lifts the limit.
+             */
+            machines_max?: number | null;
+            /** Mode */
+            mode?: ("off" | "recommend" | "auto") | null;
+            /** Policy */
+            policy?: string | null;
+        };
+        /**
          * PreviewedDataflow
          * @description What becomes of a dataflow: ``new``, ``replaced``, or ``unchanged`` if it runs exactly so.
          */
@@ -2201,6 +2586,16 @@ export interface components {
             task?: string | null;
         };
         /**
+         * ReleasedMachine
+         * @description A machine that is being released.
+         */
+        ReleasedMachine: {
+            /** Name */
+            name: string;
+            /** State */
+            state: string;
+        };
+        /**
          * Reused
          * @description A task that ran already.
          */
@@ -2263,6 +2658,22 @@ export interface components {
             tasks: number;
             /** Width */
             width: number;
+        };
+        /**
+         * ScaleAnswer
+         * @description How many executors there should be.
+         */
+        ScaleAnswer: {
+            /** Executors */
+            executors: number;
+        };
+        /**
+         * ScaleRequest
+         * @description How many executors there should be.
+         */
+        ScaleRequest: {
+            /** Executors */
+            executors: number;
         };
         /**
          * ServiceLevel
@@ -3528,6 +3939,74 @@ export interface operations {
             };
         };
     };
+    decisions: {
+        parameters: {
+            query?: {
+                /** @description At most so many, the newest. */
+                limit?: number;
+                /** @description Only what was decided after this moment, in seconds since 1970. */
+                since?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DecisionsAnswer"];
+                };
+            };
+            /** @description Refused; nothing has changed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    why: {
+        parameters: {
+            query?: {
+                /** @description Make it again from its record. */
+                again?: boolean;
+            };
+            header?: never;
+            path: {
+                number: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DecisionDetails"];
+                };
+            };
+            /** @description Refused; nothing has changed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
     engine_facts: {
         parameters: {
             query?: never;
@@ -3544,6 +4023,41 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["EngineAnswer"];
+                };
+            };
+            /** @description Refused; nothing has changed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    scale: {
+        parameters: {
+            query?: never;
+            header?: {
+                "Idempotency-Key"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ScaleRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ScaleAnswer"];
                 };
             };
             /** @description Refused; nothing has changed. */
@@ -3688,6 +4202,74 @@ export interface operations {
             };
         };
     };
+    acquire_machine: {
+        parameters: {
+            query?: never;
+            header?: {
+                "Idempotency-Key"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AcquireRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MachineAnswer"];
+                };
+            };
+            /** @description Refused; nothing has changed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    release_machine: {
+        parameters: {
+            query?: never;
+            header?: {
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                machine: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReleasedMachine"];
+                };
+            };
+            /** @description Refused; nothing has changed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
     me: {
         parameters: {
             query?: never;
@@ -3802,6 +4384,70 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["PlanPreview"];
+                };
+            };
+            /** @description Refused; nothing has changed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    policy: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PolicyAnswer"];
+                };
+            };
+            /** @description Refused; nothing has changed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    choose_policy: {
+        parameters: {
+            query?: never;
+            header?: {
+                "Idempotency-Key"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PolicyRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PolicyChosenAnswer"];
                 };
             };
             /** @description Refused; nothing has changed. */

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import importlib
+import json
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from decimal import Decimal
 from enum import Enum
 from typing import Any
 
@@ -35,6 +37,8 @@ def written_kept(value: Any) -> JsonValue:
         return value
     if isinstance(value, float | np.generic | np.ndarray):
         return _number(value)
+    if isinstance(value, Decimal):
+        return {"$decimal": str(value)}
     if isinstance(value, list | tuple | deque | set | frozenset):
         return _sequence(value)
     if isinstance(value, Mapping):
@@ -60,6 +64,8 @@ def _sequence(value: Any) -> JsonValue:
         return items
     if isinstance(value, deque):
         return {"$deque": [value.maxlen, items]}
+    if isinstance(value, set | frozenset):
+        items.sort(key=json.dumps)
     return {"$" + type(value).__name__: items}
 
 
@@ -135,6 +141,7 @@ _READERS: Mapping[str, Any] = {
     "$array": _read_array,
     "$deque": lambda value: deque(read_kept(value[1]), maxlen=value[0]),
     "$tuple": lambda value: tuple(read_kept(value)),
+    "$decimal": Decimal,
     "$set": lambda value: set(read_kept(value)),
     "$frozenset": lambda value: frozenset(read_kept(value)),
     "$map": lambda value: {read_kept(key): read_kept(each) for key, each in value},

@@ -116,6 +116,38 @@ class ApiRequests(ABC, Generic[R]):
         """Who changed what, and what was refused, oldest first."""
         return self._get("/audit", since=since, limit=limit)
 
+    def policy(self) -> R:
+        """Which policy decides, and what it thought last."""
+        return self._get("/policy")
+
+    def choose_policy(self, changes: Mapping[str, Any], *, request_id: str | None = None) -> R:
+        """Let another policy decide, in another mode or within other limits; what is left out stays."""
+        return self._change("PUT", "/policy", request_id, changes)
+
+    def decisions(self, since: float = 0.0, limit: int = 100) -> R:
+        """The newest decisions, oldest first."""
+        return self._get("/decisions", since=since, limit=limit)
+
+    def why(self, number: int, *, again: bool = False) -> R:
+        """One decision with all that is known of it."""
+        return self._get(f"/decisions/{number}", again=again)
+
+    def machines(self, *, gone: bool = False) -> R:
+        """The machines of the engine; with ``gone`` all there ever were."""
+        return self._get("/machines", gone=gone)
+
+    def acquire(self, vm_class: str, *, request_id: str | None = None) -> R:
+        """Acquire a machine."""
+        return self._change("POST", "/machines", request_id, {"vm_class": vm_class})
+
+    def release(self, machine: str, *, request_id: str | None = None) -> R:
+        """Release a machine after its current work."""
+        return self._change("DELETE", f"/machines/{_part(machine)}", request_id)
+
+    def scale(self, executors: int, *, request_id: str | None = None) -> R:
+        """Have so many executors."""
+        return self._change("PUT", "/executors", request_id, {"executors": executors})
+
     def create_token(
         self, name: str, role: str, teams: Sequence[str] = (), expires_in_s: float | None = 90 * 86_400.0
     ) -> R:

@@ -30,6 +30,7 @@ from headgate.api.answers import (
     WithdrawalRequest,
 )
 from headgate.api.callers import Caller
+from headgate.api.control_routes import add_control_routes
 from headgate.api.problems import CONTENT_TYPE, problem_of
 from headgate.api.scopes import scope
 from headgate.errors import HeadgateError
@@ -213,6 +214,7 @@ def change_routes(served: ServedEngine) -> APIRouter:
         act = _then_about(lambda engine, applied: engine.repartition(dataflow, task, body.partitions, applied))
         return await change(request, who, request_id, act)
 
+    add_control_routes(router, served, change)
     return router
 
 

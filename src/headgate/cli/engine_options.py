@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headgate.cli.output import seconds
+from headgate.cli.policy import Mode
 from headgate.cli.settings import given_tables
 from headgate.errors import InputError, shorten
 from headgate.model.strategy import StrategyName
+from headgate.service.control import control_options
 from headgate.service.run import EngineSettings, take_secrets
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ __all__ = [
     "Exact",
     "Files",
     "Master",
+    "PolicyModeOption",
+    "PolicyName",
     "Price",
     "Replace",
     "Strategy",
@@ -67,6 +71,13 @@ Price = Annotated[
     str, typer.Option("--price-per-hour", metavar="AMOUNT", help="What this machine costs an hour, in USD.")
 ]
 
+PolicyName = Annotated[
+    str | None, typer.Option("--policy", metavar="NAME", help="The policy that decides; by default as before.")
+]
+PolicyModeOption = Annotated[
+    Mode | None, typer.Option("--mode", help="off, recommend or auto; by default as before, at first off.")
+]
+
 
 def engine_settings(
     registry: Registry,
@@ -80,6 +91,8 @@ def engine_settings(
     *,
     exact: bool,
     price: str,
+    policy: str | None = None,
+    mode: Mode | None = None,
 ) -> EngineSettings:
     """How to start an engine; its secrets are read now. Raises :class:`InputError` for an option that is of no use."""
     tables = given_tables()
@@ -97,6 +110,7 @@ def engine_settings(
         _amount(price),
         tables.access.policy(),
         tables.rules(),
+        control_options(tables.control, policy, None if mode is None else mode.value),
     )
 
 

@@ -71,6 +71,8 @@ COMMANDS = {
     **{name: name for name in ("simulate", "experiment", "forecast", "run", "serve", "submit")},
     **{"withdraw": "engine", "status": "engine", "whoami": "access", "access": "access", "token": "token"},
     **dict.fromkeys(("switch", "pause", "resume", "limit", "partitions", "level"), "steer"),
+    **dict.fromkeys(("policy", "decisions", "why"), "policy"),
+    **dict.fromkeys(("machines", "scale"), "machines"),
     **{"bill": "state_directory", "top": "state_directory", "observations": "state_directory", "bench": "bench"},
     **{"list": "engine", "dead-letters": "state_directory", "traces": "traces", "cluster": "cluster"},
     **{"lineage": "lineage", "dev": "dev"},

@@ -5,6 +5,7 @@ Meanwhile the engine serves its API, so that other commands can change what runs
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -22,6 +23,8 @@ from headgate.cli.engine_options import (
     Exact,
     Files,
     Master,
+    PolicyModeOption,
+    PolicyName,
     Price,
     Replace,
     Strategy,
@@ -67,6 +70,8 @@ def run(
     strategy: Strategy = None,
     exact: Exact = False,
     price: Price = "0.10",
+    policy: PolicyName = None,
+    mode: PolicyModeOption = None,
     as_json: JsonAtEnd = False,
 ) -> None:
     """Run dataflows in the foreground; Ctrl-C stops them, and the same command resumes them.
@@ -79,7 +84,18 @@ def run(
     """
     registry = known_types()
     settings = engine_settings(
-        registry, state, master, cluster, conf, trigger, time_budget, strategy, exact=exact, price=price
+        registry,
+        state,
+        master,
+        cluster,
+        conf,
+        trigger,
+        time_budget,
+        strategy,
+        exact=exact,
+        price=price,
+        policy=policy,
+        mode=mode,
     )
     limits = RunLimits(None if duration is None else seconds("--for", duration), until_idle, serve)
     loaded = read_dataflows(files or [], registry)
@@ -111,6 +127,7 @@ def run_engine(
     from headgate.api.application import application
     from headgate.api.callers import running_user
     from headgate.api.server import serving
+    from headgate.service.control import control_loop
     from headgate.service.run import follow, start, stop, submit_given
     from headgate.service.serve import ServedEngine
 
@@ -127,12 +144,18 @@ def run_engine(
         engine = in_background(lambda: start(settings, provider, link.lock, link.without_newest), starting)
     try:
         with link.reporting():
-            served = ServedEngine(engine, settings.registry, settings.access, settings.rules)
+            control = dataclasses.replace(settings.control, given=settings.control.given and link.served_at is None)
+            loop = control_loop(engine, control, settings.trigger_s, settings.price_per_h)
+            served = ServedEngine(engine, settings.registry, settings.access, settings.rules, loop)
             mine = served.acting_for(running_user(settings.access))
             if link.served_at is None:  # what was changed since the first engine served must not be undone
                 submit = partial(submit_given, mine, loaded, replace, limits.serve)
                 in_background(submit, lambda: display.wait("submitting dataflows"))
-            with serving(engine.state.path, application(served, door), link.listener, network), link.serving():
+            with (
+                loop,
+                serving(engine.state.path, application(served, door), link.listener, network),
+                link.serving(),
+            ):
                 served_now(served)
                 display.say(f"running after {time.monotonic() - began:.1f} s; Spark's log is {engine.log}")
                 reason = follow(engine, link.limits(limits), link.stopping, show)

@@ -17,6 +17,8 @@ from headgate.cli.engine_options import (
     Exact,
     Files,
     Master,
+    PolicyModeOption,
+    PolicyName,
     Price,
     Replace,
     Strategy,
@@ -71,6 +73,8 @@ def serve(
     strategy: Strategy = None,
     exact: Exact = False,
     price: Price = "0.10",
+    policy: PolicyName = None,
+    mode: PolicyModeOption = None,
 ) -> None:
     """Run the engine as a service: its API on the Unix socket of the state directory, with --listen on the network too.
 
@@ -84,7 +88,18 @@ def serve(
     if city is not None:
         state, files, listen = city.state, city.files, listen or DEMO_ADDRESS
     settings = engine_settings(
-        registry, state, master, cluster, conf, trigger, time_budget, strategy, exact=exact, price=price
+        registry,
+        state,
+        master,
+        cluster,
+        conf,
+        trigger,
+        time_budget,
+        strategy,
+        exact=exact,
+        price=price,
+        policy=policy,
+        mode=mode,
     )
     loaded = read_dataflows(files or [], registry)
     make_importable(files or [])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -13,6 +14,9 @@ from headgate.access.rules import TenantRules
 from headgate.errors import BadValue, shorten
 from headgate.model.names import NAME_RULE, is_name
 from headgate.model.secret import SECRET_NAME
+from headgate.model.span import seconds_of
+
+__all__ = ["AccessTable", "ControlTable", "ProjectTables", "SecretsTable"]
 from headgate.tasks.file_paths import is_url
 
 __all__ = ["AccessTable", "AllowTable", "ProjectTables", "SecretsTable"]
@@ -58,6 +62,34 @@ class SecretsTable(_TomlTable):
     )
 
 
+def _span(text: str) -> str:
+    if seconds_of(text) is None:
+        raise BadValue(f"{shorten(text)} is not a span of time", "such as 500ms, 10s, 5min, 1h, 1d")
+    return text
+
+
+TomlSpan = Annotated[str, AfterValidator(_span)]
+
+
+class ControlTable(_TomlTable):
+    """How an engine decides by itself. What 'headgate policy' has chosen comes before the first four."""
+
+    policy: str = Field("threshold", description="The policy that decides.")
+    mode: Literal["off", "recommend", "auto"] = Field(
+        "off", description="Whether it decides, and whether that is done."
+    )
+    budget_per_hour: Decimal | None = Field(None, ge=0, le=1_000_000, description="What all machines may cost an hour.")
+    max_machines: int | None = Field(None, ge=1, description="Machines at most.")
+    decide_every: TomlSpan = Field("60s", description="From one decision to the next.")
+    window: TomlSpan = Field("60s", description="The time that a decision is based on.")
+    longest_epoch: TomlSpan = Field("2s", description="How long micro-batches may take before cores count as full.")
+    billing_period: TomlSpan = Field("1s", description="Machines are paid for in whole periods of this length.")
+    cooldown: TomlSpan = Field("60s", description="From one change of machines, or of a task, to the next.")
+    shrink_after: TomlSpan = Field("5min", description="From a change until something is taken away.")
+    floor: TomlSpan = Field("1h", description="Machines stay enough for the most that came in this time.")
+    changes_per_hour: int = Field(12, ge=1, le=3_600, description="Of machines, and of the alternate of each task.")
+
+
 class AllowTable(_TomlTable):
     """What dataflows may touch. What is left out holds for operators without limit, and allows others nothing."""
 
@@ -84,6 +116,7 @@ class ProjectTables(_TomlTable):
     """All tables."""
 
     access: AccessTable = Field(AccessTable(), description="Who may do what.")
+    control: ControlTable = Field(ControlTable(), description="How an engine decides by itself.")
     secrets: SecretsTable = Field(SecretsTable(), description="Secrets that options of sources and sinks refer to.")
 
     allow: AllowTable = Field(AllowTable(), description="What dataflows may touch.")

@@ -18,6 +18,7 @@ from headgate.access.rules import TenantRules
 from headgate.errors import InputError, missing_package, refused_write
 from headgate.model.status import DataflowStatus, FragmentStatus
 from headgate.model.strategy import StrategyName
+from headgate.service.control import ControlOptions
 from headgate.service.load import Loaded
 from headgate.service.principal_engine import PrincipalEngine
 from headgate.service.submit import split_submission
@@ -72,6 +73,9 @@ class EngineSettings:
 
     rules: TenantRules = field(default_factory=TenantRules)
     """What the dataflows of an owner may use."""
+
+    control: ControlOptions = field(default_factory=ControlOptions)
+    """How it decides by itself."""
 
     def provider(self) -> LocalProvider | None:
         """The local cluster to run on; raises :class:`InputError` if it is not up."""

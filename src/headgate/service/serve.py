@@ -12,8 +12,10 @@ from headgate.access.principal import Principal
 from headgate.access.rules import TenantRules
 from headgate.errors import InputError
 from headgate.service.audit import RefusalLog
+from headgate.service.control import ControlLoop
 from headgate.service.engine import JournaledEngine
 from headgate.service.health import readiness
+from headgate.service.principal_control import PrincipalControl
 from headgate.service.principal_engine import PrincipalEngine
 from headgate.service.tokens import Tokens
 from headgate.sharing.applied import Acknowledge, Applied
@@ -46,8 +48,9 @@ class ServedEngine:
         registry: Registry,
         policy: AccessPolicy | None = None,
         rules: TenantRules | None = None,
+        control: ControlLoop | None = None,
     ) -> None:
-        self._engine, self.registry = engine, registry
+        self._engine, self.registry, self._control = engine, registry, control
         self.rules = rules or TenantRules()
         self.policy = policy or AccessPolicy()
         self.state = Path(engine.about()["state"])
@@ -62,6 +65,13 @@ class ServedEngine:
     def acting_for(self, principal: Principal) -> PrincipalEngine:
         """The engine as somebody may use it; requests have no other way to it."""
         return PrincipalEngine(self._engine, principal, self.rules)
+
+    def control_for(self, principal: Principal) -> PrincipalControl:
+        """The controller as somebody may use it; raises :class:`InputError` if the engine has none."""
+        if self._control is None:
+            message = "this engine has no controller: only one that 'headgate run' has started decides by itself"
+            raise InputError("NO_CONTROLLER", message)
+        return PrincipalControl(self._control, principal)
 
     def health(self, since: float) -> dict[str, Any]:
         """Whether the engine can do its work; it serves since then."""

@@ -60,6 +60,9 @@ STEPS: Mapping[str, str] = {
     "journal": "the journal without what nobody needs any more",
     "usage": "who uses the machines from now on",
     "machine": "what happened to a machine",
+    "decision": "what a policy has decided, before anything of it is done",
+    "step": "a step of a decision has begun, is done or has failed",
+    "decision-ended": "nothing of a decision is left to be done, or it was compared with what came of it",
 }
 """What each step makes durable."""
 

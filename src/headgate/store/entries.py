@@ -9,6 +9,15 @@ from typing import Any, ClassVar, NamedTuple
 
 from pydantic import TypeAdapter
 
+from headgate.store.decision_entries import (
+    DecisionEnded,
+    DecisionMade,
+    DecisionVerified,
+    PolicyChosen,
+    StepChanged,
+    TermsRecorded,
+)
+
 __all__ = [
     "STEPS",
     "Acknowledged",
@@ -260,6 +269,12 @@ Entry = (
     | Delivered
     | UsageChanged
     | Audited
+    | PolicyChosen
+    | TermsRecorded
+    | DecisionMade
+    | StepChanged
+    | DecisionEnded
+    | DecisionVerified
     | TokenStored
 )
 
@@ -273,6 +288,12 @@ STEPS: dict[str, str] = {
     "Delivered": "delivered",
     "UsageChanged": "usage",
     "Audited": "snapshot",
+    "PolicyChosen": "decision",
+    "TermsRecorded": "decision",
+    "DecisionMade": "decision",
+    "StepChanged": "step",
+    "DecisionEnded": "decision-ended",
+    "DecisionVerified": "decision-ended",
     "TokenStored": "token",
 }
 """The durable step that appending each kind of entry is; who made a change is part of the change."""

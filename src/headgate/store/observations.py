@@ -8,7 +8,7 @@ ones go when all of them together are too large. A line that was cut short by a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
@@ -16,11 +16,21 @@ from pydantic import TypeAdapter, ValidationError
 from headgate.errors import InputError, os_reason
 from headgate.model.cluster.observation import Observation
 
-__all__ = ["ObservationHistory", "history_of", "read_observations"]
+__all__ = ["ObservationHistory", "history_of", "observation_of", "observation_text", "read_observations"]
 
 MOST_BYTES, FILE_BYTES = 64_000_000, 1_000_000
 
 _FORM = TypeAdapter(Observation)
+
+
+def observation_text(observation: Observation) -> str:
+    """An observation as a line of JSON; what has its default is left out."""
+    return _FORM.dump_json(observation, exclude_defaults=True).decode()
+
+
+def observation_of(text: str) -> Observation:
+    """The observation of a line."""
+    return _FORM.validate_json(text)
 
 
 class ObservationHistory:
@@ -30,9 +40,13 @@ class ObservationHistory:
         self.folder = folder
         self.most_bytes = most_bytes
         self.file_bytes = file_bytes
+        self.listeners: list[Callable[[Observation], None]] = []
+        """Who is handed every observation, too."""
 
     def append(self, observation: Observation) -> None:
         """Add the newest observation; the oldest may go."""
+        for listener in self.listeners:
+            listener(observation)
         self.folder.mkdir(parents=True, exist_ok=True)
         files = self._files()
         if not files or files[-1].stat().st_size >= self.file_bytes:

@@ -13,6 +13,13 @@ from pathlib import Path
 from headgate.runtime.compile.plan import CompiledPlan
 from headgate.runtime.epochs.fragment import RunningFragment
 from headgate.runtime.exchange.files import FileExchange
+from headgate.store.decision_entries import (
+    DecisionEnded,
+    DecisionMade,
+    DecisionVerified,
+    StepChanged,
+    TermsRecorded,
+)
 from headgate.store.entries import (
     Acknowledged,
     Audited,
@@ -28,7 +35,7 @@ from headgate.store.entries import (
 from headgate.store.files import read_json
 from headgate.store.journal import Journal
 
-__all__ = ["compact_journal", "oldest_under_way"]
+__all__ = ["compact_journal", "kept_decisions", "oldest_under_way"]
 
 
 def oldest_under_way(
@@ -53,6 +60,19 @@ def _due(pending: Path) -> Iterator[int]:
             yield kept["snapshot"]
 
 
+def kept_decisions(journal: Journal) -> dict[int, DecisionMade]:
+    """The decisions that must stay: those under way, and the newest of a week."""
+    made = sorted(journal.every(DecisionMade), key=lambda each: -each.number)
+    since = time.time() - DecisionMade.KEPT_S
+    return {
+        each.number: each
+        for place, each in enumerate(made)
+        if place == 0
+        or (place < DecisionMade.MOST and each.at > since)
+        or journal.latest(DecisionEnded, str(each.number)) is None
+    }
+
+
 def compact_journal(journal: Journal, hosts: Path, oldest: int, begun: Collection[FragmentBegun]) -> None:
     """Remove what is older than snapshot ``oldest``, but for what running fragments began with."""
     needed = {fragment.snapshot for fragment in begun}
@@ -61,6 +81,9 @@ def compact_journal(journal: Journal, hosts: Path, oldest: int, begun: Collectio
     numbers = {snapshot.number for snapshot in snapshots}
     dataflows = {name for snapshot in snapshots for name in snapshot.snapshot["dataflows"].values()}
     answered, audited = time.time() - Acknowledged.KEPT_S, time.time() - Audited.KEPT_S
+
+    decisions = kept_decisions(journal)
+    terms = {made.terms for made in decisions.values()}
 
     def is_needed(entry: Entry) -> bool:
         match entry:
@@ -78,6 +101,12 @@ def compact_journal(journal: Journal, hosts: Path, oldest: int, begun: Collectio
                 return entry.origin in origins
             case FragmentRemoved():
                 return False
+            case TermsRecorded():
+                return entry.id in terms
+            case DecisionMade() | DecisionEnded() | DecisionVerified():
+                return entry.number in decisions
+            case StepChanged():
+                return entry.decision in decisions
             case TokenStored():
                 return not entry.revoked
         return True

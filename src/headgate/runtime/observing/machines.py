@@ -59,6 +59,7 @@ def _acquired(machine: AcquiredMachine, there: Sequence[ExecutorLoad]) -> Machin
         machine.ready_at,
         machine.gone_at,
         kind.price_per_h,
+        machine.key,
         workers=len(there),
     )
 
