@@ -545,7 +545,7 @@ export interface paths {
         };
         /**
          * Machines
-         * @description Show the machines, how busy they are, and the fragments that run on them.
+         * @description Show the machines that the engine runs on.
          */
         get: operations["machines"];
         put?: never;
@@ -575,6 +575,26 @@ export interface paths {
          * @description Release a machine after its current work.
          */
         delete: operations["release_machine"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/machines/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Machine Usage
+         * @description Show the machines, how busy they are, and the fragments that run on them.
+         */
+        get: operations["machine_usage"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -4175,7 +4195,10 @@ export interface operations {
     };
     machines: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Also those that are gone. */
+                gone?: boolean;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -4188,7 +4211,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["MachinesView"];
+                    "application/json": components["schemas"]["MachinesAnswer"];
                 };
             };
             /** @description Refused; nothing has changed. */
@@ -4257,6 +4280,35 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ReleasedMachine"];
+                };
+            };
+            /** @description Refused; nothing has changed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    machine_usage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MachinesView"];
                 };
             };
             /** @description Refused; nothing has changed. */

@@ -6,6 +6,7 @@ import { ask, connection, Refused, signedOut, useLive, type Schemas } from "./ap
 import { toggleZone, zone } from "./format";
 import { startKeys } from "./keys";
 import { BillsPage } from "./pages/bills";
+import { DecisionsPage } from "./pages/decisions";
 import { GraphPage } from "./pages/graph";
 import { LettersPage } from "./pages/letters";
 import { LevelsPage } from "./pages/levels";
@@ -24,6 +25,7 @@ const PAGES = [
   { path: "/bills", title: "Bills", key: "b", page: BillsPage },
   { path: "/levels", title: "Service levels", key: "s", page: LevelsPage },
   { path: "/letters", title: "Dead letters", key: "l", page: LettersPage },
+  { path: "/decisions", title: "Decisions", key: "w", page: DecisionsPage },
   { path: "/machines", title: "Machines", key: "m", page: MachinesPage },
 ];
 
