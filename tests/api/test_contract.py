@@ -134,7 +134,7 @@ def _pages(contract: Contract) -> None:
     assert contract("GET", "/v1/snapshots")["snapshots"][0]["objects"] == ["wide", "narrow"]
     assert contract("GET", "/v1/dataflows/{}/tasks/{}", "wide", "f")["sharers"]
     assert contract("GET", "/v1/dataflows/{}/series", "wide")["dataflow"] == "wide"
-    assert contract("GET", "/v1/machines/usage")["fragments"]
+    assert contract("GET", "/v1/usage")["fragments"]
     assert contract("GET", "/v1/lineage", params={"of": "wide.f.value"})["hurt"]
     text = json.dumps(document("third", "value > 7"))
     assert contract("POST", "/v1/plans", json={"text": text, "format": "json"})["tasks_after"] == 7

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from decimal import Decimal
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +22,7 @@ from headgate.api.application import application
 from headgate.api.network import listening
 from headgate.api.server import serving
 from headgate.model.names import Signature, TaskId
+from headgate.service.control import ControlOptions, control_loop
 from headgate.service.load import load
 from headgate.service.serve import ServedEngine
 from headgate.tasks.registry import default_registry
@@ -117,13 +119,14 @@ class City:
         write(self.folder / "data", rows=1_000, seed=2)
         (self.folder / "out").mkdir(exist_ok=True)
         with contextlib.chdir(self.folder), Engine("state", spark=self.spark, trigger_s=0.5) as self.engine:
-            served = ServedEngine(self.engine, default_registry())
+            loop = control_loop(self.engine, ControlOptions(every_s=10.0, window_s=30.0), 0.5, Decimal("0.10"))
+            served = ServedEngine(self.engine, default_registry(), control=loop)
             self._submit(served)
             threads = [threading.Thread(target=work, daemon=True) for work in (self._bring, self._keep)]
             for thread in threads:
                 thread.start()
             try:
-                with self._serving(served, port):
+                with loop, self._serving(served, port):
                     yield self
             finally:
                 self._ended.set()

@@ -210,7 +210,7 @@ def test_see_what_runs_on_the_machines(somebody: Visitor) -> None:
     somebody.finds("heading", "Fragments")
     somebody.page.wait_for_selector(".heat rect")
     somebody.checks("machines")
-    view = somebody.page.evaluate("fetch('/v1/machines/usage').then(r => r.json())")
+    view = somebody.page.evaluate("fetch('/v1/usage').then(r => r.json())")
     assert somebody.finds("region", "Fragments").locator("tbody tr").count() == len(view["fragments"])
 
 

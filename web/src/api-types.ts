@@ -580,26 +580,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/machines/usage": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Machine Usage
-         * @description Show the machines, how busy they are, and the fragments that run on them.
-         */
-        get: operations["machine_usage"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/v1/me": {
         parameters: {
             query?: never;
@@ -807,6 +787,26 @@ export interface paths {
          * @description Revoke a token, and end the sessions that it has begun.
          */
         delete: operations["revoke_token"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Machine Usage
+         * @description Show the machines, how busy they are, and the fragments that run on them.
+         */
+        get: operations["machine_usage"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -4293,35 +4293,6 @@ export interface operations {
             };
         };
     };
-    machine_usage: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["MachinesView"];
-                };
-            };
-            /** @description Refused; nothing has changed. */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDocument"];
-                };
-            };
-        };
-    };
     me: {
         parameters: {
             query?: never;
@@ -4712,6 +4683,35 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["TokenAnswer"];
+                };
+            };
+            /** @description Refused; nothing has changed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    machine_usage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MachinesView"];
                 };
             };
             /** @description Refused; nothing has changed. */

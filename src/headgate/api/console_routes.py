@@ -83,7 +83,7 @@ def console_routes(served: ServedEngine) -> APIRouter:
         """Show the last hour of a dataflow: rates, rows that wait, latency."""
         return console.series(served.acting_for(who), dataflow)
 
-    @router.get("/machines/usage", response_model=MachinesView, openapi_extra=scope(Verb.READ))
+    @router.get("/usage", response_model=MachinesView, openapi_extra=scope(Verb.READ))
     def machine_usage(who: Caller) -> Any:
         """Show the machines, how busy they are, and the fragments that run on them."""
         return console.machines(who)

@@ -7,7 +7,7 @@ import { SortedTable } from "../parts/table";
 type View = Schemas["MachinesView"];
 
 export function MachinesPage() {
-  const live = useLive<View>("/machines/usage").value;
+  const live = useLive<View>("/usage").value;
   return <Waiting live={live}>{(view) => <Shown view={view} />}</Waiting>;
 }
 
