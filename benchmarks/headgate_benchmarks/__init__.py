@@ -9,6 +9,7 @@ from typing import Any
 
 from headgate import __version__
 from headgate_benchmarks.benchmark import Benchmark
+from headgate_benchmarks.console import CONSOLE
 from headgate_benchmarks.crash import CRASH
 from headgate_benchmarks.drs.benchmark import DRS
 from headgate_benchmarks.forecast import FORECAST
@@ -32,8 +33,23 @@ __all__ = ["BENCHMARKS", "report", "smoke_all"]
 BENCHMARKS: Mapping[str, Benchmark[Any]] = {
     each.name: each
     for each in (
-        *(APPS, CRASH, DRS, FORECAST, LINEAR_ROAD, LOOKAHEAD, MODEL, NEXMARK, OBSERVE, PLAN, QUEUEING, RUNTIME, SCALE),
-        *(SHARING, SIMULATE),
+        *(
+            APPS,
+            CONSOLE,
+            CRASH,
+            DRS,
+            FORECAST,
+            LINEAR_ROAD,
+            LOOKAHEAD,
+            MODEL,
+            NEXMARK,
+            OBSERVE,
+            PLAN,
+            QUEUEING,
+            RUNTIME,
+            SCALE,
+        ),
+        *(RUNTIME, SCALE, SHARING, SIMULATE),
     )
 }
 

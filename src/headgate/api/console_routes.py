@@ -48,7 +48,7 @@ def console_routes(served: ServedEngine) -> APIRouter:
     @router.get("/overview", response_model=Overview, openapi_extra=scope(Verb.READ))
     def overview(who: Caller) -> Any:
         """Show all dataflows: rates, backlog, latency, cost, and what holds them up."""
-        return console.overview(served.acting_for(who))
+        return Response(console.overview_json(served.acting_for(who)), media_type="application/json")
 
     @router.get("/graph", response_model=RunningGraph, openapi_extra=scope(Verb.READ))
     def graph(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+
+from pydantic import TypeAdapter
 
 from headgate.access.authority import AccessObject, Verb, check_access, may
 from headgate.access.principal import AccessRole, Principal
@@ -30,6 +33,11 @@ from headgate.tasks.registry import Registry
 
 __all__ = ["DataflowSeries", "EngineConsole"]
 
+SAME_S = 1.0
+"""For how long an overview may be shown again."""
+
+_OVERVIEW = TypeAdapter(Overview)
+
 KEPT = 64
 """Graphs, and snapshots that no longer run, of which so many are remembered."""
 
@@ -50,7 +58,19 @@ class EngineConsole:
         self._journal, self._state, self._registry = journal, state, registry
         self.recent = Recent(state)
         self._past = lru_cache(maxsize=KEPT)(self._read_running)
+        self._overviews: dict[tuple[object, ...], tuple[float, bytes]] = {}
         self._graphs: dict[tuple[int, str, GraphLevel], RunningGraph] = {}
+
+    def overview_json(self, engine: PrincipalEngine) -> bytes:
+        """The overview as JSON; many pages that ask in the same second get the same one."""
+        who, number = engine.principal, engine.about()["snapshot"]
+        key, now = (who.name, who.role, who.teams, number), time.monotonic()
+        made, text = self._overviews.get(key, (0.0, b""))
+        if not text or now - made > SAME_S:
+            text = _OVERVIEW.dump_json(self.overview(engine))
+            kept = {one: pair for one, pair in self._overviews.items() if now - pair[0] <= SAME_S}
+            self._overviews = {**kept, key: (now, text)}
+        return text
 
     def overview(self, engine: PrincipalEngine) -> Overview:
         """All dataflows, and what they do together."""

@@ -23,6 +23,7 @@ FLOWS_KEPT, TASKS_KEPT = 720, 120
 FLOW = ("in_per_s", "out_per_s", "waiting", "p50_s", "p95_s", "p99_s")
 TASK = ("in_per_s", "out_per_s", "cores")
 LOOK_EVERY_S = 1.0
+PATIENCE_S = 0.3
 NEWEST = 6
 """Whole observations that are kept."""
 
@@ -49,6 +50,7 @@ class Recent:
         self._history = ObservationHistory(state / "observations")
         self._kept_s = kept_s
         self._lock = threading.Lock()
+        self._past: threading.Thread | None = None
         self._looked = 0.0
         self._ended = array("d")
         self._flows: dict[str, Series] = {}
@@ -59,19 +61,31 @@ class Recent:
         self._newest: deque[Observation] = deque(maxlen=NEWEST)
 
     def last(self) -> Observation | None:
-        """The newest observation; everything that came since is taken in."""
+        """The newest observation; everything that came since is taken in.
+
+        A long past is read beside the first requests, which see the newest interval until then.
+        """
+        if self._past is None:
+            self._past = threading.Thread(target=self._catch_up, name="console-past", daemon=True)
+            self._past.start()
+        self._past.join(PATIENCE_S)
+        if self._past.is_alive():
+            return self._history.last()
+        if time.monotonic() - self._looked >= LOOK_EVERY_S or self._last is None:
+            self._catch_up()
+        return self._last
+
+    def _catch_up(self) -> None:
         with self._lock:
-            if time.monotonic() - self._looked >= LOOK_EVERY_S or self._last is None:
-                since = self._last.ended if self._last is not None else time.time() - self._kept_s
-                for observation in self._history.read(since):
-                    self._take(observation)
-                self._looked = time.monotonic()
-            return self._last
+            since = self._last.ended if self._last is not None else time.time() - self._kept_s
+            for observation in self._history.read(since):
+                self._take(observation)
+            self._looked = time.monotonic()
 
     def newest(self) -> Sequence[Observation]:
         """The last half minute, oldest first."""
-        self.last()
-        return list(self._newest)
+        last = self.last()
+        return list(self._newest) or ([] if last is None else [last])
 
     def moments(self) -> Mapping[str, FlowMoment]:
         """The dataflows in the last interval."""
@@ -81,26 +95,22 @@ class Recent:
     def times(self, count: int = FLOWS_KEPT) -> list[float]:
         """When the newest intervals ended, oldest first."""
         self.last()
-        with self._lock:
-            return list(self._ended[-count:])
+        return list(self._ended[-count:])
 
     def flow(self, name: str, column: str, count: int = FLOWS_KEPT) -> list[float | None]:
         """A column of a dataflow (see :data:`FLOW`)."""
-        with self._lock:
-            series = self._flows.get(name)
-            return [] if series is None else series.last(column, count)
+        series = self._flows.get(name)
+        return [] if series is None else series.last(column, count)
 
     def task(self, signature: str, column: str, count: int = TASKS_KEPT) -> list[float | None]:
         """A column of a task (see :data:`TASK`)."""
-        with self._lock:
-            series = self._tasks.get(signature)
-            return [] if series is None else series.last(column, count)
+        series = self._tasks.get(signature)
+        return [] if series is None else series.last(column, count)
 
     def machine(self, name: str, count: int = TASKS_KEPT) -> list[float | None]:
         """How busy a machine was."""
-        with self._lock:
-            series = self._machines.get(name)
-            return [] if series is None else series.last("busy", count)
+        series = self._machines.get(name)
+        return [] if series is None else series.last("busy", count)
 
     def _take(self, seen: Observation) -> None:
         age = len(self._ended)
