@@ -13,6 +13,7 @@ from headgate_benchmarks.console import CONSOLE
 from headgate_benchmarks.crash import CRASH
 from headgate_benchmarks.drs.benchmark import DRS
 from headgate_benchmarks.forecast import FORECAST
+from headgate_benchmarks.kafka.benchmark import KAFKA
 from headgate_benchmarks.linear_road.benchmark import LINEAR_ROAD
 from headgate_benchmarks.lookahead.benchmark import LOOKAHEAD
 from headgate_benchmarks.model import MODEL
@@ -35,10 +36,10 @@ BENCHMARKS: Mapping[str, Benchmark[Any]] = {
     for each in (
         *(
             APPS,
-            CONSOLE,
             CRASH,
             DRS,
             FORECAST,
+            KAFKA,
             LINEAR_ROAD,
             LOOKAHEAD,
             MODEL,
@@ -49,7 +50,8 @@ BENCHMARKS: Mapping[str, Benchmark[Any]] = {
             RUNTIME,
             SCALE,
         ),
-        *(RUNTIME, SCALE, SHARING, SIMULATE),
+        *(SHARING, SIMULATE),
+        CONSOLE,
     )
 }
 

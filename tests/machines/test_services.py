@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from headgate.cli.main import application
 from headgate.errors import InputError
 from headgate.machines.processes import marked
-from headgate.machines.services import jars
+from headgate.machines.services.jars import kafka_jars
 from headgate.machines.services.local import LocalServices
 from headgate.service.dev import fetch
 from tests.services import the_broker
@@ -101,8 +101,8 @@ def test_jars_that_are_not_those_that_are_pinned_are_not_used(tmp_path: Path, mo
     maven.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     with pytest.raises(InputError, match="not what is pinned"):
-        jars.fetch_jars(tmp_path / "cache")
-    assert not jars.jars_folder(tmp_path / "cache").exists()
+        kafka_jars().fetch(tmp_path / "cache")
+    assert not kafka_jars().folder(tmp_path / "cache").exists()
     maven.write_text("#!/bin/sh\necho '[ERROR] no network'; exit 1\n")
     with pytest.raises(InputError, match=r"could not fetch the Kafka broker: \[ERROR\] no network"):
-        jars.fetch_jars(tmp_path / "cache")
+        kafka_jars().fetch(tmp_path / "cache")

@@ -21,7 +21,7 @@ from headgate.simulation.variability import TracePool
 from tests.planning.instances import parse_dict
 from tests.planning.random_worlds import Whim, random_world
 
-NAMES = [name for name in POLICIES if name != "ga"]
+NAMES = [name for name in POLICIES if name not in ("ga", "drs")]
 """The genetic algorithm takes seconds for what others do in milliseconds, and decides nothing that they could not."""
 
 

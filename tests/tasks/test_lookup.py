@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from headgate.model.work import BatchTarget
 from headgate.tasks.lookup import QueryTable, query_table
@@ -41,6 +42,32 @@ def test_query_table_finds_what_sqlite_finds(tmp_path: Path) -> None:
     assert [reason for _, reason in wrong.failed] == ["the query asks for :nothing, which is no column of the row"] * 3
     broken = query_table(options.model_copy(update={"query": "select id from nowhere"}))(batch)
     assert "no such table" in broken.failed[0][1]
+
+
+def test_answers_are_kept_as_long_as_they_may_be_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "rates.db"
+    connection = sqlite3.connect(path)
+    connection.execute("create table rates (k text, rate real)")
+    connection.execute("insert into rates values ('a', 1.0)")
+    connection.commit()
+    query = "select rate from rates where k = :k"
+    options = QueryTable(url=f"sqlite:///{path}", query=query, columns="rate double", cache_s=30.0)
+    now = [1000.0]
+    monkeypatch.setattr("headgate.tasks.lookup.time.monotonic", lambda: now[0])
+
+    def rates(options: QueryTable, *keys: str) -> list[float]:
+        return lists(query_table(options)(pa.record_batch({"k": keys})).columns)[0]
+
+    assert rates(options, "a", "b") == [1.0]
+    connection.execute("update rates set rate = 2.0")
+    connection.execute("insert into rates values ('b', 5.0)")
+    connection.commit()
+    now[0] += 29
+    assert rates(options, "a", "b") == [1.0], "an answer, and that there is none, 29 s old"
+    assert rates(options.model_copy(update={"cache_s": 0.0}), "a", "b") == [2.0, 5.0]
+    now[0] += 2
+    assert rates(options, "a", "b") == [2.0, 5.0]
+    connection.close()
 
 
 def test_query_table_makes_the_declared_types_of_what_a_database_has() -> None:

@@ -167,10 +167,11 @@ SCHEMAS: list[tuple[str, dict[str, Any], str | None]] = [
     *(
         (name, dict(BY_NAME[name].config.example), None)
         for name in BY_NAME
-        if name.startswith("write_") and name not in ("write_kafka", "write_mqtt")
+        if name.startswith("write_") and name not in ("write_kafka", "write_mqtt", "write_delta")
     ),
     ("write_mqtt", {"topic": "t", "column": "id"}, None),
     ("write_kafka", {"servers": "a", "topic": "b", "key": "id"}, None),
+    ("write_delta", {"path": "a", "key": ["id"]}, None),
 ]
 
 
@@ -239,6 +240,9 @@ READS: list[tuple[str, dict[str, Any], set[tuple[str, str]]]] = [
         {("time", "a"), ("key", "b"), ("columns", "c")},
     ),
     ("write_kafka", {"servers": "s", "topic": "t", "key": "a"}, {("key", "a")}),
+    ("write_kafka", {"servers": "s", "topic": "t", "headers": ["a"], "value": "b"}, {("headers", "a"), ("value", "b")}),
+    ("write_table", {"url": "sqlite://", "table": "t", "key": ["a"], "delete": "b"}, {("key", "a"), ("delete", "b")}),
+    ("write_delta", {"path": "p", "key": ["a"], "partition_by": ["b"]}, {("key", "a"), ("partition_by", "b")}),
     ("unpivot", {"columns": ["a", "v"]}, {("columns", "a")}),
     ("parse_senml", {"column": "a", "columns": "x int"}, {("column", "a")}),
     ("parse_xml", {"column": "a", "columns": "x int"}, {("column", "a")}),

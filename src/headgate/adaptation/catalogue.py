@@ -14,6 +14,7 @@ from headgate.adaptation.policies.exact import Optimal
 from headgate.adaptation.policies.genetic import Evolved
 from headgate.adaptation.policies.lookahead import LookAhead
 from headgate.adaptation.policies.reactive import Core, Reactive
+from headgate.adaptation.policy import Policy
 from headgate.errors import Infeasible, InputError, unknown
 from headgate.model.cluster.deployment import Deployment
 from headgate.planning.deployment_for_rates import steady_deployment
@@ -36,6 +37,8 @@ class PolicyEntry:
     summary: str
     deployment: Callable[[World], Deployment]
     core: MakeCore | None = None
+    pooled: Callable[[PolicySettings], Policy] | None = None
+    """Of an installed package, what decides where tasks share cores; ours are in ``adaptation.pooled.catalogue``."""
 
 
 def sized_for(world: World, rates: Mapping[str, float], headroom: float = 1.0) -> Deployment:
@@ -52,6 +55,12 @@ def _mean(world: World) -> Deployment:
 
 def _peak(world: World) -> Deployment:
     return sized_for(world, world.peak_rates(), 1.25)
+
+
+def _shared_only(world: World) -> Deployment:
+    """No deployment: where tasks own cores, nobody measures latencies."""
+    message = f"policy 'drs' sizes a pool of shared cores, and the tasks of '{world.dataflow.name}' own theirs"
+    raise InputError("SHARED_ONLY", f"{message}; simulate a shared pool with --shared")
 
 
 def _planned(planner: str) -> Callable[[World], Deployment]:
@@ -105,6 +114,7 @@ POLICIES: Mapping[str, PolicyEntry] = {
         "a utilisation target for each task, as Flink's autoscaler", _mean, _fixed(UtilisationTarget())
     ),
     "cpu": PolicyEntry("more of all above 70 % CPU, less below 30 %", _mean, _fixed(CpuThresholds())),
+    "drs": PolicyEntry("DRS: the fewest cores of a pool that meet a latency; where tasks share cores", _shared_only),
     "lookahead": PolicyEntry(
         "PLAN-AHEAD's Alg. 1: plans for where throughput will leave its band",
         _CE,

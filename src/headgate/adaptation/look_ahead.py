@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
@@ -20,6 +20,7 @@ from headgate.forecasting.oracle import Oracle
 from headgate.model.arrays import Floats, Shape
 from headgate.planning.objective import BreakEven
 from headgate.planning.world import World
+from headgate.queueing.fitting.smoothing import AlphaWeighted, Smoothing
 
 __all__ = ["PolicySettings", "Replication", "predictor_of", "receding_core"]
 
@@ -64,6 +65,24 @@ class PolicySettings:
 
     resources_every: int = 1
     """n of DYN's Alg. 2: of the other decisions every n-th is on resources."""
+
+    usual: Floats | None = None
+    """Expected rates by source, where they are known: what ``static`` is sized for."""
+
+    peak: Floats | None = None
+    """The highest expected rates by source: what ``static-peak`` is sized for."""
+
+    catch_up_s: float = 300.0
+    """Where tasks share cores: seconds in which a backlog is to be worked off; no less than an interval."""
+
+    smoothing: Smoothing = field(default_factory=AlphaWeighted)
+    """Of rates and latencies over windows, for ``drs``."""
+
+    reallocation_interval_s: float = 60.0
+    """T_ra of DRS: seconds from one change to the next at least."""
+
+    future: Floats | None = None
+    """What will come in, sources × steps: what an oracle knows, in a simulation."""
 
     def __post_init__(self) -> None:
         for name in ("window", "alternates_every", "resources_every"):

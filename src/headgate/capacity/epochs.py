@@ -8,7 +8,7 @@ from math import ceil, inf, prod
 from headgate.model.capacity import FragmentLoad, Pool
 from headgate.queueing.compiled import borrowing
 
-__all__ = ["epoch_length", "overhead_s", "partitions_of", "startable", "usable_power"]
+__all__ = ["epoch_length", "overhead_s", "partitions_of", "startable", "usable_line", "usable_power"]
 
 
 @borrowing
@@ -47,15 +47,29 @@ def usable_power(pool: Pool, loads: Sequence[FragmentLoad], epoch_s: float) -> f
     >>> round(usable_power(Pool("spark", (CoreShare("a", 4, 1.0),)), loads, 2.0), 3)
     3.917
     """
+    per_power, per_core, lost = usable_line(loads, epoch_s, pool.used)
+    return max(per_power * pool.power - per_core * len(pool.speeds) - lost, 0.0)
+
+
+def usable_line(loads: Sequence[FragmentLoad], epoch_s: float, used: float | None = None) -> tuple[float, float, float]:
+    """What is usable of a reference core, less what each core starts tasks for, less what is lost in any case.
+
+    So power and cores of a pool count linearly: what a machine adds does not depend on the others.
+
+    >>> from headgate.model.capacity import StageLoad
+    >>> loads = [FragmentLoad("parse", "spark", (StageLoad(("parse",)),), 0.5, 0.02)]
+    >>> usable_line(loads, 2.0)
+    (0.75, 0.01, 0.0)
+    """
     if epoch_s <= 0:
-        return pool.power
-    cores = max(len(pool.speeds), 1)
+        return 1.0, 0.0, 0.0
     intervals = [max(epoch_s, load.trigger_s) for load in loads]
     prior = 1 - prod(min(load.fixed_s / each, 1.0) for load, each in zip(loads, intervals, strict=True))
-    started = [
-        sum(partitions_of(load, cores)) * load.task_s / each for load, each in zip(loads, intervals, strict=True)
-    ]
-    return max((prior if pool.used is None else pool.used) * pool.power - sum(started), 0.0)
+    pairs = zip(loads, intervals, strict=True)
+    timed = [(load.task_s / each, stage.partitions) for load, each in pairs for stage in load.stages]
+    everywhere = sum(seconds for seconds, partitions in timed if partitions is None)
+    fixed = sum(seconds * partitions for seconds, partitions in timed if partitions is not None)
+    return prior if used is None else used, everywhere, fixed
 
 
 def epoch_length(pool: Pool, loads: Sequence[FragmentLoad], work: float, headroom: float = 0.1) -> float:

@@ -70,5 +70,6 @@ def partitions_for(speeds: Any, work_s: float, task_s: float) -> int:
         waves = -(-partitions // cores)
         return work_s / float(stage_power(partitions, speeds)) + waves * task_s / mean
 
-    options: list[int] = [1, cores, *range(4 * cores, 8 * cores + 1)]
+    # Of many cores, one partition more or less does not matter.
+    options: list[int] = [1, cores, *range(4 * cores, 8 * cores + 1, max(cores // 16, 1))]
     return min(options, key=seconds)

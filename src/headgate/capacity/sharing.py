@@ -16,7 +16,7 @@ from headgate.model.arrays import Shape
 from headgate.model.capacity import FragmentLoad, Pool
 from headgate.queueing.compiled import compiled
 
-__all__ = ["NOT_SHARED", "Sharing", "shared_work"]
+__all__ = ["NOT_SHARED", "Sharing", "limits_of", "shared_work"]
 
 ROUNDS = 20
 _NO = np.zeros(0, dtype=np.int64)
@@ -113,6 +113,14 @@ def _caps(flow: Any, pools: Any, cores: Any, want: Any, factor: Any, cap: Any, u
             usable[pool] += share * speeds[pool, : count[pool]].sum()
         else:
             usable[pool] = speeds[pool, : count[pool]].sum()
+
+
+def limits_of(flow: Any, pools: Any, cores: Any, rates: Any) -> tuple[Any, Any, Any]:
+    """What fragments can use, what pools can use, and what the work of stages is multiplied by, at given rates."""
+    fragments, stages, count = len(flow[6]) - 1, len(pools[7]), len(pools[8])
+    cap, usable, factor = np.zeros(fragments), np.zeros(count), np.ones(stages)
+    _caps(flow, pools, cores, rates, factor, cap, usable)
+    return cap, np.maximum(usable, 0.0), factor
 
 
 @compiled

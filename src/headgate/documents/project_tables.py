@@ -15,11 +15,9 @@ from headgate.errors import BadValue, shorten
 from headgate.model.names import NAME_RULE, is_name
 from headgate.model.secret import SECRET_NAME
 from headgate.model.span import seconds_of
-
-__all__ = ["AccessTable", "ControlTable", "ProjectTables", "SecretsTable"]
 from headgate.tasks.file_paths import is_url
 
-__all__ = ["AccessTable", "AllowTable", "ProjectTables", "SecretsTable"]
+__all__ = ["AccessTable", "AllowTable", "ControlTable", "ProjectTables", "SecretsTable"]
 
 
 def _team(text: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from headgate.errors import InputError
 from headgate.machines.services.database import server_programs
-from headgate.machines.services.jars import fetch_jars
+from headgate.machines.services.jars import kafka_jars
 from headgate.machines.services.local import NAMES, LocalServices
 from headgate.model.table import Table, TableColumn
 
@@ -17,7 +17,7 @@ __all__ = ["NAMES", "fetch", "services_table", "start", "status", "stop"]
 def fetch() -> list[str]:
     """Fetch what the services need; returns why one cannot be had, in a sentence each."""
     missing = []
-    for provide in (fetch_jars, server_programs):
+    for provide in (kafka_jars().fetch, server_programs):
         try:
             provide()
         except InputError as error:

@@ -9,6 +9,7 @@ from headgate.adaptation.look_ahead import PolicySettings
 from headgate.errors import missing_package
 from headgate.model.cluster.deployment import Deployment
 from headgate.simulation.perfect_forecast import SimulatedReplication
+from headgate.simulation.pooled import pooled_simulated
 from headgate.simulation.reshaped import Reshaped
 from headgate.simulation.setting import Setting
 from headgate.simulation.simulator import Simulator, VectorPolicy
@@ -33,6 +34,8 @@ class Deployed:
 
 def make_policy(name: str, setting: Setting, ahead: PolicySettings | None = None) -> VectorPolicy:
     """A policy by name, for a setting; ``ahead`` is for those that look ahead."""
+    if setting.sharing is not None:
+        return pooled_simulated(name, setting, ahead)
     entry = policy_named(name)
     try:
         deployment = entry.deployment(setting)

@@ -121,6 +121,12 @@ class Run:
     by_dataflow: Mapping[str, tuple[Floats, Floats]] = field(default_factory=dict, repr=False)
     """Omega and Gamma of each of several dataflows."""
 
+    demand: Floats = field(default_factory=lambda: np.zeros((0, 0, 0)), repr=False)
+    """Reference cores asked of shared pools: intervals × replications × pools; no pools where none are shared."""
+
+    usable: Floats = field(default_factory=lambda: np.zeros((0, 0, 0)), repr=False)
+    """Reference cores of them that were usable."""
+
     @property
     def title(self) -> str:
         setting = self.setting

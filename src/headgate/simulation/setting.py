@@ -13,6 +13,7 @@ from headgate.errors import BadValue
 from headgate.model.arrays import Floats, Shape
 from headgate.model.cluster.vm_class import Cloud
 from headgate.model.dataflow import Dataflow
+from headgate.model.service_level import ServiceLevel
 from headgate.simulation.random_streams import machine_trace
 from headgate.simulation.rates import ArrivalRate, Steps
 from headgate.simulation.variability import STEADY, TracePool
@@ -61,6 +62,9 @@ class Setting:
 
     owners: Mapping[str, Collection[str]] = field(default_factory=dict)
     """The tasks of each of several dataflows, where ``dataflow`` is the graph that runs for all of them."""
+
+    levels: Mapping[str, ServiceLevel] = field(default_factory=dict)
+    """The service level of each of several dataflows."""
 
     def __post_init__(self) -> None:
         for name, least in (("intervals", 1), ("replications", 1)):

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from headgate.adaptation.actions import Action
+from headgate.capacity.pooled import PooledGraph
 from headgate.capacity.sharing import NOT_SHARED
 from headgate.errors import BadValue
 from headgate.model.arrays import Floats, Ints
@@ -16,6 +17,7 @@ from headgate.model.cluster.deployment import Deployment
 from headgate.planning.objective import BreakEven
 from headgate.simulation.kernel import run_intervals
 from headgate.simulation.machines import MachinePool
+from headgate.simulation.pooled import pool_limits
 from headgate.simulation.run import Decided, Interrupted, PlanStep, RecordedReason, Run
 from headgate.simulation.setting import Setting
 
@@ -86,6 +88,10 @@ class Simulator:
         owned = first, np.concatenate(shape.members).astype(np.int64)
         self._flow = (shape.cost_s, shape.selectivity, shape.value, outputs, *owned, shape.structure)
         self._pools = NOT_SHARED if sharing is None else sharing.arrays(shape)
+        self.pooled = None if sharing is None else PooledGraph(shape, sharing)
+        pools = 0 if sharing is None else len(sharing.pools)
+        self.demand, self.usable = (np.zeros((count, n, pools)) for _ in range(2))
+        """Reference cores by pool: what was asked for in each interval, and what was usable."""
 
     @property
     def now_s(self) -> float:
@@ -114,7 +120,11 @@ class Simulator:
             (last.arrived, last.done, last.made, last.moved, last.capacity, self.entered, self.finished, self.sent),
             (*series, self.cores, self.output, self.omega_of, self.gamma_of),
         )
-        self.step = until
+        first, self.step = self.step, until
+        if self.pooled is not None and until > first:
+            for row in range(setting.replications):
+                limits = pool_limits(self, row)
+                self.demand[row, first:until], self.usable[row, first:until] = limits.demand, limits.usable
         self.interruptions += [Interrupted(self.now_s, row, f"vm-{n}") for row, n in fleet.settle(self.now_s)]
 
     # Verbs. They check nothing.
@@ -174,6 +184,10 @@ class Simulator:
         """Record a decision."""
         self.decisions.append(Decided(self.now_s, row, action))
 
+    def note_pooled(self, row: int | None, action: Action) -> None:
+        """Record a decision on pools; of none in particular if it is part of the first deployment."""
+        self.decisions.append(Decided(self.now_s, row, action))
+
     def record_reason(self, row: int, reason: str) -> None:
         """Record the reason of a decision."""
         self.reasons.append(RecordedReason(self.now_s, row, reason))
@@ -213,6 +227,8 @@ class Simulator:
                 name: (self.omega_of[:, :n, place].T, self.gamma_of[:, :n, place].T)
                 for place, name in enumerate(self.setting.owners)
             },
+            self.demand[:, :n].swapaxes(0, 1),
+            self.usable[:, :n].swapaxes(0, 1),
         )
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, NonNegativeFloat, model_validator
 
 from headgate.errors import InputError
 from headgate.model.schema import Column, Schema
@@ -16,6 +17,7 @@ from headgate.model.task_type import OUT, ColumnName, Inputs, Query, SchemaText,
 from headgate.model.touching import ReadPath
 from headgate.model.work import BatchFunction, BatchResult, BatchTarget, BatchWork, FrameWork
 from headgate.tasks.batch import replaced
+from headgate.tasks.database.connection import database
 from headgate.tasks.heavy import F, np, pa
 from headgate.tasks.sql_text import equal_keys, joined_columns
 
@@ -97,6 +99,9 @@ class QueryTable(TaskConfig):
     query: Query = Field(description="A SELECT, with :name for the row's column of that name.")
     columns: SchemaText = Field(description="The columns that the query returns, in order.")
     keep: tuple[ColumnName, ...] = Field((), description="Columns of the row that go along with what is found.")
+    cache_s: NonNegativeFloat = Field(
+        0.0, description="For how many seconds an answer may serve further rows; a change is seen that much later."
+    )
 
     def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
         inputs.check_columns("keep", self.keep)
@@ -122,19 +127,29 @@ def query_table(options: QueryTable, target: BatchTarget | None = None) -> Batch
     fields = [column.name for column in Schema.parse(options.columns).columns]
     kinds = {} if target is None else {field.name: field.type for field in target.schema}
     query = sa.text(options.query)
-    names = set(query._bindparams)
+    names = sorted(query._bindparams)
+    known = _answers(options.url, options.query, options.cache_s) if options.cache_s else None
+
+    def ask(connection: Any, row: Mapping[str, Any]) -> Answer:
+        asked = {name: row[name] for name in names}
+        key = repr(list(asked.values()))
+        answer = None if known is None else known.get(key, time.monotonic())
+        if answer is None:
+            answer = [tuple(one) for one in connection.execute(query, asked)]
+            if answer and len(answer[0]) != len(fields):
+                raise ValueError(f"the query returns {len(answer[0])} columns, not {len(fields)}")
+            if known is not None:
+                known.put(key, answer, time.monotonic())
+        return answer
 
     def work(batch: pa.RecordBatch) -> BatchResult:
         failed: dict[int, str] = {}
         origin: list[int] = []
         rows: list[tuple[Any, ...]] = []
-        with _engine(options.url).connect() as connection:
+        with database(options.url).connect() as connection:
             for place, row in enumerate(batch.to_pylist()):
                 try:
-                    result = connection.execute(query, {name: row[name] for name in names})
-                    matches = [tuple(one) for one in result]
-                    if matches and len(matches[0]) != len(fields):
-                        raise ValueError(f"the query returns {len(matches[0])} columns, not {len(fields)}")
+                    matches = ask(connection, row)
                 except KeyError as error:
                     failed[place] = f"the query asks for :{error.args[0]}, which is no column of the row"
                 except (sa.exc.SQLAlchemyError, ValueError) as error:
@@ -167,11 +182,42 @@ def _moment(value: Any) -> datetime | None:
     return moment if moment is None or moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-@lru_cache(maxsize=8)
-def _engine(url: str) -> Any:
-    import sqlalchemy as sa
+Answer = list[tuple[Any, ...]]
 
-    return sa.create_engine(url)
+MOST_ANSWERS = 100_000
+
+
+class RecentAnswers:
+    """Answers of a database, for so many seconds each; the oldest go first if there are too many.
+
+    >>> answers = RecentAnswers(10.0)
+    >>> answers.put("7", [("Vienna",)], now=100.0)
+    >>> answers.get("7", 109.0), answers.get("7", 110.5), answers.get("8", 109.0)
+    ([('Vienna',)], None, None)
+    """
+
+    def __init__(self, age_s: float, most: int = MOST_ANSWERS) -> None:
+        self._age_s, self._most = age_s, most
+        self._answers: dict[str, tuple[float, Answer]] = {}
+
+    def get(self, key: str, now: float) -> Answer | None:
+        """An answer that is not too old."""
+        known = self._answers.get(key)
+        return known[1] if known is not None and now - known[0] <= self._age_s else None
+
+    def put(self, key: str, answer: Answer, now: float) -> None:
+        """Keep an answer."""
+        self._answers.pop(key, None)
+        self._answers[key] = (now, answer)
+        if len(self._answers) > self._most:
+            del self._answers[next(iter(self._answers))]
+
+
+@lru_cache(maxsize=8)
+def _answers(url: str, query: str, age_s: float) -> RecentAnswers:
+    """What this process has asked: a worker keeps it from one micro-batch to the next."""
+    del url, query
+    return RecentAnswers(age_s)
 
 
 TYPES = (

@@ -6,11 +6,9 @@ A delivery may come again after a failure. Files, tables and memory then take it
 from __future__ import annotations
 
 import errno
-import json
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -21,14 +19,15 @@ from headgate.model.schema import Schema
 from headgate.model.task_type import SINK, Inputs, TaskConfig, TaskType
 from headgate.model.touching import WrittenPath
 from headgate.model.work import Delivery, SinkContext, SinkWork
+from headgate.tasks.database.write import WRITE_TABLE
 from headgate.tasks.functions import ImportPath, load_function
-from headgate.tasks.heavy import pa
 from headgate.tasks.kafka.write import WRITE_KAFKA
+from headgate.tasks.lakehouse.delta import WRITE_DELTA
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["TYPES", "SinkConfig", "WriteCall", "WriteConsole", "WriteFiles", "WriteMemory", "WriteTable"]
+__all__ = ["TYPES", "SinkConfig", "WriteCall", "WriteConsole", "WriteFiles", "WriteMemory"]
 
 InputColumns = Sequence[Sequence[str]]
 """The names of the columns of each stream into a sink."""
@@ -137,82 +136,6 @@ def _check_call(options: WriteCall, spark: SparkSession, columns: InputColumns) 
     load_function(options.function)
 
 
-class WriteTable(SinkConfig):
-    """Append rows to a SQL table, each micro-batch in one transaction."""
-
-    example: ClassVar[Mapping[str, Any]] = {"url": "sqlite:///city.db", "table": "alarms"}
-
-    url: WrittenPath = Field(
-        min_length=1, description="SQLAlchemy URL of the database; SQLite and PostgreSQL are tested."
-    )
-    table: str = Field(min_length=1, max_length=128, description="The table; it is made if it is not there.")
-
-
-def _to_table(options: WriteTable, delivery: Delivery, context: SinkContext) -> None:
-    import sqlalchemy as sa
-
-    engine = _database(options.url)
-    metadata = sa.MetaData()
-    commits = sa.Table(
-        "headgate_commits",
-        metadata,
-        sa.Column("sink", sa.String(64), primary_key=True),
-        sa.Column("origin", sa.String(64), primary_key=True),
-        sa.Column("epoch", sa.BigInteger, primary_key=True),
-    )
-    commits.create(engine, checkfirst=True)
-    key = {"sink": context.signature, "origin": delivery.origin, "epoch": delivery.epoch}
-    wanted = sa.select(commits.c.epoch).where(*(commits.c[name] == value for name, value in key.items()))
-    with engine.begin() as connection:
-        # What has been taken need not be there any more.
-        if connection.execute(wanted).first() is not None:
-            return
-    table = delivery.table()
-    target = sa.Table(options.table, metadata, *(sa.Column(f.name, _sql_type(f.type)) for f in table.schema))
-    target.create(engine, checkfirst=True)
-    with engine.begin() as connection:
-        connection.execute(commits.insert(), [key])
-        connection.execute(target.insert(), table.to_pylist())
-
-
-def _check_table(options: WriteTable, spark: SparkSession, columns: InputColumns) -> None:
-    del spark, columns
-    try:
-        _database(options.url)
-    except ImportError as error:
-        message = f"the database needs the package {error.name}, which is not installed; install it"
-        raise InputError("SINK_UNUSABLE", message) from None
-    except Exception as error:  # whatever SQLAlchemy and its dialects have against a URL
-        raise InputError("SINK_UNUSABLE", f"not a database that can be used: {error}") from None
-
-
-@cache
-def _database(url: str) -> Any:
-    import sqlalchemy as sa
-
-    place = sa.engine.make_url(url)
-    if place.get_backend_name() == "sqlite" and place.database not in (None, "", ":memory:"):
-        Path(str(place.database)).parent.mkdir(parents=True, exist_ok=True)  # as files get their folder
-    # Arrays and structs are stored as JSON; a time or a decimal within one becomes a text.
-    return sa.create_engine(url, json_serializer=partial(json.dumps, default=str))
-
-
-def _sql_type(kind: pa.DataType) -> Any:
-    import sqlalchemy as sa
-
-    known: list[tuple[Callable[[pa.DataType], bool], Any]] = [
-        (pa.types.is_boolean, sa.Boolean()),
-        (pa.types.is_integer, sa.BigInteger()),
-        (pa.types.is_floating, sa.Double()),
-        (pa.types.is_decimal, sa.Numeric()),
-        (pa.types.is_timestamp, sa.DateTime(timezone=True)),
-        (pa.types.is_date, sa.Date()),
-        (pa.types.is_binary, sa.LargeBinary()),
-        (pa.types.is_string, sa.Text()),
-    ]
-    return next((of for test, of in known if test(kind)), sa.JSON(none_as_null=True))
-
-
 TYPES = (
     TaskType(
         "write_files", WriteFiles, SINK, work=SinkWork(_to_files, _check_files, _format, lambda options: options.path)
@@ -221,5 +144,6 @@ TYPES = (
     TaskType("write_memory", WriteMemory, SINK, work=SinkWork(_to_memory)),
     TaskType("write_call", WriteCall, SINK, work=SinkWork(_to_call, _check_call)),
     WRITE_KAFKA,
-    TaskType("write_table", WriteTable, SINK, work=SinkWork(_to_table, _check_table)),
+    WRITE_TABLE,
+    WRITE_DELTA,
 )

@@ -103,6 +103,9 @@ class Controller:
     _number: int = 0
     _decided_at: float = float("-inf")
     _urgent: bool = False
+    _is_fresh: bool = False
+    """Whether something was observed since the last tick."""
+
     _quiet: int = 0
     _last_notable: tuple[object, ...] = ()
     _memory: PolicyMemory = field(init=False)
@@ -148,6 +151,8 @@ class Controller:
                 self._advance(one, now)
             if self.choice.mode is PolicyMode.OFF:
                 return
+            if not (self._is_fresh or self._urgent):
+                return
             seen = self._window(now, self.settings.window_s)
             if seen is None:
                 return
@@ -160,6 +165,7 @@ class Controller:
 
     def _collect(self, now: float) -> None:
         new = self.cluster.observations()
+        self._is_fresh = bool(new)
         self._observed += new
         for observation in new:
             self._epochs.update({each.id: each.batches for each in observation.fragments})

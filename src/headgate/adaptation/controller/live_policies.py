@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from headgate.adaptation.policies.pooled_target import PooledTarget
 from headgate.adaptation.policy import Policy
+from headgate.adaptation.pooled.catalogue import POOLED, pooled_policy
 from headgate.errors import unknown
 
 __all__ = ["DEFAULT_POLICY", "FALLBACK_POLICY", "LIVE_POLICIES", "live_policy"]
 
-LIVE_POLICIES: Mapping[str, Callable[[], Policy]] = {"threshold": PooledTarget}
+LIVE_POLICIES: Mapping[str, Callable[[], Policy]] = {
+    **{name: partial(pooled_policy, name) for name in POOLED},
+    "threshold": PooledTarget,
+}
 DEFAULT_POLICY = "threshold"
 FALLBACK_POLICY = "threshold"
 """What decides in place of a policy that predicts badly."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from headgate.adaptation.cluster_view import ClusterView
 from headgate.adaptation.policies.levelling import least_served, levelled
-from headgate.adaptation.policies.reactive import Reactive
+from headgate.adaptation.policies.reactive import Core, Reactive
 from headgate.adaptation.speed_estimates import SpeedEstimates
 from headgate.errors import BadValue
 from headgate.forecasting.forecast import Forecast
@@ -67,7 +67,10 @@ class Receding:
 
     surprise: float = 0.2
     budget_s: float = 1.5
-    reactive: Reactive = field(default_factory=Reactive)
+    shared: bool = False
+    """Whether tasks share cores."""
+
+    reactive: Core = field(default_factory=Reactive)
     took_s: list[float] = field(default_factory=list)
     """CPU seconds of each decision."""
 
@@ -132,6 +135,7 @@ class Receding:
             self.break_even.sigma / (ahead * self.interval_s / 3_600),
             self.switch_costs,
             ahead == left,
+            self.shared,
         )
         steps = horizon.solved(self.budget_s)
         if steps is None:

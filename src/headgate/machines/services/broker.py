@@ -14,7 +14,7 @@ from pathlib import Path
 
 from headgate.errors import InputError
 from headgate.machines.processes import Process, start
-from headgate.machines.services.jars import fetch_jars
+from headgate.machines.services.jars import kafka_jars
 from headgate.machines.standalone import java_command, last_words
 
 __all__ = ["Broker", "wait_until"]
@@ -62,7 +62,7 @@ class Broker:
 
     def start(self, patience_s: float = 90.0) -> None:
         """Start it and wait until it answers; raises :class:`InputError` if it does not."""
-        jars = fetch_jars()
+        jars = kafka_jars().fetch()
         self.folder.mkdir(parents=True, exist_ok=True)
         settings = self.folder / "server.properties"
         text = SETTINGS.format(port=self.port, controller=self.controller, folder=self.folder)
@@ -81,7 +81,8 @@ class Broker:
         return True
 
     def _format(self, jars: Path, settings: Path) -> None:
-        name = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        # One that began with a dash would be taken for an option.
+        name = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").lstrip("-").ljust(22, "A")
         command = _java(jars, "kafka.tools.StorageTool", "format", "--standalone", "-t", name, "-c", str(settings))
         with self.log.open("ab") as log:
             ran = subprocess.run(command, stdout=log, stderr=log, check=False)

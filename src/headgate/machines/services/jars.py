@@ -1,4 +1,4 @@
-"""The jars of the Kafka broker: fetched with Maven, pinned with checksums, kept in a cache."""
+"""Jars, such as those of the Kafka broker: fetched with Maven, pinned with checksums, kept in a cache."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
 from headgate.errors import InputError
 
-__all__ = ["cache_folder", "fetch_jars", "jars_folder", "missing_jars"]
+__all__ = ["PinnedJars", "cache_folder", "kafka_jars"]
 
 PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 """What of Maven copies the dependencies of the project ``kafka.pom`` into a folder."""
@@ -26,58 +27,66 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "headgate"
 
 
-def jars_folder(cache: Path | None = None) -> Path:
-    """The folder with the jars of this version; it is there or not."""
-    version = hashlib.sha256(_of_package("kafka.sha256")).hexdigest()[:12]
-    return (cache or cache_folder()) / f"kafka-{version}"
+@dataclass(frozen=True, slots=True)
+class PinnedJars:
+    """Some jars: a project of Maven that depends on them, and the SHA-256 of each, as ``sha256sum`` prints it."""
 
+    name: str
+    what: str
+    pom: bytes
+    pins: bytes
 
-def missing_jars(folder: Path) -> list[str]:
-    """The jars that are not in a folder, or are others than those that are pinned.
+    def folder(self, cache: Path | None = None) -> Path:
+        """The folder with exactly these jars; it is there or not."""
+        return (cache or cache_folder()) / f"{self.name}-{hashlib.sha256(self.pins).hexdigest()[:12]}"
 
-    >>> len(missing_jars(Path("/nowhere"))) > 40
-    True
-    """
-    pinned = [line.split() for line in _of_package("kafka.sha256").decode().splitlines()]
-    return sorted(name for digest, name in pinned if _digest(folder / name) != digest)
+    def missing(self, folder: Path) -> list[str]:
+        """The jars that are not in a folder, or are others than those that are pinned.
 
+        >>> len(kafka_jars().missing(Path("/nowhere"))) > 40
+        True
+        """
+        pinned = [line.split() for line in self.pins.decode().splitlines()]
+        return sorted(name for digest, name in pinned if _digest(folder / name) != digest)
 
-def fetch_jars(cache: Path | None = None) -> Path:
-    """The folder of the jars, fetched if it is not there; raises :class:`InputError` where they cannot be had."""
-    folder = jars_folder(cache)
-    if folder.is_dir():
+    def fetch(self, cache: Path | None = None) -> Path:
+        """The folder of the jars, fetched if it is not there; raises :class:`InputError` where they cannot be had."""
+        folder = self.folder(cache)
+        if folder.is_dir():
+            return folder
+        maven = shutil.which("mvn")
+        if maven is None:
+            raise InputError("SERVICE_UNAVAILABLE", f"{self.what} is fetched with Maven: install Maven (command mvn)")
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+            self._fetch_into(maven, Path(scratch))
+            try:
+                (Path(scratch) / "jars").rename(folder)
+            except OSError:
+                if not folder.is_dir():  # else another process was as quick
+                    raise
         return folder
-    maven = shutil.which("mvn")
-    if maven is None:
-        raise InputError("SERVICE_UNAVAILABLE", "the Kafka broker is fetched with Maven: install Maven (command mvn)")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-        (Path(scratch) / "pom.xml").write_bytes(_of_package("kafka.pom"))
+
+    def _fetch_into(self, maven: str, scratch: Path) -> None:
+        (scratch / "pom.xml").write_bytes(self.pom)
         command = [maven, "-q", "-B", PLUGIN, "-DoutputDirectory=jars", "-DincludeScope=runtime"]
         ran = subprocess.run(command, cwd=scratch, capture_output=True, text=True, check=False)
         if ran.returncode:
             errors = [line for line in (ran.stdout + ran.stderr).splitlines() if "ERROR" in line]
             reason = " ".join((errors or ["no reason given"])[0].split())[:300]
-            raise InputError("SERVICE_UNAVAILABLE", f"Maven could not fetch the Kafka broker: {reason}")
-        _check(Path(scratch) / "jars")
-        try:
-            (Path(scratch) / "jars").rename(folder)
-        except OSError:
-            if not folder.is_dir():  # else another process was as quick
-                raise
-    return folder
+            raise InputError("SERVICE_UNAVAILABLE", f"Maven could not fetch {self.what}: {reason}")
+        wrong = self.missing(scratch / "jars")
+        if wrong:
+            message = f"what Maven fetched is not what is pinned: {', '.join(wrong[:3])}; it is not used"
+            raise InputError("SERVICE_UNAVAILABLE", message, {"jars": wrong})
 
 
-def _check(folder: Path) -> None:
-    wrong = missing_jars(folder)
-    if wrong:
-        message = f"what Maven fetched is not what is pinned: {', '.join(wrong[:3])}; it is not used"
-        raise InputError("SERVICE_UNAVAILABLE", message, {"jars": wrong})
+def kafka_jars() -> PinnedJars:
+    """The jars of the broker."""
+    package = resources.files("headgate.machines.services")
+    pom, pins = (package.joinpath(f"kafka.{suffix}").read_bytes() for suffix in ("pom", "sha256"))
+    return PinnedJars("kafka", "the Kafka broker", pom, pins)
 
 
 def _digest(path: Path) -> str | None:
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
-
-
-def _of_package(name: str) -> bytes:
-    return resources.files("headgate.machines.services").joinpath(name).read_bytes()

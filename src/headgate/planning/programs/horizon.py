@@ -120,6 +120,9 @@ class Horizon:
     ends: bool = False
     """Whether the horizon is the end of the period, so that what is paid for beyond it is lost."""
 
+    shared: bool = False
+    """Whether tasks share cores: then only their power counts, and nobody has cores of his own (n)."""
+
     program: LinearProgram = field(default_factory=LinearProgram)
     _power: list[Ints] = field(default_factory=list)
     _cores: list[Ints] = field(default_factory=list)
@@ -181,7 +184,7 @@ class Horizon:
         needed = [program.columns(count) for _ in range(shape.tasks)]
         arriving = [program.rows(count, upper=scenario.external[task]) for task in range(shape.tasks)]
         busy, there = [], []
-        for task in range(shape.tasks):
+        for task in range(0 if self.shared else shape.tasks):
             program.put(self._cores[place], needed[task], 1.0)
             busy.append(program.rows(count, upper=0.0))
             there.append(program.rows(count, upper=0.0))
@@ -209,7 +212,7 @@ class Horizon:
                     cost = float(shape.cost_s[task, way])
                     program.put(self._power[place], done, cost * unit)
                     program.put(arriving[task], done, unit)
-                    if cost > 0:
+                    if cost > 0 and not self.shared:
                         program.put(busy[task], done, cost * unit)
                         program.put(there[task], done, 1.0)
                     for stream in np.flatnonzero(shape.stream_source == task):

@@ -23,7 +23,9 @@ FLOWS_KEPT, TASKS_KEPT = 720, 120
 FLOW = ("in_per_s", "out_per_s", "waiting", "p50_s", "p95_s", "p99_s")
 TASK = ("in_per_s", "out_per_s", "cores")
 LOOK_EVERY_S = 1.0
-PATIENCE_S = 0.3
+LONG_BYTES, REST = 4_000_000, 3.0
+"""A history of more is read beside the requests, which see its end meanwhile; between observations it rests."""
+
 NEWEST = 6
 """Whole observations that are kept."""
 
@@ -66,20 +68,26 @@ class Recent:
         A long past is read beside the first requests, which see the newest interval until then.
         """
         if self._past is None:
-            self._past = threading.Thread(target=self._catch_up, name="console-past", daemon=True)
-            self._past.start()
-        self._past.join(PATIENCE_S)
+            self._past = threading.Thread(target=self._catch_up, args=(REST,), name="console-past", daemon=True)
+            if self._history.size > LONG_BYTES:
+                self._past.start()
+            else:
+                self._catch_up()
         if self._past.is_alive():
             return self._history.last()
         if time.monotonic() - self._looked >= LOOK_EVERY_S or self._last is None:
             self._catch_up()
         return self._last
 
-    def _catch_up(self) -> None:
+    def _catch_up(self, rest: float = 0.0) -> None:
+        """Take in what came since; with ``rest``, so that requests meanwhile get most of the processor."""
         with self._lock:
             since = self._last.ended if self._last is not None else time.time() - self._kept_s
+            began = time.monotonic()
             for observation in self._history.read(since):
                 self._take(observation)
+                time.sleep(rest * (time.monotonic() - began))
+                began = time.monotonic()
             self._looked = time.monotonic()
 
     def newest(self) -> Sequence[Observation]:

@@ -1,0 +1,1 @@
+"""Kafka to Kafka: Headgate beside queries written by hand over Spark's connector."""

@@ -1,0 +1,1 @@
+"""Policies where fragments share cores: which machines a pool has, and which alternates run on them."""

@@ -1,0 +1,65 @@
+"""Connections to SQL databases, and the types of their columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from headgate.errors import InputError
+from headgate.tasks.heavy import pa
+
+__all__ = ["check_database", "database", "is_postgresql", "sql_type"]
+
+CONNECT_S = 5
+"""How long a server may take to let somebody in."""
+
+
+@cache
+def database(url: str) -> Any:
+    """The engine of SQLAlchemy for a database."""
+    import sqlalchemy as sa
+
+    place = sa.engine.make_url(url)
+    if place.get_backend_name() == "sqlite" and place.database not in (None, "", ":memory:"):
+        Path(str(place.database)).parent.mkdir(parents=True, exist_ok=True)  # as files get their folder
+    patience: dict[str, Any] = {"connect_timeout": CONNECT_S} if place.drivername == "postgresql+psycopg" else {}
+    # Arrays and structs are stored as JSON; a time or a decimal within one becomes a text. A connection from before the
+    # server was away is noticed and replaced.
+    serializer = partial(json.dumps, default=str)
+    return sa.create_engine(url, json_serializer=serializer, pool_pre_ping=True, connect_args=patience)
+
+
+def check_database(url: str) -> None:
+    """Raise :class:`InputError` where no engine can be made; whether the database answers is not asked."""
+    try:
+        database(url)
+    except ImportError as error:
+        message = f"the database needs the package {error.name}, which is not installed; install it"
+        raise InputError("SINK_UNUSABLE", message) from None
+    except Exception as error:  # whatever SQLAlchemy and its dialects have against a URL
+        raise InputError("SINK_UNUSABLE", f"not a database that can be used: {error}") from None
+
+
+def is_postgresql(connection: Any) -> bool:
+    """Whether rows can be copied in bulk: PostgreSQL by psycopg."""
+    return bool(connection.dialect.name == "postgresql" and connection.dialect.driver == "psycopg")
+
+
+def sql_type(kind: pa.DataType) -> Any:
+    """The type of a column that holds values of an Arrow type."""
+    import sqlalchemy as sa
+
+    known: list[tuple[Callable[[pa.DataType], bool], Any]] = [
+        (pa.types.is_boolean, sa.Boolean()),
+        (pa.types.is_integer, sa.BigInteger()),
+        (pa.types.is_floating, sa.Double()),
+        (pa.types.is_decimal, sa.Numeric()),
+        (pa.types.is_timestamp, sa.DateTime(timezone=True)),
+        (pa.types.is_date, sa.Date()),
+        (pa.types.is_binary, sa.LargeBinary()),
+        (pa.types.is_string, sa.Text()),
+    ]
+    return next((of for test, of in known if test(kind)), sa.JSON(none_as_null=True))
