@@ -54,6 +54,9 @@ class Recent:
         self._lock = threading.Lock()
         self._past: threading.Thread | None = None
         self._looked = 0.0
+        self._seen: Observation | None = None
+        """The newest, until the past has been read."""
+
         self._ended = array("d")
         self._flows: dict[str, Series] = {}
         self._tasks: dict[str, Series] = {}
@@ -74,16 +77,24 @@ class Recent:
             else:
                 self._catch_up()
         if self._past.is_alive():
-            return self._history.last()
+            return self._end()
         if time.monotonic() - self._looked >= LOOK_EVERY_S or self._last is None:
             self._catch_up()
         return self._last
+
+    def _end(self) -> Observation | None:
+        """The newest observation, looked for every few seconds while the past is read."""
+        if time.monotonic() - self._looked >= NEWEST * LOOK_EVERY_S or self._seen is None:
+            self._looked, self._seen = time.monotonic(), self._history.last()
+            self._moments = {} if self._seen is None else flow_moments(self._seen)
+        return self._seen
 
     def _catch_up(self, rest: float = 0.0) -> None:
         """Take in what came since; with ``rest``, so that requests meanwhile get most of the processor."""
         with self._lock:
             since = self._last.ended if self._last is not None else time.time() - self._kept_s
             began = time.monotonic()
+            time.sleep(rest)
             for observation in self._history.read(since):
                 self._take(observation)
                 time.sleep(rest * (time.monotonic() - began))
