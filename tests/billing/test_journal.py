@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -12,10 +13,11 @@ from hypothesis import strategies as st
 
 from headgate.billing.bill import draw_up
 from headgate.billing.journal import BilledMachine, Usage, UsageJournal, read_usage
+from headgate.billing.lifecycle import PaidMachine
 from headgate.billing.usage import Customer, Prices
 from headgate.errors import InputError
 from headgate.report.bill import draw_bill
-from headgate.service.bill import bill, of_owner
+from headgate.service.bill import bill, bill_span, of_owner
 from headgate.store.journal import Journal, create_journal
 
 PRICE = Decimal("3.60")
@@ -54,6 +56,42 @@ def test_what_is_used_is_paid_for_by_the_second(tmp_path: Path) -> None:
     assert of_owner(message, "owner of b").total == Decimal("0.0500")
     with pytest.raises(InputError, match="did you mean 'owner of"):
         of_owner(message, "owner of c")
+
+
+def unpaid(used: Usage) -> Usage:
+    """The same on a machine that costs nothing by itself."""
+    return replace(used, machines=tuple(replace(machine, price_per_h=Decimal(0)) for machine in used.machines))
+
+
+def held(at: float, gone: float | None = None) -> PaidMachine:
+    return PaidMachine("small-1", "small", 2, Decimal("0.36"), at, gone)
+
+
+def test_machines_are_noted_once_and_known_to_be_held_until_the_engine_ends(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    journal = usage_journal(state)
+    journal.changed(1_000, unpaid(usage(a=2)))
+    journal.held([held(990.5)])
+    size = (state / "journal").stat().st_size
+    journal.held([held(990.5)])
+    assert (state / "journal").stat().st_size == size, "nothing has changed"
+    journal.goes_on(1_040)
+    crashed = usage_journal(state)
+    (known,) = read_usage(state).machines
+    assert known.known_until == 1_040.0, "as long as the engine is known to have watched it"
+    crashed.changed(1_100, unpaid(usage(a=2)))
+    crashed.held([held(990.5, 1_130.5)])
+    crashed.ended(1_200)
+    assert [machine.gone for machine in read_usage(state).machines] == [1_130.5]
+    cent = Decimal("0.0001")  # a second of the machine
+    by_second, by_hour = bill(state), bill(state, bill_span(period_s=3_600.0))
+    assert (by_second.total, by_second.idle) == (140 * cent, Decimal("0.0070")), "the gap, and before the engine"
+    assert by_hour.total == 3_600 * cent
+    assert by_hour.unused == by_hour.lines[0].unused == 3_460 * cent
+    parts = [bill(state, bill_span(None, 1_120)), bill(state, bill_span(1_120, None))]
+    assert sum(part.total for part in parts) == by_second.total
+    with pytest.raises(InputError, match="ends before it begins"):
+        bill_span(5, 4)
 
 
 def test_after_a_crash_usage_ends_where_it_was_last_known(tmp_path: Path) -> None:

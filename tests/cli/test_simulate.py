@@ -199,7 +199,7 @@ def test_sight_that_cannot_be_is_told() -> None:
 def test_the_examples_of_the_help_run(tmp_path: Path) -> None:
     """Those of the reference page too, which is made from it."""
     examples = re.findall(r"\[bold\]headgate (.*?)\[/bold\]", simulate.__doc__ or "", re.DOTALL)
-    assert len(examples) == 2
+    assert len(examples) == 3
     for example in examples:
         words = [{"road.yaml": ROAD, "road.svg": tmp_path / "road.svg"}.get(word, word) for word in example.split()]
         ran = headgate(*words, "--hours", "1")

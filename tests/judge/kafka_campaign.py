@@ -159,6 +159,7 @@ class KafkaCampaign:
             kind
         ](dice)
         self._wait_for_rows(self._made)
+        print(f"{sum(self.kills.values())} kills, the last of {kind}", flush=True)
 
     def _kill_engine(self, dice: random.Random) -> None:
         del dice

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from headgate.errors import HeadgateError
 from headgate.model.work import SinkContext, SinkWork
-from headgate.tasks.kafka.marker import Marker
+from headgate.tasks.delivery_marker import Marker
 from headgate.tasks.kafka.write import _PRODUCERS, WRITE_KAFKA, WriteKafka
 from tests.kafka import committed_rows, new_topic
 from tests.services import the_broker

@@ -242,6 +242,11 @@ READS: list[tuple[str, dict[str, Any], set[tuple[str, str]]]] = [
     ("write_kafka", {"servers": "s", "topic": "t", "key": "a"}, {("key", "a")}),
     ("write_kafka", {"servers": "s", "topic": "t", "headers": ["a"], "value": "b"}, {("headers", "a"), ("value", "b")}),
     ("write_table", {"url": "sqlite://", "table": "t", "key": ["a"], "delete": "b"}, {("key", "a"), ("delete", "b")}),
+    (
+        "write_iceberg",
+        {"catalog": "sqlite://", "table": "n.t", "key": ["a"], "delete": "b"},
+        {("key", "a"), ("delete", "b")},
+    ),
     ("write_delta", {"path": "p", "key": ["a"], "partition_by": ["b"]}, {("key", "a"), ("partition_by", "b")}),
     ("unpivot", {"columns": ["a", "v"]}, {("columns", "a")}),
     ("parse_senml", {"column": "a", "columns": "x int"}, {("column", "a")}),

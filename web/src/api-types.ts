@@ -1157,6 +1157,11 @@ export interface components {
             saved: string;
             /** Tasks */
             tasks: number;
+            /**
+             * Unused
+             * @description The part that was paid and not used: the rest of billing periods.
+             */
+            unused: string;
         };
         /**
          * DataflowDetails
@@ -3351,6 +3356,12 @@ export interface operations {
             query?: {
                 /** @description Only what this owner pays. */
                 owner?: string | null;
+                /** @description Machines are charged in whole periods. */
+                period_s?: number | null;
+                /** @description From this moment on, in seconds since 1970. */
+                since?: number | null;
+                /** @description Up to this moment, in seconds since 1970. */
+                until?: number | null;
             };
             header?: never;
             path?: never;

@@ -314,6 +314,7 @@ class DataflowAmounts(_Amounts):
     dataflow: str
     tasks: int
     hours: float
+    unused: str = Field(description="The part that was paid and not used: the rest of billing periods.")
 
 
 class OwnerAmounts(_Amounts):

@@ -92,9 +92,15 @@ class ApiRequests(ABC, Generic[R]):
         """The rows for which tasks raised, oldest first."""
         return self._get("/dead-letters", dataflow=dataflow, task=task)
 
-    def bill(self, owner: str | None = None) -> R:
-        """Who pays what."""
-        return self._get("/bill", owner=owner)
+    def bill(
+        self,
+        owner: str | None = None,
+        since: float | None = None,
+        until: float | None = None,
+        period_s: float | None = None,
+    ) -> R:
+        """Who pays what; between two moments, and with machines charged in whole periods of so many seconds."""
+        return self._get("/bill", owner=owner, since=since, until=until, period_s=period_s)
 
     def lineage(self, of: str) -> R:
         """From which columns the columns of ``dataflow``, ``dataflow.task`` or one column come, and who needs it."""

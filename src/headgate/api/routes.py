@@ -34,7 +34,7 @@ from headgate.api.control_routes import add_control_routes
 from headgate.api.problems import CONTENT_TYPE, problem_of
 from headgate.api.scopes import scope
 from headgate.errors import HeadgateError
-from headgate.service.bill import bill_facts
+from headgate.service.bill import bill_facts, bill_span
 from headgate.service.console.preview import check_snapshot
 from headgate.service.engine import listing, status
 from headgate.service.level import set_level
@@ -281,9 +281,15 @@ def read_routes(served: ServedEngine) -> APIRouter:
         return {"dead_letters": served.acting_for(who).dead_letters(served.state, dataflow, task)}
 
     @router.get("/bill", response_model=BillAnswer, openapi_extra=scope(Verb.INSPECT))
-    def bill(who: Caller, owner: Annotated[str | None, Query(description="Only what this owner pays.")] = None) -> Any:
+    def bill(
+        who: Caller,
+        owner: Annotated[str | None, Query(description="Only what this owner pays.")] = None,
+        since: Annotated[float | None, Query(description="From this moment on, in seconds since 1970.")] = None,
+        until: Annotated[float | None, Query(description="Up to this moment, in seconds since 1970.")] = None,
+        period_s: Annotated[float | None, Query(gt=0, description="Machines are charged in whole periods.")] = None,
+    ) -> Any:
         """Show who pays what."""
         check_bill(who, owner)
-        return bill_facts(served.state, owner)
+        return bill_facts(served.state, owner, bill_span(since, until, period_s))
 
     return router

@@ -26,6 +26,12 @@ class Attribution:
     def total(self) -> Fraction:
         return sum(self.shares.values(), self.idle)
 
+    def plus(self, shares: Mapping[DataflowName, Fraction], idle: Fraction) -> Attribution:
+        """With what else is paid."""
+        names = {**self.shares, **shares}
+        both = {name: self.shares.get(name, Fraction()) + shares.get(name, Fraction()) for name in names}
+        return Attribution(both, self.idle + idle)
+
 
 def attribute(intervals: Iterable[Interval]) -> Attribution:
     """Split what machines cost over the dataflows that used them.

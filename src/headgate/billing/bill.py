@@ -9,6 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from headgate.billing.attribution import CENT, apportion, attribute, rounded_money
+from headgate.billing.lifecycle import MachineCharges
 from headgate.billing.usage import Customer, Interval, Prices
 from headgate.errors import InputError
 from headgate.model.names import DataflowName, Owner
@@ -30,6 +31,8 @@ class Line:
 
     cost: Decimal
     alone: Decimal
+    unused: Decimal = Decimal()
+    """The part of the cost that was paid and not used: the rest of the billing periods of machines that went."""
 
     @property
     def saved(self) -> Decimal:
@@ -64,6 +67,11 @@ class Bill:
     total: Decimal
 
     @property
+    def unused(self) -> Decimal:
+        """What was paid and not used, of all lines."""
+        return sum((line.unused for line in self.lines), Decimal())
+
+    @property
     def owners(self) -> tuple[OwnerLine, ...]:
         """The lines by owner."""
         by_owner: dict[Owner, list[Line]] = {}
@@ -77,16 +85,23 @@ class Bill:
         )
 
 
-def draw_up(intervals: Sequence[Interval], customers: Iterable[Customer], prices: Prices, unit: Decimal = CENT) -> Bill:
+def draw_up(
+    intervals: Sequence[Interval],
+    customers: Iterable[Customer],
+    prices: Prices,
+    unit: Decimal = CENT,
+    machines: MachineCharges | None = None,
+) -> Bill:
     """Draw up the bills of some intervals; raises :class:`InputError` for a dataflow that no customer stands for.
 
     "Alone" is what the dataflow's own machines would have cost for as long as it ran: its tasks packed as the prices
-    say, on machines of its own.
+    say, on machines of its own. What was paid for ``machines`` of a provider comes on top.
     """
+    charges = machines or MachineCharges()
     if not intervals:
         raise InputError("NOTHING_TO_BILL", "no interval to draw up a bill for; the period holds no usage")
     known = {customer.dataflow: customer for customer in customers}
-    attribution = attribute(intervals)
+    attribution = attribute(intervals).plus(charges.shares, charges.idle)
     strangers = sorted(set(attribution.shares) - set(known))
     if strangers:
         message = f"usage of dataflow '{strangers[0]}', which is not among those to be billed"
@@ -103,7 +118,12 @@ def draw_up(intervals: Sequence[Interval], customers: Iterable[Customer], prices
             known[name].tasks,
             hours.get(name, Fraction()),
             amounts[name],
-            rounded_money(Fraction(prices.alone_per_h(known[name].tasks)) * hours.get(name, Fraction()), unit),
+            rounded_money(
+                Fraction(prices.alone_per_h(known[name].tasks)) * hours.get(name, Fraction())
+                + charges.alone.get(name, Fraction()),
+                unit,
+            ),
+            rounded_money(charges.unused.get(name, Fraction()), unit),
         )
         for name in sorted(shares)
     )

@@ -37,6 +37,7 @@ _LINE = (
     *(TableColumn(name) for name in ("dataflow", "owner", "tasks")),
     TableColumn("hours", of=lambda line: round(float(line.hours), 6)),
     *_AMOUNTS,
+    _amount("unused"),
 )
 _OWNER = (TableColumn("owner"), TableColumn("dataflows"), *_AMOUNTS)
 
@@ -64,6 +65,7 @@ def bill_of(facts: Mapping[str, Any]) -> Bill:
             Fraction(line["hours"]).limit_denominator(1_000_000),
             Decimal(line["cost"]),
             Decimal(line["alone"]),
+            Decimal(line["unused"]),
         )
         for line in facts["dataflows"]
     )

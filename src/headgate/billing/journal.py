@@ -8,17 +8,18 @@ the next start is nobody's. Tasks with the same users are counted together.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from headgate.billing.lifecycle import PaidMachine
 from headgate.billing.usage import Customer, Interval, VmUsage, WorkerUsage
 from headgate.errors import InputError
 from headgate.model.names import DataflowName, Owner
-from headgate.store.entries import UsageChanged
+from headgate.store.entries import MachineNoted, UsageChanged
 from headgate.store.files import write_text
 from headgate.store.journal import Journal, read_journal
 
@@ -52,9 +53,11 @@ class UsageJournal:
         """The usage of a killed engine is closed."""
         self._journal, self._until = journal, _until_file(journal.path.parent)
         self._open: dict[str, Any] | None = None
-        last = journal.latest(UsageChanged)
+        last, until = journal.latest(UsageChanged), _until(journal.path.parent)
+        self._machines = {entry.key: entry for entry in journal.every(MachineNoted)}
+        self._let_go(until)
         if last is not None and last.usage is not None:
-            self._append(max(last.at_s, _until(journal.path.parent)), None)
+            self._append(max(last.at_s, until), None)
 
     def changed(self, at_s: int, usage: Usage) -> None:
         """From now on this is used; nothing is written if it was used before."""
@@ -63,12 +66,29 @@ class UsageJournal:
             self._append(at_s, facts)
         self.goes_on(at_s)
 
+    def held(self, machines: Iterable[PaidMachine]) -> None:
+        """These machines are held, or were; nothing is written of those that are as they were."""
+        entries = {entry.key: entry for entry in map(_noted, machines)}
+        changed = [entry for key, entry in entries.items() if self._machines.get(key) != entry]
+        if changed:
+            self._journal.append(*changed)
+            self._machines |= {entry.key: entry for entry in changed}
+
+    def _let_go(self, until: int) -> None:
+        """Nobody watches machines from now on: those that are not gone were held until now."""
+        open_ones = [one for one in self._machines.values() if one.gone is None and one.known_until is None]
+        closed = [replace(one, known_until=max(float(until), one.acquired)) for one in open_ones]
+        if closed:
+            self._journal.append(*closed)
+            self._machines |= {entry.key: entry for entry in closed}
+
     def goes_on(self, at_s: int) -> None:
         """Usage has gone on until now."""
         write_text(self._until, f"{at_s}\n")
 
     def ended(self, at_s: int) -> None:
         """Nothing is used from now on."""
+        self._let_go(at_s)
         if self._open is not None:
             self._append(at_s, None)
 
@@ -102,6 +122,12 @@ class UsageRecord:
     price_per_h: Decimal = Decimal("0.10")
     """What the last machine costs."""
 
+    machines: tuple[PaidMachine, ...] = ()
+    """Those of a provider, gone ones too."""
+
+    until: float = 0.0
+    """Until when usage is known."""
+
     positions: tuple[int, ...] = ()
     """Where in the journal each interval begins; the snapshot before it is what ran."""
 
@@ -129,7 +155,20 @@ def read_usage(state: Path) -> UsageRecord:
     paid = [entry.usage for entry in entries if entry.usage and entry.usage["machines"]]
     price = Decimal(paid[-1]["machines"][0]["price_per_h"]) if paid else Decimal("0.10")
     currency = paid[-1]["currency"] if paid else "USD"
-    return UsageRecord(tuple(intervals), known.all, currency, price, tuple(positions))
+    until = float(entries[-1].at_s)
+    noted = {entry.key: entry for _, entry in read_journal(journal, MachineNoted)}
+    held = tuple(map(_held, noted.values()))
+    return UsageRecord(tuple(intervals), known.all, currency, price, held, until, tuple(positions))
+
+
+def _noted(machine: PaidMachine) -> MachineNoted:
+    facts = {name: getattr(machine, name) for name in ("name", "vm_class", "cores", "acquired", "gone", "known_until")}
+    return MachineNoted(price_per_h=str(machine.price_per_h), **facts)
+
+
+def _held(entry: MachineNoted) -> PaidMachine:
+    price, gone = Decimal(entry.price_per_h), entry.gone
+    return PaidMachine(entry.name, entry.vm_class, entry.cores, price, entry.acquired, gone, entry.known_until)
 
 
 class _Customers:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -67,6 +67,14 @@ class Interval:
     @property
     def end(self) -> datetime:
         return self.start + timedelta(seconds=self.length_s)
+
+    def within(self, since: float, until: float) -> Interval | None:
+        """The part of it between two moments, in whole seconds; none if there is none."""
+        begin = self.start.timestamp()
+        first, last = max(int(since), int(begin)), min(int(until), int(begin) + self.length_s)
+        if last <= first:
+            return None
+        return replace(self, start=self.start + timedelta(seconds=first - int(begin)), length_s=last - first)
 
     @property
     def hours(self) -> Fraction:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from headgate.cli.output import AsCsv, AsJson, known_types, packages, print_tables, seconds, write_file
+from headgate.errors import InputError
 from headgate.model.table import Table
 from headgate.service.figures import figures_tables
 
@@ -16,12 +17,17 @@ __all__ = ["simulate"]
 
 
 def simulate(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A dataflow whose tasks have costs.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...", help="A dataflow whose tasks have costs; with --shared also several, merged."
+        ),
+    ],
     policy: Annotated[
         list[str] | None,
         typer.Option(
             help="static, static-peak, threshold, ce, sh, ga, exact, ds2, flink, cpu, lookahead, receding, "
-            "caf, waaf, wpa, wpo or wpp; repeat it to compare several."
+            "caf, waaf, wpa, wpo, wpp or, with --shared, drs; repeat it to compare several."
         ),
     ] = None,
     rate: Annotated[
@@ -59,6 +65,18 @@ def simulate(
     resources_every: Annotated[
         int, typer.Option(min=1, help="Of the other decisions, every so many are on resources (n).")
     ] = 1,
+    shared: Annotated[
+        bool,
+        typer.Option(
+            "--shared", help="All tasks share the cores of one pool, as on Spark; otherwise each has its own."
+        ),
+    ] = False,
+    epoch: Annotated[
+        str, typer.Option(help="With --shared: how long epochs aim to be; 0s for messages that flow.")
+    ] = "2s",
+    epoch_cost: Annotated[
+        str, typer.Option(help="With --shared: what of an epoch passes before its rows do.")
+    ] = "200ms",
     explain: Annotated[
         bool, typer.Option("--explain", help="Show why each decision was taken, and what was planned.")
     ] = False,
@@ -78,12 +96,17 @@ def simulate(
 
     Look an hour ahead, and say why: [bold]headgate simulate road.yaml --rate reports=sinusoid:75,2 --rate
     weather=constant:1 --policy caf --policy lookahead --horizon 1h --interval 5min --variability ec2 --explain[/bold]
+
+    On a pool of shared cores: [bold]headgate simulate road.yaml --rate reports=sinusoid:75,2 --rate weather=constant:1
+    --shared --policy ds2 --policy exact[/bold]
     """
     with packages("simulating", "simulation"):
         from headgate.report.figures import check_picture
         from headgate.report.runs import draw_runs
+        from headgate.service.pool_tables import pool_tables
         from headgate.service.simulate import (
             PolicySettings,
+            SharedPool,
             SimulationRequest,
             run_policies,
             setting_of,
@@ -100,15 +123,19 @@ def simulate(
     if plot is not None or report is not None:
         check_picture(plot.suffix if plot else ".svg")
     interval_s = seconds("--interval", interval)
+    pool = SharedPool(_or_none("--epoch", epoch), _or_none("--epoch-cost", epoch_cost)) if shared else None
+    file, *others = files
     request = SimulationRequest(
         file, tuple(rate or ()), hours, interval_s, cloud, variability, metric, unit, replications, seed,
-        costs=tuple(cost or ()),
+        costs=tuple(cost or ()), others=tuple(others), shared=pool,
     )  # fmt: skip
     live: list[Table] = []
     if replay is None:
         setting = setting_of(request, known_types())
         figures = simulated_dataflow(request, known_types())[1]
     else:
+        if shared:
+            raise InputError("BAD_SETTING", "--replay simulates tasks with cores of their own; leave out --shared")
         from headgate.service.replay import replay_gap, replayed_setting
         from headgate.service.simulation_tables import gap_table
 
@@ -120,7 +147,7 @@ def simulate(
     )
     shown = sys.stderr.isatty() and not as_json and not as_csv
     runs = run_policies(setting, policy or ["static"], _progress if shown else None, ahead)
-    tables: list[Table] = [*figures_tables(figures, as_json or as_csv), *run_tables(runs)]
+    tables: list[Table] = [*figures_tables(figures, as_json or as_csv), *run_tables(runs), *pool_tables(runs)]
     if hindsight:
         from headgate.service.hindsight import regrets
         from headgate.service.simulation_tables import hindsight_table
@@ -137,6 +164,11 @@ def simulate(
     if report is not None:
         write_file(report, simulation_page(runs), force)
     print_tables([*tables, *live], as_json, as_csv)
+
+
+def _or_none(option: str, text: str) -> float:
+    """A span of time that may be none at all."""
+    return 0.0 if text.strip() in ("0", "0s") else seconds(option, text)
 
 
 def _progress(policy: str, done: int, of: int) -> None:

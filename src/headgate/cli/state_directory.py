@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -31,7 +32,7 @@ from headgate.errors import InputError
 from headgate.model.table import Table
 from headgate.report.bill import bill_tables, draw_bill
 from headgate.report.render import render
-from headgate.service.bill import EXPORTS, bill_of, of_owner
+from headgate.service.bill import EXPORTS, bill_of, bill_span, of_owner
 from headgate.service.bill import bill as draw_up
 from headgate.service.dead_letters import dead_letters as read_dead_letters
 from headgate.service.dead_letters import dead_letters_table
@@ -50,6 +51,7 @@ from headgate.service.top import top_tables
 __all__ = ["BillFormat", "bill", "dead_letters", "observations", "top"]
 
 LETTERS_SHOWN = 20
+TIMES = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%SZ"]
 STALE_S = 30.0
 """An engine that has observed nothing for so long has probably stopped."""
 
@@ -66,6 +68,15 @@ class BillFormat(StrEnum):
 def bill(
     state: State = Path(".headgate"),
     owner: Annotated[str | None, typer.Option("--owner", metavar="NAME", help="Only what this owner pays.")] = None,
+    since: Annotated[
+        datetime | None, typer.Option("--since", formats=TIMES, metavar="TIME", help="From then on, in UTC.")
+    ] = None,
+    until: Annotated[
+        datetime | None, typer.Option("--until", formats=TIMES, metavar="TIME", help="Up to then, in UTC.")
+    ] = None,
+    period: Annotated[
+        str | None, typer.Option("--period", metavar="SPAN", help="Machines are paid in whole periods, such as 1h.")
+    ] = None,
     form: Annotated[
         BillFormat, typer.Option("--format", "-f", help="A table, CSV, JSON, or the columns of FOCUS.")
     ] = BillFormat.TEXT,
@@ -77,15 +88,19 @@ def bill(
 ) -> None:
     """Show who pays what, and what each dataflow would have paid on machines of its own.
 
-    The lines and the idle time add up to the cost of the machine. The bill is made from the record of usage, whether
-    or not the engine is running. Set the price of the machine with headgate run --price-per-hour.
+    The lines and the idle time add up to the cost of the machines. The bill is made from the record of usage, whether
+    or not the engine is running. Machines of a cluster are paid from when they were asked for until they are gone, at
+    their own prices; what is left of a period then is paid, not used. Without a cluster it is this machine, at the
+    price of headgate run --price-per-hour.
 
-    Examples: [bold]headgate bill --state here --plot bill.png[/bold], [bold]headgate bill --owner ana -f csv[/bold]
+    Examples: [bold]headgate bill --plot bill.png[/bold], [bold]headgate bill --since 2026-11-01 --period 1h[/bold]
     """
+    begin, end = (None if one is None else one.replace(tzinfo=UTC).timestamp() for one in (since, until))
+    period_s = None if period is None else seconds("--period", period)
     if service_url() is not None:
-        wanted = bill_of(ask(state, lambda client: client.bill(owner), "asking"))
+        wanted = bill_of(ask(state, lambda client: client.bill(owner, begin, end, period_s), "asking"))
     else:
-        whole = draw_up(state)
+        whole = draw_up(state, bill_span(begin, end, period_s))
         wanted = of_owner(whole, owner) if owner is not None else whole
     picture = None if plot is None else draw_bill(wanted, plot.suffix)
     text = render(bill_tables(wanted)) if form is BillFormat.TEXT else EXPORTS[form](wanted)

@@ -32,7 +32,8 @@ def bill_tables(bill: Bill) -> tuple[Table, Table]:
     """The bill for people: by dataflow, then by owner, with idle machines and the sum below."""
     period = f"{iso_time(bill.start)} to {iso_time(bill.end)}"
     title = f"By dataflow, {period}, in {bill.currency}"
-    notes = (f"Idle machines: {bill.idle} {bill.currency}", f"Total: {bill.total} {bill.currency}")
+    unused = (f"Paid, not used: {bill.unused} {bill.currency}, in the lines above",) if bill.unused else ()
+    notes = (*unused, f"Idle machines: {bill.idle} {bill.currency}", f"Total: {bill.total} {bill.currency}")
     return Table.of(title, _LINE, bill.lines), Table.of("By owner", _BY_OWNER, bill.owners, *notes)
 
 

@@ -43,6 +43,12 @@ class SimulatedRun(Protocol):
     def cores(self) -> Floats: ...
     @property
     def queues(self) -> Floats: ...
+    @property
+    def demand(self) -> Floats:
+        """Intervals × replications × shared pools; no pools where tasks have cores of their own."""
+
+    @property
+    def usable(self) -> Floats: ...
 
 
 def draw_runs(runs: Sequence[SimulatedRun], ending: str) -> bytes:
@@ -50,6 +56,7 @@ def draw_runs(runs: Sequence[SimulatedRun], ending: str) -> bytes:
 
     def draw(figure: Any) -> None:
         rows = ["rates", "omega", "backlog", "cores", "cost"] + (["theta"] if runs[0].theta is not None else [])
+        rows += ["pool"] if runs[0].demand.size else []
         panels = dict(zip(rows, figure.subplots(len(rows), 1, sharex=True), strict=True))
         _rates(panels["rates"], runs)
         _omega(panels["omega"], runs)
@@ -67,6 +74,8 @@ def draw_runs(runs: Sequence[SimulatedRun], ending: str) -> bytes:
             low, high = min(float(each.min()) for each in settled), max(float(each.max()) for each in settled)
             margin = 0.1 * max(high - low, 0.05)
             panels["theta"].set_ylim(low - margin, max(high, 0.0) + margin)
+        if "pool" in panels:
+            _pool(panels["pool"], runs)
         panels[rows[-1]].set(xlabel="hours", xlim=(0, runs[0].hours[-1]))
         panels["rates"].set_title(runs[0].title)
         for axes in panels.values():
@@ -96,6 +105,14 @@ def _rates(axes: Axes, runs: Sequence[SimulatedRun]) -> None:
         _spread(axes, run.hours, run.output_per_s, SHADES[place % len(SHADES)], f"out, {run.policy}")
     axes.set_ylabel("messages\nper s")
     axes.legend(ncols=4, loc="lower right", bbox_to_anchor=(1.0, 0.98))
+
+
+def _pool(axes: Axes, runs: Sequence[SimulatedRun]) -> None:
+    """Usable reference cores of all pools, and dotted what is asked of them."""
+    _each(axes, runs, lambda run: run.usable.sum(axis=2), "cores: usable,\nasked (dotted)")
+    for place, run in enumerate(runs):
+        _spread(axes, run.hours, run.demand.sum(axis=2), SHADES[place % len(SHADES)], None, ":")
+    axes.set_ylim(bottom=0)
 
 
 def _omega(axes: Axes, runs: Sequence[SimulatedRun]) -> None:

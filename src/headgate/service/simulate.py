@@ -18,8 +18,8 @@ from headgate.model.trace_statistics import TraceUnit
 from headgate.planning.known_figures import AlternateFigures, costs_of, with_best_alternates
 from headgate.planning.objective import BreakEven
 from headgate.service.figures import figures_of
-from headgate.service.load import load
 from headgate.service.memory import check_memory
+from headgate.service.shared_pool import SharedPool, graph_of, shared_setting
 from headgate.simulation.policies import make_policy
 from headgate.simulation.rate_text import read_rate
 from headgate.simulation.rates import ArrivalRate
@@ -32,6 +32,7 @@ from headgate.tasks.registry import Registry
 
 __all__ = [
     "PolicySettings",
+    "SharedPool",
     "SimulationRequest",
     "cloud_of",
     "pool_named",
@@ -62,11 +63,18 @@ class SimulationRequest:
     switch_s: float = 0.0
     counts_queues: bool = True
     costs: tuple[str, ...] = ()
+    others: tuple[Path, ...] = ()
+    """More dataflows, which share a pool with the first."""
+
+    shared: SharedPool | None = None
+    """The pool whose cores all tasks share; without it each has its own."""
 
 
 def simulated_dataflow(request: SimulationRequest, registry: Registry) -> tuple[Dataflow, tuple[AlternateFigures, ...]]:
     """The dataflow, and what is known of its alternates; without break-even costs only the best ones are there."""
-    dataflow = load(request.dataflow, registry).dataflow
+    if request.others and request.shared is None:
+        raise InputError("BAD_SETTING", "several dataflows are simulated where they share cores; add --shared")
+    dataflow = graph_of((request.dataflow, *request.others), registry).graph
     figures = figures_of(dataflow, registry, request.costs)
     if BreakEven.of(dataflow) is None:
         dataflow = with_best_alternates(dataflow, costs_of(figures))
@@ -81,8 +89,9 @@ def setting_of(request: SimulationRequest, registry: Registry) -> Setting:
         message = f"{request.hours:g} hours in intervals of {request.interval_s:g} s"
         raise InputError("BAD_SETTING", f"{message} are {intervals:g} intervals; expected at least one")
     rates = rates_of(request.rates, [str(name) for name in Graph(dataflow).sources()], request.dataflow.parent)
+    several = graph_of((request.dataflow, *request.others), registry)
     try:
-        return Setting(
+        setting = Setting(
             dataflow,
             cloud_of(request.cloud, request.dataflow.parent),
             rates,
@@ -96,9 +105,12 @@ def setting_of(request: SimulationRequest, registry: Registry) -> Setting:
             request.switch_s,
             request.counts_queues,
             costs=costs_of(figures),
+            owners=several.owners,
+            levels=several.levels,
         )
     except BadValue as error:
         raise InputError("BAD_SETTING", error.sentence) from None
+    return setting if request.shared is None else shared_setting(setting, registry, request.shared)
 
 
 def rates_of(texts: Sequence[str], sources: Sequence[str], folder: Path | None = None) -> Mapping[str, ArrivalRate]:

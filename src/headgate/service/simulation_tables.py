@@ -11,6 +11,7 @@ from headgate.report.page import html_page
 from headgate.report.render import render
 from headgate.report.runs import draw_runs
 from headgate.service.hindsight import Regret
+from headgate.service.pool_tables import pool_tables
 from headgate.simulation.replay import Gap
 from headgate.simulation.run import Run
 
@@ -163,9 +164,10 @@ def simulation_page(runs: Sequence[Run]) -> str:
         ),
     )
     world, policies = run_tables(runs)
+    pools = pool_tables(runs)
     sections: list[tuple[str, str | bytes]] = [
         ("Setting", render([world, rates], "html")),
-        ("Results", render([policies], "html")),
+        ("Results", render([policies, *pools], "html")),
         ("Over time", draw_runs(runs, ".svg")),
         ("Backlog", render([waiting], "html")),
     ]

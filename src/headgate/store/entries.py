@@ -29,6 +29,7 @@ __all__ = [
     "EpochCommitted",
     "FragmentBegun",
     "FragmentRemoved",
+    "MachineNoted",
     "OutputKind",
     "SnapshotPublished",
     "StagedRows",
@@ -214,6 +215,24 @@ class UsageChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class MachineNoted:
+    """A provider's machine, as it is paid for; times are seconds since 1970."""
+
+    name: str
+    vm_class: str
+    cores: int
+    price_per_h: str
+    acquired: float
+    gone: float | None = None
+    known_until: float | None = None
+    """Until when it is known to have been held, where no engine watches it any more."""
+
+    @property
+    def key(self) -> str:
+        return f"{self.name} {self.acquired}"
+
+
+@dataclass(frozen=True, slots=True)
 class Audited:
     """Who has changed what, from where; appended together with the change.
 
@@ -268,6 +287,7 @@ Entry = (
     | EpochCommitted
     | Delivered
     | UsageChanged
+    | MachineNoted
     | Audited
     | PolicyChosen
     | TermsRecorded
@@ -287,6 +307,7 @@ STEPS: dict[str, str] = {
     "EpochCommitted": "commit",
     "Delivered": "delivered",
     "UsageChanged": "usage",
+    "MachineNoted": "usage",
     "Audited": "snapshot",
     "PolicyChosen": "decision",
     "TermsRecorded": "decision",

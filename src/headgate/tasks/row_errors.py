@@ -21,6 +21,7 @@ __all__ = [
     "CARRIED",
     "LETTER",
     "Guard",
+    "SourceAwayError",
     "TaskRaised",
     "TimeBudget",
     "TimeIsUp",
@@ -64,6 +65,10 @@ class TaskRaised(Exception):
 
 class UnreadableSourceError(Exception):
     """A file, or a line of one, that is no record, where the task is to fail then."""
+
+
+class SourceAwayError(UnreadableSourceError):
+    """Somebody who does not answer, and may do so later."""
 
 
 def over_budget(guard: Guard) -> TaskRaised:

@@ -23,6 +23,7 @@ from headgate.tasks.database.write import WRITE_TABLE
 from headgate.tasks.functions import ImportPath, load_function
 from headgate.tasks.kafka.write import WRITE_KAFKA
 from headgate.tasks.lakehouse.delta import WRITE_DELTA
+from headgate.tasks.lakehouse.iceberg import WRITE_ICEBERG
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -146,4 +147,5 @@ TYPES = (
     WRITE_KAFKA,
     WRITE_TABLE,
     WRITE_DELTA,
+    WRITE_ICEBERG,
 )

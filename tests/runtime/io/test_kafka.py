@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from headgate.errors import InputError
+from headgate.machines.processes import end, reap
 from headgate.runtime.engine.engine import Engine
 from tests.kafka import add_partitions, committed, committed_rows, delete_before, new_topic, produce, produce_rows
-from tests.runtime.small import COLUMNS, Rows, flow, memory, multiset, numbered, wait_for
+from tests.runtime.small import COLUMNS, Rows, files, flow, memory, multiset, numbered, put, wait_for
 from tests.services import the_broker
 
 pytestmark = pytest.mark.spark
@@ -150,3 +152,58 @@ def test_what_cannot_work_is_refused_in_a_sentence(engine: Engine) -> None:
         with pytest.raises(InputError, match=sentence):
             engine.submit(flow("bad", *tasks))
     assert engine.dataflows == ()
+
+
+@pytest.mark.parametrize("away_s", [0.0, pytest.param(60.0, marks=pytest.mark.slow)])
+def test_a_broker_that_is_away_is_waited_for_and_others_go_on(engine: Engine, tmp_path: Path, away_s: float) -> None:
+    broker = the_broker()
+    source, target, alone = new_topic(2), new_topic(2), new_topic(2)
+    put(tmp_path / "in", "0", numbered(0, 10))
+    (tmp_path / "other").mkdir()
+    produce_rows(source, numbered(0, 10))
+    engine.submit(
+        flow("copy", topic(source), to_topic(target, key="k")),
+        flow("sent", files(tmp_path / "in"), to_topic(alone, key="k")),
+        flow("files", files(tmp_path / "other"), memory("files")),
+    )
+    engine.wait_until_idle()
+    end(broker.mark, 0.0)
+    reap()
+    began = time.monotonic()
+    try:
+        put(tmp_path / "in", "1", numbered(10, 10))
+        longest = _longest_wait_for_rows(engine, tmp_path / "other", away_s)
+        wait_for(lambda: "the source waits, and goes on by itself" in _reason(engine, "copy"), "the source says so")
+        wait_for(lambda: "its rows are queued and retried" in _reason(engine, "sent"), "the sink says so")
+        print(f"away for {time.monotonic() - began:.1f} s; rows of the other took {longest:.1f} s at most")
+    finally:
+        broker.start()
+    produce_rows(source, numbered(10, 10))
+    wait_for(lambda: _are_out(engine, ("copy", 20), ("sent", 20)), "all rows")
+    for name in (target, alone):
+        assert multiset(committed_rows(name)) == multiset(numbered(0, 20))
+        assert in_order(committed_rows(name)) == in_order(numbered(0, 20))
+
+
+def _reason(engine: Engine, name: str) -> str:
+    engine.housekeep()
+    return next(one.reason for one in engine.status()[0] if one.name == name)
+
+
+def _are_out(engine: Engine, *wanted: tuple[str, int]) -> bool:
+    engine.housekeep()
+    rows = {one.name: one.rows_out for one in engine.status()[0]}
+    return all(rows[name] >= count for name, count in wanted)
+
+
+def _longest_wait_for_rows(engine: Engine, folder: Path, for_s: float) -> float:
+    """Put files into a folder for some time, one after the other; the longest time until a file's row was out."""
+    until, took = time.monotonic() + for_s, []
+    for number in range(1_000):
+        began = time.monotonic()
+        put(folder, f"n{number}", numbered(number, 1))
+        wait_for(lambda: len(engine.memory.rows("files")) > number, "others go on", 30.0)  # noqa: B023
+        took.append(time.monotonic() - began)
+        if time.monotonic() > until:
+            break
+    return max(took)

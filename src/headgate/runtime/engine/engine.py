@@ -57,6 +57,7 @@ from headgate.runtime.observing.observer import ObservedEngine, Observer
 from headgate.runtime.observing.profiler import Profiler
 from headgate.runtime.observing.records import Records
 from headgate.runtime.observing.workers import Workers
+from headgate.runtime.spark_internals.failures import source_is_away
 from headgate.runtime.spark_internals.internals import internals
 from headgate.runtime.spark_internals.process import SparkProcess
 from headgate.runtime.spark_internals.session import open_session
@@ -139,7 +140,7 @@ class Engine:
             )
             self._queries = Queries(context, self._plans)
             self._publisher = Publisher(self._plans, self._queries, self.schemas, self.scaling.executors)
-            self._upkeep = Upkeep(self.state, self._plans, self._queries, self.exchange, price_per_h)
+            self._upkeep = Upkeep(self.state, self._plans, self._queries, self.exchange, price_per_h, self.scaling)
             self._stopped = False
             self._workers = Workers(self.spark, self.state.path, self.scaling.machines, price_per_h)
             self._observer = self.observer()
@@ -321,8 +322,7 @@ class Engine:
 
         Without it the engine runs all the same, but nothing that failed is tried again.
         """
-        # Without the lock: a sink may take its time to refuse.
-        self.outbox.retry()
+        self.outbox.retry()  # without the lock: a sink may take its time to refuse
         with self._lock:
             self._own.check()
             self.outbox.save_totals(set(self.snapshot.signatures))
@@ -338,9 +338,9 @@ class Engine:
             self._upkeep.observe(self._observer.observe)
 
     def mendable(self) -> bool:
-        """Whether something that failed is tried again by itself: a source that may come, workers that were slow."""
-        refused = any(fragment.refusal is not None for fragment in list(self.fragments.values()))
-        return refused or bool(self._queries.without_workers())
+        """Whether something that failed is tried again by itself: a source that may come, or answer; slow workers."""
+        waits = (each.refusal or source_is_away(each.failure or "") for each in list(self.fragments.values()))
+        return any(waits) or bool(self._queries.without_workers())
 
     def failures(self) -> dict[str, str]:
         """Why fragments have failed, by fragment."""

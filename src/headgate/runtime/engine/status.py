@@ -13,7 +13,7 @@ from headgate.runtime.engine.snapshot import Snapshot
 from headgate.runtime.epochs.fragment import RunningFragment
 from headgate.runtime.io.outbox import SinkOutbox
 from headgate.runtime.isolation.dead_letters import DeadLetters
-from headgate.runtime.spark_internals.failures import storage_refused
+from headgate.runtime.spark_internals.failures import source_is_away, storage_refused
 
 __all__ = ["dataflow_statuses", "fragment_name", "fragment_status"]
 
@@ -98,6 +98,8 @@ def _failed(reason: str) -> str:
     """Why a fragment has failed; that it waits if it does, and what helps if Spark's file is damaged."""
     if "checksum" in reason.lower():
         return f"{reason}; this file is damaged: restore it from a backup of the state directory"
+    if source_is_away(reason):
+        return _waits(reason.rpartition("Error: ")[2])
     return f"waits for the file system, and goes on by itself: {reason}" if storage_refused(reason) else reason
 
 

@@ -10,7 +10,10 @@ from dataclasses import replace
 from decimal import Decimal
 
 from headgate.billing.journal import BilledMachine, Usage, UsageJournal
+from headgate.billing.lifecycle import PaidMachine
 from headgate.billing.usage import Customer
+from headgate.errors import HeadgateError
+from headgate.machines.provider import AcquiredMachine
 from headgate.model.cluster.observation import Observation
 from headgate.model.dataflow import Dataflow
 from headgate.model.level_time import LevelStatus, LevelTime
@@ -22,6 +25,7 @@ from headgate.runtime.engine.last_minute import LastMinute
 from headgate.runtime.engine.level_times import LevelTimes
 from headgate.runtime.engine.plans import Plans
 from headgate.runtime.engine.queries import Queries
+from headgate.runtime.engine.scaling import Scaling
 from headgate.runtime.engine.state import StateDirectory
 from headgate.runtime.exchange.files import FileExchange
 from headgate.runtime.io.outbox import SinkOutbox
@@ -43,13 +47,21 @@ class Upkeep:
     """Keeps the state directory small and its records up to date."""
 
     def __init__(
-        self, state: StateDirectory, plans: Plans, queries: Queries, exchange: FileExchange, price_per_h: Decimal
+        self,
+        state: StateDirectory,
+        plans: Plans,
+        queries: Queries,
+        exchange: FileExchange,
+        price_per_h: Decimal,
+        scaling: Scaling,
     ) -> None:
         self._plans = plans
         self._queries = queries
         self._exchange = exchange
         self._state = state
-        self._price_per_h = price_per_h
+        # With machines of a provider it is these that are paid for.
+        self._price_per_h = price_per_h if scaling.provider is None else Decimal(0)
+        self._scaling = scaling
         self._journal = UsageJournal(state.journal)
         self.history = ObservationHistory(state.path / "observations")
         self.minute = LastMinute()
@@ -65,6 +77,7 @@ class Upkeep:
 
     def end(self, outbox: SinkOutbox) -> None:
         """Note that nothing is used any more, and how many rows came out."""
+        self._note_machines()
         with suppress(OSError):
             self._journal.ended(int(time.time()))
             outbox.save_totals(set(self._plans.snapshot.signatures))
@@ -74,9 +87,15 @@ class Upkeep:
         if time.monotonic() - self._observed >= OBSERVE_EVERY_S:
             self._observed = time.monotonic()
             seen = observe()
+            self._note_machines()
             self._times.add(self.minute.add(seen), seen.seconds)
             with suppress(OSError):  # a full disk; there are more important things to write
                 self.history.append(seen)
+
+    def _note_machines(self) -> None:
+        """Note the machines of the provider, if there is one and it answers."""
+        with suppress(OSError, HeadgateError):
+            self._journal.held(map(_paid, self._scaling.machines()))
 
     def measured(self, flows: Iterable[DataflowStatus]) -> list[DataflowStatus]:
         """Dataflows with their figures of the last minute, and for how long they were as agreed."""
@@ -105,6 +124,11 @@ class Upkeep:
         oldest = oldest_under_way(running, self._queries.left(), self._exchange, pending, current)
         compact_journal(journal, self._state.path / "hosts", oldest, [fragment.begun for fragment in running])
         self._most_bytes = max(LEAST_BYTES, 2 * journal.size)
+
+
+def _paid(machine: AcquiredMachine) -> PaidMachine:
+    kind = machine.vm_class
+    return PaidMachine(machine.name, kind.name, kind.cores, kind.price_per_h, machine.acquired_at, machine.gone_at)
 
 
 def usage_of(plan: CompiledPlan, dataflows: Iterable[Dataflow], price_per_h: Decimal) -> Usage:

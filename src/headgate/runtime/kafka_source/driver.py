@@ -19,7 +19,7 @@ from headgate.runtime.kafka_source.ranges import Positions, Range, fewer, ranges
 from headgate.store.files import write_text
 from headgate.tasks.kafka.connection import ANSWER_S, kafka, kafka_admin, settings_of, unreachable
 from headgate.tasks.kafka.read import BEGUN, PATTERN, ReadKafka, start_ms
-from headgate.tasks.row_errors import UnreadableSourceError
+from headgate.tasks.row_errors import SourceAwayError, UnreadableSourceError
 from headgate.tasks.source_folder import Due, limit_of, write_due, write_note
 
 __all__ = ["KafkaBatches", "Offset", "between"]
@@ -80,7 +80,7 @@ class KafkaBatches:
         try:
             begun = self._asked(self.options.start)
         except kafka().KafkaException as error:
-            raise UnreadableSourceError(unreachable(self.options.servers, error.args[0])) from None
+            raise SourceAwayError(unreachable(self.options.servers, error.args[0])) from None
         write_text(note, json.dumps(begun), "kafka-begun")
         return begun
 

@@ -11,7 +11,7 @@ from typing import Any
 from headgate.runtime.kafka_source.ranges import Range
 from headgate.tasks.kafka.connection import kafka, settings_of, unreachable
 from headgate.tasks.kafka.read import ReadKafka
-from headgate.tasks.row_errors import UnreadableSourceError
+from headgate.tasks.row_errors import SourceAwayError, UnreadableSourceError
 
 __all__ = ["LostError", "records_of"]
 
@@ -44,14 +44,14 @@ def records_of(options: ReadKafka, spans: Sequence[Range]) -> Iterator[Sequence[
         messages += consumer.consume(AT_ONCE, 0) if messages else []
         if not messages and time.monotonic() - heard > PATIENCE_S:
             _consumer.cache_clear()
-            raise UnreadableSourceError(unreachable(options.servers, f"no records for {PATIENCE_S:g} s"))
+            raise SourceAwayError(unreachable(options.servers, f"no records for {PATIENCE_S:g} s"))
         good, lost = _sorted_out(messages, todo, options)
         if messages:
             heard = time.monotonic()
         if good:
             yield good
         for span in lost:
-            yield from _skip_lost(consumer, span, todo)
+            yield from _skip_lost(consumer, options.servers, span, todo)
     consumer.unassign()
 
 
@@ -83,9 +83,12 @@ def _sorted_out(
     return good, lost
 
 
-def _skip_lost(consumer: Any, span: Range, todo: dict[tuple[str, int], Range]) -> Iterator[LostError]:
+def _skip_lost(consumer: Any, servers: str, span: Range, todo: dict[tuple[str, int], Range]) -> Iterator[LostError]:
     """Go on at the first record that there still is."""
-    low, _ = consumer.get_watermark_offsets(kafka().TopicPartition(span.topic, span.partition), timeout=PATIENCE_S)
+    try:
+        low, _ = consumer.get_watermark_offsets(kafka().TopicPartition(span.topic, span.partition), timeout=PATIENCE_S)
+    except kafka().KafkaException as error:
+        raise SourceAwayError(unreachable(servers, error.args[0])) from None
     if low > span.first:
         yield LostError(span._replace(last=min(low, span.last)))
     place = (span.topic, span.partition)

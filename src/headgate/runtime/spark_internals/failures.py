@@ -8,12 +8,13 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
 from headgate.store.secrets import SECRETS
-from headgate.tasks.row_errors import TaskRaised, UnreadableSourceError
+from headgate.tasks.row_errors import SourceAwayError, TaskRaised, UnreadableSourceError
 
 __all__ = [
     "JOB_FAILURES",
     "named_culprit",
     "reason_of",
+    "source_is_away",
     "source_was_unreadable",
     "storage_refused",
     "workers_were_late",
@@ -50,7 +51,16 @@ def storage_refused(failure: str) -> bool:
 
 def source_was_unreadable(failure: str) -> bool:
     """Whether a source could not be read: then no task is to blame, and leaving one out helps nobody."""
-    return f"{UnreadableSourceError.__name__}: " in failure
+    return f"{UnreadableSourceError.__name__}: " in failure or source_is_away(failure)
+
+
+def source_is_away(failure: str) -> bool:
+    """Whether a source did not answer; it is asked again by itself.
+
+    >>> source_is_away("RuntimeError: SourceAwayError: Kafka at a:1 does not answer"), source_is_away("KeyError: 'a'")
+    (True, False)
+    """
+    return f"{SourceAwayError.__name__}: " in failure
 
 
 def named_culprit(failure: str) -> tuple[str, str] | None:

@@ -23,6 +23,7 @@ from headgate.store.journal import Journal
 
 __all__ = ["BillLine", "BillLines", "bill_lines"]
 
+ACQUIRED = "its part of acquired machines"
 GONE = "tasks of plan snapshots that are no longer kept"
 
 TasksByUsers = Mapping[tuple[str, ...], list[str]]
@@ -62,6 +63,9 @@ def bill_lines(state: Path, journal: Journal, dataflow: str, running_at: Callabl
         names = [str(line.dataflow) for line in whole.lines]
         raise unknown("UNKNOWN_DATAFLOW", f"no dataflow '{dataflow}' is on the bill", dataflow, names)
     exact, hours = _exact(read_usage(state), dataflow, _Names(journal, running_at))
+    rest = Fraction(mine.cost) - sum(exact.values(), Fraction())
+    if abs(rest) > Fraction(UNIT):  # machines of a provider are charged by use, and not by task
+        exact[ACQUIRED, (dataflow,)], hours[ACQUIRED, (dataflow,)] = rest, mine.hours
     keys = {f"{task}\0{chr(0).join(sharers)}": (task, sharers) for task, sharers in exact}
     amounts = apportion({key: exact[pair] for key, pair in keys.items()}, UNIT, mine.cost) if exact else {}
     lines = [BillLine(*keys[key], float(hours[keys[key]]), str(amounts[key])) for key in keys]

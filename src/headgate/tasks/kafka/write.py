@@ -17,8 +17,8 @@ from headgate.errors import HeadgateError, InputError
 from headgate.model.schema import Schema
 from headgate.model.task_type import SINK, ColumnName, Inputs, TaskType
 from headgate.model.work import Delivery, SinkContext, SinkWork
+from headgate.tasks.delivery_marker import Marker
 from headgate.tasks.kafka.connection import ANSWER_S, KafkaConfig, kafka, settings_of, topics_there, unreachable
-from headgate.tasks.kafka.marker import Marker
 from headgate.tasks.kafka.record_columns import record_columns
 
 if TYPE_CHECKING:

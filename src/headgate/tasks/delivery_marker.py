@@ -1,4 +1,4 @@
-"""Which deliveries a sink has written, as a text that Kafka keeps with an offset."""
+"""Which deliveries a sink has written, as a text that is kept where the rows are."""
 
 from __future__ import annotations
 
