@@ -1,7 +1,7 @@
 # Every target does the set-up that it needs; see scripts/setup.sh.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup packages services demo test test-fast test-slow test-sample check bench smoke docs lock clean
+.PHONY: help setup packages services demo test test-fast test-slow test-sample check audit bench smoke docs lock clean
 
 BIN := .venv/bin
 SIDE_BY_SIDE := -n auto --dist loadfile --no-loadscope-reorder
@@ -52,6 +52,10 @@ check: packages  ## lint, formatting, which room imports which, types
 	$(BIN)/ruff format --check
 	$(BIN)/lint-imports --config .importlinter --no-logo
 	$(BIN)/mypy
+
+audit: packages  ## look up known weaknesses of the packages of requirements.lock; asks PyPI's advisories
+	@$(BIN)/python -m pip install -q --disable-pip-version-check pip-audit
+	@$(BIN)/pip-audit -r requirements.lock --no-deps --disable-pip
 
 bench: setup  ## run the benchmark of the model
 	@$(WITH_JAVA) $(BIN)/headgate bench model $(ARGS)

@@ -28,6 +28,7 @@ from headgate_benchmarks.sharing import SHARING
 from headgate_benchmarks.simulate import SIMULATE
 from headgate_benchmarks.smoke import smoke_all
 from headgate_benchmarks.study import Measured
+from headgate_benchmarks.tenants.running import TENANTS
 
 __all__ = ["BENCHMARKS", "report", "smoke_all"]
 
@@ -36,6 +37,7 @@ BENCHMARKS: Mapping[str, Benchmark[Any]] = {
     for each in (
         *(
             APPS,
+            CONSOLE,
             CRASH,
             DRS,
             FORECAST,
@@ -50,8 +52,7 @@ BENCHMARKS: Mapping[str, Benchmark[Any]] = {
             RUNTIME,
             SCALE,
         ),
-        *(SHARING, SIMULATE),
-        CONSOLE,
+        *(SHARING, SIMULATE, TENANTS),
     )
 }
 

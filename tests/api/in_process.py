@@ -9,6 +9,7 @@ import httpx
 
 from headgate.access.policy import AccessPolicy
 from headgate.access.principal import AccessRole, Principal
+from headgate.access.rules import TenantRules
 from headgate.api.application import application
 from headgate.service.control import ControlLoop
 from headgate.service.serve import ServedEngine
@@ -27,9 +28,10 @@ class InProcess:
         engine: FakeEngine,
         who: Principal | None = ADMIN,
         policy: AccessPolicy | None = None,
+        rules: TenantRules | None = None,
         control: ControlLoop | None = None,
     ) -> None:
-        self.app = application(ServedEngine(engine, REGISTRY, policy, control=control))
+        self.app = application(ServedEngine(engine, REGISTRY, policy, rules, control))
         self.who = who
 
     def __call__(self, method: str, path: str, request_id: str | None = None, **more: Any) -> httpx.Response:

@@ -17,6 +17,8 @@ from starlette.routing import BaseRoute
 from headgate.access.authority import AccessRefused
 from headgate.access.policy import AccessPolicy
 from headgate.access.principal import AccessRole, Principal
+from headgate.access.quota import Quota
+from headgate.access.rules import TenantRules
 from headgate.api.callers import Peer, peer_of, principal_of
 from headgate.api.client import EngineClient
 from headgate.api.scopes import scope_of
@@ -86,6 +88,22 @@ def ask(client: InProcess, method: str, path: str) -> Any:
     body = BODIES.get(path, BODIES.get(path.rpartition("/")[2]))
     more: dict[str, Any] = {} if body is None or method in ("GET", "DELETE") else {"json": body}
     return client(method, path.removeprefix("/v1") if path.startswith("/v1/") else f"http://engine{path}", **more)
+
+
+def test_over_its_quota_an_owner_is_refused_with_the_figure(engine: FakeEngine) -> None:
+    rules = TenantRules(quotas={"city": Quota(dataflows=2), "rail": Quota(tasks=5)})
+    ask = InProcess(engine, rules=rules)
+    one_more = ask("POST", "/dataflows", json={"dataflows": [document("second", owner="city")]})
+    assert one_more.status_code == 200
+    refused = ask("POST", "/dataflows", json={"dataflows": [document("third", owner="city")]})
+    assert (refused.status_code, refused.json()["condition"]) == (422, "QUOTA_EXCEEDED")
+    assert "'city' would have 3 dataflows, and may have 2" in refused.json()["detail"]
+    refused = ask("POST", "/dataflows", json={"dataflows": [document("more", owner="rail")]})
+    assert "'rail' would have 6 tasks, and may have 5" in refused.json()["detail"]
+    replaced = {"dataflows": [document("second", where="value > 7", owner="city")], "replace": True}
+    assert ask("POST", "/dataflows", json=replaced).status_code == 200, "one that is replaced counts once"
+    quotas = {one["owner"]: one for one in ask("GET", "/access").json()["quotas"]}
+    assert (quotas["city"]["dataflows"], quotas["city"]["most_dataflows"], quotas["rail"]["tasks"]) == (2, 2, 3)
 
 
 def conditions(client: InProcess) -> dict[tuple[str, str], str]:
@@ -243,4 +261,6 @@ def test_on_the_socket_who_runs_the_engine_is_its_admin(client: EngineClient) ->
     assert (me["role"], me["origin"]) == ("admin", f"unix socket, process {os.getpid()}")
     client.pause("delays")
     assert [entry["action"] for entry in client.audit()["entries"]][-1] == "pause"
-    assert client.access() == {"roles": [], "teams": []}
+    answer = client.access()
+    assert (answer["roles"], answer["teams"]) == ([], [])
+    assert [one["owner"] for one in answer["quotas"]] == ["city", "rail"]

@@ -49,7 +49,7 @@ def main(folder: Path) -> None:
 
     with supervised(folder / "state") as link, stop_signals(link.stopping), link.reporting():
         word = next_word(folder)
-        print(word, "without newest" if link.without_newest else "", flush=True)
+        print(word, "without newest" if link.crash else "", flush=True)
         left = [subprocess.Popen(["sleep", "1000"]).pid] if word == "leaving" else []
         (folder / "processes").write_text(" ".join(map(str, [os.getpid(), *left])))
         if word == "input":

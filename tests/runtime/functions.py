@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import threading
 import time
 from pathlib import Path
@@ -123,3 +124,21 @@ def moody(row: dict[str, Any]) -> dict[str, Any]:
     if row["mood"] == "sleep":
         time.sleep(3600)
     return row
+
+
+def look_around(row: dict[str, Any]) -> dict[str, Any]:
+    """What a function sees of the process that it is in."""
+    import resource
+
+    began_with = Path("/proc/self/environ").read_bytes().decode("utf-8", "replace")
+    seen = {
+        "names": sorted(os.environ),
+        "began_with": began_with,
+        "memory": resource.getrlimit(resource.RLIMIT_DATA)[0],
+    }
+    return {"id": row["id"], "seen": json.dumps(seen)}
+
+
+def take_memory(row: dict[str, Any]) -> dict[str, Any]:
+    """Ask for more memory than there is for a worker."""
+    return {**row, "k": str(len(bytearray(6 << 30)))}

@@ -858,9 +858,14 @@ export interface components {
     schemas: {
         /**
          * AccessAnswer
-         * @description Who has which role, and the members of teams.
+         * @description Who has which role, the members of teams, and the quotas of owners.
          */
         AccessAnswer: {
+            /**
+             * Quotas
+             * @default []
+             */
+            quotas: components["schemas"]["OwnerQuota"][];
             /** Roles */
             roles: components["schemas"]["RoleOf"][];
             /** Teams */
@@ -2379,6 +2384,22 @@ export interface components {
             owner: string;
             /** Saved */
             saved: string;
+        };
+        /**
+         * OwnerQuota
+         * @description What an owner has on this engine, and may have.
+         */
+        OwnerQuota: {
+            /** Dataflows */
+            dataflows: number;
+            /** Most Dataflows */
+            most_dataflows: number;
+            /** Most Tasks */
+            most_tasks: number;
+            /** Owner */
+            owner: string;
+            /** Tasks */
+            tasks: number;
         };
         /**
          * PartitionsRequest

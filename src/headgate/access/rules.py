@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from headgate.access.authority import AccessRefused
 from headgate.access.policy import EVERYBODY
 from headgate.access.principal import AccessRole, Principal
+from headgate.access.quota import Quota
 from headgate.model.dataflow import Dataflow
 from headgate.model.secret import secret_names
 
@@ -23,6 +24,12 @@ class TenantRules:
 
     allow: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """What may be read and written, which hosts connected to, which modules called; ``{owner}`` is the owner's name."""
+
+    quota: Quota = field(default_factory=Quota)
+    """What each owner may have."""
+
+    quotas: Mapping[str, Quota] = field(default_factory=dict)
+    """What owners may have for whom that is different."""
 
     def check(self, principal: Principal, dataflow: Dataflow) -> None:
         """Raise :class:`AccessRefused` if a dataflow of an owner may not use what it uses."""

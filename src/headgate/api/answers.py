@@ -130,11 +130,22 @@ class TeamMembers(BaseModel):
     members: list[str]
 
 
+class OwnerQuota(BaseModel):
+    """What an owner has on this engine, and may have."""
+
+    owner: str
+    dataflows: int
+    tasks: int
+    most_dataflows: int
+    most_tasks: int
+
+
 class AccessAnswer(BaseModel):
-    """Who has which role, and the members of teams."""
+    """Who has which role, the members of teams, and the quotas of owners."""
 
     roles: list[RoleOf]
     teams: list[TeamMembers]
+    quotas: list[OwnerQuota] = []
 
 
 class AuditEntry(BaseModel):

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 
 from headgate.errors import HeadgateError, refused_write
 from headgate.service.restarts import HEALTHY_S, is_passing, is_settled
-from headgate.service.run import RunLimits, spark_end
+from headgate.service.run import RunLimits, gone_condition, spark_end
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from headgate.model.status import FragmentStatus
+    from headgate.model.status import EngineCrash, FragmentStatus
     from headgate.service.run import StateLock
 
 __all__ = ["AGAIN", "EngineLink"]
@@ -42,8 +42,8 @@ class EngineLink:
     served_at: float | None = None
     """When the first engine of this supervisor began to serve, by the monotonic clock."""
 
-    without_newest: str | None = None
-    """Why to go on without the dataflow that was submitted last; ``None`` if it may run."""
+    crash: EngineCrash | None = None
+    """How the engine before this one has ended, if a dataflow may be the cause."""
 
     stopping: threading.Event = field(default_factory=threading.Event)
     """Set when somebody wants the engine to stop."""
@@ -100,7 +100,7 @@ class EngineLink:
             known = error if isinstance(error, HeadgateError) else refused_write(error)
             condition, message = "INTERNAL", f"{type(error).__name__}: {error}"
             if (ended := spark_end(patience_s=0.3)) is not None:
-                condition, message = "SPARK_GONE", ended
+                condition, message = gone_condition(), ended
             elif known is not None:
                 condition, message = known.condition, known.message
             if is_passing(condition, has_served=self.served_at is not None):
@@ -117,7 +117,7 @@ class EngineLink:
         while not self._is_ending():
             ended = spark_end()
             if ended is not None and not self._is_ending():
-                self._again("SPARK_GONE", ended)
+                self._again(gone_condition(), ended)
             self.stopping.wait(LOOK_EVERY_S)
 
     def _is_ending(self) -> bool:

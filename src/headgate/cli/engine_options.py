@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -97,6 +98,7 @@ def engine_settings(
     """How to start an engine; its secrets are read now. Raises :class:`InputError` for an option that is of no use."""
     tables = given_tables()
     take_secrets(tables.secrets.file)
+    os.environ.update(tables.workers.variables())
     return EngineSettings(
         state,
         registry,

@@ -141,7 +141,7 @@ def run_engine(
 
     began, provider = time.monotonic(), settings.provider()
     with link.reporting():
-        engine = in_background(lambda: start(settings, provider, link.lock, link.without_newest), starting)
+        engine = in_background(lambda: start(settings, provider, link.lock, link.crash), starting)
     try:
         with link.reporting():
             control = dataclasses.replace(settings.control, given=settings.control.given and link.served_at is None)

@@ -31,7 +31,8 @@ from headgate.cli.engine_link import AGAIN, EngineLink
 from headgate.cli.notify import notify_service_manager
 from headgate.cli.output import sentence_to_stderr
 from headgate.errors import InputError
-from headgate.service.restarts import BLAMELESS, Restarts
+from headgate.model.status import EngineCrash
+from headgate.service.restarts import BLAMELESS, SPARK_CRASHED, Restarts
 from headgate.service.run import StateLock, scratch_of
 
 __all__ = ["supervised"]
@@ -101,20 +102,20 @@ class Supervisor:
         for number in SIGNALS:
             signal.signal(number, self._forward)
         self._standby.accept(True)
-        without_newest = None
+        crash = None
         while not self._stopping.is_set():
-            link = self._start(without_newest)
+            link = self._start(crash)
             if link is not None:
                 return link
             self.status = self._follow()
             if not (self.status == AGAIN or self.status < 0):
                 break
-            without_newest = self._rest()
+            crash = self._rest()
         self.status = FAILED if self.status == AGAIN or self.status < 0 else self.status
         self._standby.close()
         return None
 
-    def _start(self, without_newest: str | None) -> EngineLink | None:
+    def _start(self, crash: EngineCrash | None) -> EngineLink | None:
         """Fork; returns the link in the child."""
         ours, theirs = socket.socketpair()
         sys.stdout.flush()
@@ -125,7 +126,7 @@ class Supervisor:
         if self._child == 0:
             self._become_engine()
             ours.close()
-            return EngineLink(theirs, served_at=self._served_at, without_newest=without_newest)
+            return EngineLink(theirs, served_at=self._served_at, crash=crash)
         with suppress(OSError):
             os.setpgid(self._child, self._child)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
@@ -209,8 +210,8 @@ class Supervisor:
         else:
             self._ended = facts["ended"], facts["message"]
 
-    def _rest(self) -> str | None:
-        """Say why the engine has ended and wait a while; returns why to go on without the newest dataflow."""
+    def _rest(self) -> EngineCrash | None:
+        """Say why the engine has ended and wait a while; returns how it has, if a dataflow may be the cause."""
         if self._stopping.is_set():
             return None
         condition, reason = self._ended
@@ -227,7 +228,8 @@ class Supervisor:
         while not self._stopping.is_set() and time.monotonic() < until:
             self._attend(until - time.monotonic())
             self._reap()
-        return reason if self._restarts.is_loop else None
+        is_loop = self._restarts.is_loop
+        return EngineCrash(reason, is_loop) if is_loop or condition == SPARK_CRASHED else None
 
     def _forward(self, number: int, frame: FrameType | None) -> None:
         """Hand a signal on to the engine."""

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from headgate.access.policy import EVERYBODY, AccessPolicy
 from headgate.access.principal import AccessRole
+from headgate.access.quota import Quota
 from headgate.access.rules import TenantRules
 from headgate.errors import BadValue, shorten
 from headgate.model.names import NAME_RULE, is_name
@@ -17,7 +18,16 @@ from headgate.model.secret import SECRET_NAME
 from headgate.model.span import seconds_of
 from headgate.tasks.file_paths import is_url
 
-__all__ = ["AccessTable", "AllowTable", "ControlTable", "ProjectTables", "SecretsTable"]
+__all__ = [
+    "AccessTable",
+    "AllowTable",
+    "ControlTable",
+    "ProjectTables",
+    "QuotaTable",
+    "QuotasTable",
+    "SecretsTable",
+    "WorkersTable",
+]
 
 
 def _team(text: str) -> str:
@@ -110,6 +120,43 @@ class AllowTable(_TomlTable):
         return self.model_copy(update=placed)
 
 
+class WorkersTable(_TomlTable):
+    """The processes in which Python functions of tasks run, on this machine."""
+
+    memory: str = Field("4g", pattern=r"^\d{1,6}[mg]$", description="The most memory of one, such as 512m or 4g.")
+    environment: list[str] = Field([], description="Variables of the environment that they get; * is any text.")
+
+    def variables(self) -> dict[str, str]:
+        """The same as variables of the environment."""
+        memory_bytes = int(self.memory[:-1]) << (30 if self.memory.endswith("g") else 20)
+        return {
+            "HEADGATE_WORKER_MEMORY_BYTES": str(memory_bytes),
+            "HEADGATE_WORKER_ENVIRONMENT": ",".join(self.environment),
+        }
+
+
+class QuotaTable(_TomlTable):
+    """What an owner may have."""
+
+    dataflows: int | None = Field(None, ge=0, description="Dataflows.")
+    tasks: int | None = Field(None, ge=0, description="Tasks of all its dataflows.")
+
+    def quota(self, usual: Quota = Quota()) -> Quota:  # noqa: B008  (it is immutable)
+        """The quota, with the usual one where nothing is said."""
+        return Quota(
+            usual.dataflows if self.dataflows is None else self.dataflows,
+            usual.tasks if self.tasks is None else self.tasks,
+        )
+
+
+class QuotasTable(QuotaTable):
+    """What each owner may have: 10,000 dataflows and 100,000 tasks, if nothing else is said."""
+
+    owners: dict[Annotated[str, AfterValidator(_team)], QuotaTable] = Field(
+        {}, description="What owners may have for whom that is different."
+    )
+
+
 class ProjectTables(_TomlTable):
     """All tables."""
 
@@ -119,10 +166,15 @@ class ProjectTables(_TomlTable):
 
     allow: AllowTable = Field(AllowTable(), description="What dataflows may touch.")
 
+    quotas: QuotasTable = Field(QuotasTable(), description="What an owner may have.")
+    workers: WorkersTable = Field(WorkersTable(), description="The processes in which Python functions run.")
+
     def rules(self) -> TenantRules:
         """What the dataflows of an owner may use."""
         granted = {name: frozenset(owners) for name, owners in self.secrets.owners.items()}
-        return TenantRules(granted, self.allow.by_name())
+        usual = self.quotas.quota()
+        quotas = {owner: table.quota(usual) for owner, table in self.quotas.owners.items()}
+        return TenantRules(granted, self.allow.by_name(), usual, quotas)
 
     def beside(self, file: Path) -> ProjectTables:
         """The same, with relative paths beginning at the folder of the file that holds them."""

@@ -38,7 +38,7 @@ def read(text: str, file: str | None = None) -> Located:
         raise InvalidDataflow([Fault("NOT_PYTHON", message, Place(file, 1))]) from None
     try:
         with contextlib.redirect_stdout(sys.stderr):
-            exec(code, namespace)
+            exec(code, namespace)  # noqa: S102  (a file of the user's own, who runs the command)
     except (InvalidDataflow, KeyboardInterrupt):
         raise
     except BaseException as error:

@@ -77,7 +77,7 @@ class FittedModel(ArrayModel):
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # of a fit on zeros, say
                     path = np.asarray(self.estimator.forecast(y=known, h=ahead)["mean"], dtype=np.float64)
-            except Exception:  # a fit that fails leaves the last value
+            except Exception:  # noqa: S112  (a fit that fails leaves the last value)
                 continue
             if np.isfinite(path).all():
                 self.fitted[row] = path

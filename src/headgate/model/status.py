@@ -11,6 +11,15 @@ __all__ = ["DataflowStatus", "FragmentStatus"]
 
 
 @dataclass(frozen=True, slots=True)
+class EngineCrash:
+    """How an engine has ended, when a dataflow may be the cause."""
+
+    reason: str
+    is_loop: bool = False
+    """Whether it has ended so again and again."""
+
+
+@dataclass(frozen=True, slots=True)
 class DataflowStatus:
     """A dataflow: its state (running, paused, throttled or degraded), the reason for it, and rows so far."""
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from headgate.access.authority import Verb, may
 from headgate.access.policy import AccessPolicy
 from headgate.access.principal import Principal
+from headgate.access.quota import OwnerUse, use_by_owner
+from headgate.access.rules import TenantRules
+from headgate.model.dataflow import Dataflow
 from headgate.model.table import Table, TableColumn
 
 __all__ = ["access_facts", "access_tables", "me_facts", "me_table"]
 
 ROLE = (TableColumn("name", "who"), TableColumn("role", "role"))
 ME = (*ROLE, TableColumn("teams", "teams"), TableColumn("origin", "from"))
+QUOTA = (TableColumn("owner", "owner"), TableColumn("dataflows", "dataflows"), TableColumn("tasks", "tasks"))
 TEAM = (TableColumn("team", "team"), TableColumn("members", "members"))
 
 
@@ -28,11 +33,19 @@ def me_facts(who: Principal) -> dict[str, Any]:
     }
 
 
-def access_facts(policy: AccessPolicy) -> dict[str, Any]:
-    """The policy: roles and teams."""
+def access_facts(policy: AccessPolicy, rules: TenantRules, dataflows: Iterable[Dataflow]) -> dict[str, Any]:
+    """The policy: roles and teams; and what owners have, of what they may have."""
     roles = [{"name": name, "role": role.value} for name, role in sorted(policy.roles.items())]
     teams = [{"team": team, "members": sorted(members)} for team, members in sorted(policy.teams.items())]
-    return {"roles": roles, "teams": teams}
+    used = use_by_owner(dataflows)
+    quotas = [_quota_facts(owner, rules, used) for owner in sorted({*used, *rules.quotas})]
+    return {"roles": roles, "teams": teams, "quotas": quotas}
+
+
+def _quota_facts(owner: str, rules: TenantRules, used: Mapping[str, OwnerUse]) -> dict[str, Any]:
+    use, most = used.get(owner, OwnerUse()), rules.quotas.get(owner, rules.quota)
+    more = {"most_dataflows": most.dataflows, "most_tasks": most.tasks}
+    return {"owner": owner, "dataflows": use.dataflows, "tasks": use.tasks, **more}
 
 
 def me_table(answer: dict[str, Any]) -> Table:
@@ -44,4 +57,13 @@ def access_tables(answer: dict[str, Any]) -> tuple[Table, ...]:
     """The policy as tables."""
     note = "Who runs the engine, and root, are its admins. Everybody owns what carries their own name."
     teams = tuple({**team, "members": ", ".join(team["members"])} for team in answer["teams"])
-    return Table("Roles", ROLE, tuple(answer["roles"]), (note,)), Table("Teams", TEAM, teams)
+    quotas = tuple(
+        {
+            "owner": one["owner"],
+            "dataflows": f"{one['dataflows']:,} of {one['most_dataflows']:,}",
+            "tasks": f"{one['tasks']:,} of {one['most_tasks']:,}",
+        }
+        for one in answer["quotas"]
+    )
+    roles = Table("Roles", ROLE, tuple(answer["roles"]), (note,))
+    return roles, Table("Teams", TEAM, teams), Table("Quotas", QUOTA, quotas)

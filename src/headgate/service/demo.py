@@ -26,7 +26,7 @@ EVERY_S = 0.5
 KEPT_FILES = 1_200
 """Ten minutes of readings stay; what is older has been read."""
 
-TOKEN = "demo"
+TOKEN = "demo"  # noqa: S105  (of a demonstration on this machine)
 TOKEN_LIFE_S = 86_400.0
 
 

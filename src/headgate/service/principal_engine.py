@@ -10,6 +10,7 @@ from typing import Any
 
 from headgate.access.authority import ENGINE, AccessObject, Verb, check_access, may
 from headgate.access.principal import AccessRole, Principal
+from headgate.access.quota import check_quotas, use_by_owner
 from headgate.access.rules import TenantRules
 from headgate.model.alternate_choice import ActiveAlternate
 from headgate.model.dataflow import Dataflow
@@ -84,6 +85,8 @@ class PrincipalEngine:
             self._rules.check(self.principal, dataflow)
         shared, replaced = self._engine.shared, {dataflow.name for dataflow in dataflows}
         running = [one.written for name, one in shared.running.submitted.items() if name not in replaced]
+        used = use_by_owner([*running, *dataflows])
+        check_quotas(self._rules.quotas, self._rules.quota, used, {dataflow.owner for dataflow in dataflows})
         state = Path(self._engine.about()["state"])
         check_places(self.principal, self._rules, state, dataflows, running, shared.registry)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from headgate.model.status import FragmentStatus
 
-__all__ = ["BLAMELESS", "HEALTHY_S", "Restarts", "is_passing", "is_settled"]
+__all__ = ["BLAMELESS", "HEALTHY_S", "SPARK_CRASHED", "Restarts", "is_passing", "is_settled"]
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
 
@@ -17,7 +17,10 @@ HEALTHY_S = 5.0
 LOOP = 4
 """So many deaths in a row without health are a crash loop."""
 
-ALWAYS = ("SPARK_GONE",)
+SPARK_CRASHED = "SPARK_CRASHED"
+"""Spark's process has ended, and nobody has killed it."""
+
+ALWAYS = ("SPARK_GONE", SPARK_CRASHED)
 LATER = ("INTERNAL", "NO_CLUSTER", "NO_MASTER", "NO_ROOM", "SPARK_DID_NOT_START")
 """What may pass by itself, but is a mistake of the user's as long as no engine has run."""
 

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 from headgate.access.policy import AccessPolicy
 from headgate.access.rules import TenantRules
 from headgate.errors import InputError, missing_package, refused_write
-from headgate.model.status import DataflowStatus, FragmentStatus
+from headgate.model.status import DataflowStatus, EngineCrash, FragmentStatus
 from headgate.model.strategy import StrategyName
 from headgate.service.control import ControlOptions
 from headgate.service.load import Loaded
 from headgate.service.principal_engine import PrincipalEngine
+from headgate.service.restarts import SPARK_CRASHED
 from headgate.service.submit import split_submission
 from headgate.service.task_types import Registry
 from headgate.store.files import scratch_of
@@ -37,6 +38,7 @@ __all__ = [
     "RunResult",
     "StateLock",
     "follow",
+    "gone_condition",
     "make_importable",
     "scratch_of",
     "spark_end",
@@ -142,6 +144,13 @@ def make_importable(files: Sequence[Path]) -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join([*folders, *inherited])
 
 
+def gone_condition() -> str:
+    """The condition of an engine whose Spark process has ended: whether it was killed, or crashed by itself."""
+    from headgate.runtime.spark_internals.process import spark_crashed
+
+    return SPARK_CRASHED if spark_crashed() else "SPARK_GONE"
+
+
 def spark_end(patience_s: float = 0.0) -> str | None:
     """How the Spark process of this one has ended; ``None`` while it lives, or if there is none."""
     if "pyspark" not in sys.modules:
@@ -158,19 +167,19 @@ def start(
     settings: EngineSettings,
     provider: LocalProvider | None,
     lock: StateLock | None = None,
-    without_newest: str | None = None,
+    crash: EngineCrash | None = None,
 ) -> Engine:
     """Start an engine, which continues what its state directory holds.
 
-    ``lock`` is the directory's, if this process has it; ``without_newest`` is why the dataflow that was submitted last
-    is to be paused.
+    ``lock`` is the directory's, if this process has it; ``crash`` is how the one before it has ended,
+    if a dataflow may be the cause.
     """
     try:
         from headgate.runtime.engine.engine import Engine
 
         return Engine(
             lock or settings.state,
-            without_newest=without_newest,
+            crash=crash,
             master=provider.master if provider else settings.master or "local[*]",
             settings=settings.spark,
             provider=provider,

@@ -25,6 +25,9 @@ __all__ = ["MAX_DEGREE", "MAX_WILDCARDS", "check_pattern", "check_wildcards"]
 MAX_DEGREE = 4
 """So many repetitions in a row may be able to read the same text."""
 
+MAX_STEPS = 700
+"""Steps from place to place within a repetition; the analysis takes their square."""
+
 MAX_WILDCARDS = 4
 """The signs % of a pattern of LIKE."""
 
@@ -91,6 +94,9 @@ def _order(graph: Any, parts: list[frozenset[int]]) -> list[int]:
 
 def _is_exponential(automaton: Automaton, component: frozenset[int]) -> bool:
     """Whether from a place two different ways lead back to it over the same text."""
+    steps = sum(len(automaton.follow[place].keys() & component) for place in component)
+    if steps > MAX_STEPS:
+        raise NotAnalysed("it is too large")
     pairs: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for left in component:
         for right in component:

@@ -28,7 +28,7 @@ from headgate.model.alternate_choice import ActiveAlternate
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import TaskId
 from headgate.model.service_level import ServiceLevel
-from headgate.model.status import DataflowStatus, FragmentStatus
+from headgate.model.status import DataflowStatus, EngineCrash, FragmentStatus
 from headgate.model.strategy import StrategyName
 from headgate.runtime.compile.plan import FED, CompiledPlan
 from headgate.runtime.compile.schemas import Schemas
@@ -81,7 +81,7 @@ class Engine:
         self,
         state: Path | str | StateLock,
         *,
-        without_newest: str | None = None,
+        crash: EngineCrash | None = None,
         spark: SparkSession | None = None,
         master: str = "local[*]",
         trigger_s: float = 0.5,
@@ -98,7 +98,7 @@ class Engine:
 
         ``strategy`` says how changes are carried out: as before if left out, and ``hot`` in a new directory. With
         ``semantic``, dataflows that are submitted from now on may read wider streams than they would have made.
-        ``price_per_h`` is what this machine costs. ``without_newest`` is why the last dataflow is to be paused.
+        ``price_per_h`` is what this machine costs. ``crash`` is how the last engine ended, if a dataflow may be why.
         """
         SECRETS.load(os.environ)
         self.registry = registry if registry is not None else default_registry()
@@ -108,7 +108,7 @@ class Engine:
         try:
             self._plans = Plans(self.state, self.registry, semantic)
             self._plans.use_strategy(strategy)
-            self._suspensions = Suspensions(self.state.path / "suspended.json", self._plans, without_newest)
+            self._pauses = Suspensions(self.state.path / "suspended.json", self._plans, crash)
             self.spark = spark if spark is not None else open_session(master, settings, log=self.log)
             self._own = SparkProcess(self.spark, spark is None, self.log)
             self.scaling = Scaling(checked_executors(self.spark, self.state.path), provider)
@@ -139,7 +139,7 @@ class Engine:
                 measuring.counting,
             )
             self._queries = Queries(context, self._plans)
-            self._publisher = Publisher(self._plans, self._queries, self.schemas, self.scaling.executors)
+            self._publisher = Publisher(self._plans, self._queries, self.schemas, self.scaling.executors, self._pauses)
             self._upkeep = Upkeep(self.state, self._plans, self._queries, self.exchange, price_per_h, self.scaling)
             self._stopped = False
             self._workers = Workers(self.spark, self.state.path, self.scaling.machines, price_per_h)
@@ -359,7 +359,7 @@ class Engine:
         with self._lock:
             running = list(self.fragments.values())
             flows = dataflow_statuses(self.snapshot, self.plan, running, self.outbox, self.dead_letters)
-            flows = self._upkeep.measured(self._suspensions.explain(flows))
+            flows = self._upkeep.measured(self._pauses.explain(flows))
             return flows, [fragment_status(fragment, self.plan) for fragment in running]
 
     def alternates(self, name: str) -> dict[TaskId, ActiveAlternate]:

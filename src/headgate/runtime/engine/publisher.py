@@ -9,6 +9,7 @@ from headgate.runtime.compile.schemas import Schemas
 from headgate.runtime.engine.pending_change import PendingChange
 from headgate.runtime.engine.plans import Plans
 from headgate.runtime.engine.queries import Queries
+from headgate.runtime.engine.suspension import Suspensions
 from headgate.runtime.epochs.fragment import RunningFragment
 from headgate.runtime.spark_internals.executor_checks import check_paths, paths_read
 from headgate.runtime.spark_internals.executors import Executors
@@ -20,14 +21,20 @@ __all__ = ["Publisher"]
 class Publisher:
     """Turns pending changes into the current snapshot; all of a change or nothing of it."""
 
-    def __init__(self, plans: Plans, queries: Queries, schemas: Schemas, executors: Executors) -> None:
-        self._plans = plans
+    def __init__(
+        self, plans: Plans, queries: Queries, schemas: Schemas, executors: Executors, suspensions: Suspensions
+    ) -> None:
+        self._plans, self._suspensions = plans, suspensions
         self._queries = queries
         self._schemas = schemas
         self._executors = executors
 
     def publish(self, change: PendingChange, acknowledge: Acknowledge | None = None) -> Applied:
         """Make a change the current snapshot; when this raises before it is durable, nothing has changed."""
+        with self._suspensions.trying(change):
+            return self._published(change, acknowledge)
+
+    def _published(self, change: PendingChange, acknowledge: Acknowledge | None) -> Applied:
         queries, before = self._queries, self._plans.current
         snapshot, plan = change.compiled(before)
         self._schemas.check(plan, change.touched)

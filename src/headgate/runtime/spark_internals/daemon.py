@@ -15,6 +15,8 @@ import gc
 import os
 from contextlib import suppress
 
+from headgate.runtime.spark_internals.worker_limits import leave_environment, set_limits
+
 __all__ = ["run"]
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
@@ -24,6 +26,8 @@ KEPT_BYTES, LARGE_BYTES = 256 << 20, 32 << 20
 
 def run() -> None:
     """Import, and fork workers as Spark asks for them."""
+    leave_environment()
+    set_limits()
     # A worker has one core of a machine that others use too; and NumPy reads this when it is imported.
     os.environ.update(dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
     _keep_memory()

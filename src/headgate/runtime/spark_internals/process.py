@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from headgate.errors import HeadgateError
 from headgate.runtime.spark_internals.internals import internals
 
-__all__ = ["SparkProcess", "spark_end"]
+__all__ = ["SparkProcess", "spark_crashed", "spark_end"]
 
 LOG_BYTES = 8_000_000
 """The size at which Spark's log is rotated; one older log is kept."""
@@ -51,6 +51,17 @@ class SparkProcess:
         """Stop it, if the engine has started it."""
         if self.started:
             self.session.stop()
+
+
+CRASHES = (4, 6, 7, 8, 11)
+"""Signals that a process gets for what it does itself: abort, segmentation fault and the like."""
+
+
+def spark_crashed() -> bool:
+    """Whether the JVM that this process has started has ended without anybody wanting it: it was not killed."""
+    process = getattr(SparkContext._gateway, "proc", None)
+    status = None if process is None else process.poll()
+    return status is not None and (status > 0 or -status in CRASHES)
 
 
 def spark_end() -> str | None:

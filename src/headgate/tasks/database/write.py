@@ -183,7 +183,9 @@ def _copied_beside(connection: Any, target: Any, rows: pa.Table) -> str:
     quote = connection.dialect.identifier_preparer.quote
     columns = ", ".join(quote(column) for column in rows.schema.names)
     connection.execute(
-        sa.text(f"create temporary table {name} on commit drop as select {columns} from {quote(target.name)} limit 0")
+        sa.text(
+            f"create temporary table {name} on commit drop as select {columns} from {quote(target.name)} limit 0"  # noqa: S608  (names are quoted)
+        )
     )
     copy_rows(connection, name, rows)
     return name
