@@ -110,7 +110,8 @@ def _json(value: object) -> str:
 
 def without_engine() -> ServedEngine:
     """What the routes are made of; nobody asks for anything."""
-    parts = {"policy": None, "refusals": None, "tokens": None, "journal": None, "state": Path(), "registry": REGISTRY}
+    names = ("policy", "refusals", "tokens", "journal", "events", "metrics")
+    parts = {**dict.fromkeys(names), "state": Path(), "registry": REGISTRY}
     return cast(ServedEngine, SimpleNamespace(**parts))
 
 

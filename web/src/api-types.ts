@@ -24,6 +24,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Metrics
+         * @description Read the metrics, in the text format of Prometheus.
+         */
+        get: operations["read_metrics"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/readyz": {
         parameters: {
             query?: never;
@@ -456,6 +476,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Events
+         * @description Follow what happens: a new plan, new rates, states of dataflows. Ids are positions of the journal.
+         */
+        get: operations["events"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/executors": {
         parameters: {
             query?: never;
@@ -508,6 +548,26 @@ export interface paths {
          * @description Show what flows through the nodes of the graph, and the bottleneck.
          */
         get: operations["rates"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Past
+         * @description Read what was measured in a span of time: an observation for each step, with its figures.
+         */
+        get: operations["past"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1072,6 +1132,18 @@ export interface components {
             waiting_s?: number | null;
         };
         /**
+         * CatchUpStatus
+         * @description How far a dataflow has computed what had passed when it came.
+         */
+        CatchUpStatus: {
+            /** Left S */
+            left_s: number | null;
+            /** Rows */
+            rows: number;
+            /** Rows Total */
+            rows_total: number | null;
+        };
+        /**
          * Changed
          * @description What a submission or withdrawal has changed.
          */
@@ -1289,9 +1361,10 @@ export interface components {
         };
         /**
          * DataflowStatus
-         * @description A dataflow: its state (running, paused, throttled or degraded), the reason for it, and rows so far.
+         * @description A dataflow: its state (running, catching up, paused, throttled or degraded), the reason for it, rows so far.
          */
         DataflowStatus: {
+            catch_up?: components["schemas"]["CatchUpStatus"] | null;
             figures?: components["schemas"]["Figures"] | null;
             level?: components["schemas"]["LevelStatus"] | null;
             /** Name */
@@ -1314,6 +1387,11 @@ export interface components {
             rows_skipped: number;
             /** Shared */
             shared: number;
+            /**
+             * Start
+             * @default earliest
+             */
+            start: string;
             /** State */
             state: string;
             /** Tasks */
@@ -1544,6 +1622,12 @@ export interface components {
             /** Strategy */
             strategy: string;
         };
+        /**
+         * EventTopic
+         * @description What a client may follow.
+         * @enum {string}
+         */
+        EventTopic: "plan" | "decision" | "rates" | "health";
         /**
          * Figures
          * @description How well a dataflow, or all of them, did in an interval (:mod:`headgate.adaptation.evaluating`).
@@ -2860,6 +2944,27 @@ export interface components {
             unknown: string;
         };
         /**
+         * StartAnswer
+         * @description From where a submitted dataflow reads, and how it gets that.
+         */
+        StartAnswer: {
+            /**
+             * From
+             * @description As the dataflow says, or as its sources give it.
+             */
+            from: string;
+            /**
+             * How
+             * @description new, now, with, continued, catch up or alone.
+             */
+            how: string;
+            /**
+             * Text
+             * @description The same for people.
+             */
+            text: string;
+        };
+        /**
          * SubmissionRequest
          * @description Dataflows to submit, all of them or none.
          */
@@ -2890,6 +2995,7 @@ export interface components {
             /** Reused */
             reused: components["schemas"]["ReusedTask"][];
             running_dataflows: components["schemas"]["GraphComponents"];
+            start: components["schemas"]["StartAnswer"];
             /** Streams Own */
             streams_own: number;
             /** Streams Shared */
@@ -3258,6 +3364,35 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Health"];
+                };
+            };
+            /** @description Refused; nothing has changed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    read_metrics: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
                 };
             };
             /** @description Refused; nothing has changed. */
@@ -4088,6 +4223,41 @@ export interface operations {
             };
         };
     };
+    events: {
+        parameters: {
+            query?: {
+                /** @description What to follow; everything if left out. */
+                topics?: components["schemas"]["EventTopic"][] | null;
+            };
+            header?: {
+                /** @description The last id that was seen: what came after it follows first. */
+                "Last-Event-ID"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": unknown;
+                };
+            };
+            /** @description Refused; nothing has changed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
     scale: {
         parameters: {
             query?: never;
@@ -4180,6 +4350,42 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["GraphRates"];
+                };
+            };
+            /** @description Refused; nothing has changed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    past: {
+        parameters: {
+            query: {
+                /** @description In seconds since 1970. */
+                end: number;
+                /** @description Seconds of a step. */
+                resolution?: number;
+                /** @description In seconds since 1970. */
+                start: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Observations"];
                 };
             };
             /** @description Refused; nothing has changed. */
