@@ -72,6 +72,7 @@ COMMANDS = {
     **{"withdraw": "engine", "status": "engine", "whoami": "access", "access": "access", "token": "token"},
     **dict.fromkeys(("switch", "pause", "resume", "limit", "partitions", "level"), "steer"),
     **dict.fromkeys(("policy", "decisions", "why"), "policy"),
+    **dict.fromkeys(("recommend", "replay"), "replay"),
     **dict.fromkeys(("machines", "scale"), "machines"),
     **{"bill": "state_directory", "top": "state_directory", "observations": "state_directory", "bench": "bench"},
     **{"list": "engine", "dead-letters": "state_directory", "traces": "traces", "cluster": "cluster"},
