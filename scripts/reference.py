@@ -110,7 +110,7 @@ def _json(value: object) -> str:
 
 def without_engine() -> ServedEngine:
     """What the routes are made of; nobody asks for anything."""
-    return cast(ServedEngine, SimpleNamespace(policy=None, refusals=None, tokens=None))
+    return cast(ServedEngine, SimpleNamespace(policy=None, refusals=None, tokens=None, events=None, metrics=None))
 
 
 def task_types() -> str:

@@ -12,6 +12,7 @@ from headgate_benchmarks.benchmark import Benchmark
 from headgate_benchmarks.crash import CRASH
 from headgate_benchmarks.drs.benchmark import DRS
 from headgate_benchmarks.forecast import FORECAST
+from headgate_benchmarks.join import JOIN
 from headgate_benchmarks.kafka.benchmark import KAFKA
 from headgate_benchmarks.linear_road.benchmark import LINEAR_ROAD
 from headgate_benchmarks.lookahead.benchmark import LOOKAHEAD
@@ -39,6 +40,7 @@ BENCHMARKS: Mapping[str, Benchmark[Any]] = {
             CRASH,
             DRS,
             FORECAST,
+            JOIN,
             KAFKA,
             LINEAR_ROAD,
             LOOKAHEAD,

@@ -231,12 +231,23 @@ class _SharingChange(BaseModel):
     running_dataflows: GraphComponents
 
 
+class StartAnswer(BaseModel):
+    """From where a submitted dataflow reads, and how it gets that."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    from_: str = Field(alias="from", description="As the dataflow says, or as its sources give it.")
+    how: str = Field(description="new, now, with, continued, catch up or alone.")
+    text: str = Field(description="The same for people.")
+
+
 class SubmittedDataflow(_SharingChange):
     """What a submitted dataflow reuses and adds."""
 
     reused: list[ReusedTask]
     wider: list[WiderTask]
     added: list[str]
+    start: StartAnswer
 
 
 class WithdrawnDataflow(_SharingChange):

@@ -88,6 +88,10 @@ class ApiRequests(ABC, Generic[R]):
         """The newest measurements since a moment, or the oldest ones; oldest first."""
         return self._get("/observations", since=since, limit=limit, oldest=oldest)
 
+    def history(self, start: float, end: float, resolution_s: float = 60.0) -> R:
+        """What was measured in a span of time, an observation for each step of it."""
+        return self._get("/history", start=start, end=end, resolution=resolution_s)
+
     def dead_letters(self, dataflow: str | None = None, task: str | None = None) -> R:
         """The rows for which tasks raised, oldest first."""
         return self._get("/dead-letters", dataflow=dataflow, task=task)

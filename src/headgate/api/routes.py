@@ -37,7 +37,7 @@ from headgate.errors import HeadgateError
 from headgate.service.bill import bill_facts, bill_span
 from headgate.service.engine import listing, status
 from headgate.service.level import set_level
-from headgate.service.observations import earliest, latest
+from headgate.service.observations import earliest, history, latest
 from headgate.service.principal_engine import PrincipalEngine, check_bill
 from headgate.service.serve import Acknowledge, Acknowledger, Answer, ServedEngine, acknowledging
 from headgate.service.submit import submit, withdraw
@@ -255,6 +255,17 @@ def read_routes(served: ServedEngine) -> APIRouter:
         check_access(who, Verb.READ)
         measured = earliest(served.state, since, limit) if oldest else latest(served.state, since, limit)
         return {"observations": measured}
+
+    @router.get("/history", response_model=Observations, openapi_extra=scope(Verb.READ))
+    def past(
+        who: Caller,
+        start: Annotated[float, Query(allow_inf_nan=False, description="In seconds since 1970.")],
+        end: Annotated[float, Query(allow_inf_nan=False, description="In seconds since 1970.")],
+        resolution: Annotated[float, Query(ge=1.0, allow_inf_nan=False, description="Seconds of a step.")] = 60.0,
+    ) -> Any:
+        """Read what was measured in a span of time: an observation for each step, with its figures."""
+        check_access(who, Verb.READ)
+        return {"observations": history(served.state, start, end, resolution)}
 
     @router.get("/dead-letters", response_model=DeadLettersAnswer, openapi_extra=scope(Verb.INSPECT))
     def dead_letters(

@@ -14,7 +14,9 @@ from headgate.errors import InputError
 from headgate.service.audit import RefusalLog
 from headgate.service.control import ControlLoop
 from headgate.service.engine import JournaledEngine
+from headgate.service.events import EventFeed
 from headgate.service.health import readiness
+from headgate.service.metrics import EngineMetrics
 from headgate.service.principal_control import PrincipalControl
 from headgate.service.principal_engine import PrincipalEngine
 from headgate.service.tokens import Tokens
@@ -55,6 +57,8 @@ class ServedEngine:
         self.state = Path(engine.about()["state"])
         self.refusals = RefusalLog(self.state)
         self.tokens = Tokens(engine.journal, self.state)
+        self.events = EventFeed(engine, self.state)
+        self.metrics = EngineMetrics(engine, self.state)
 
     def acting_for(self, principal: Principal) -> PrincipalEngine:
         """The engine as somebody may use it; requests have no other way to it."""
