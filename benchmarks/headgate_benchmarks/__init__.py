@@ -9,6 +9,7 @@ from typing import Any
 
 from headgate import __version__
 from headgate_benchmarks.benchmark import Benchmark
+from headgate_benchmarks.console import CONSOLE
 from headgate_benchmarks.crash import CRASH
 from headgate_benchmarks.drs.benchmark import DRS
 from headgate_benchmarks.forecast import FORECAST
@@ -28,7 +29,6 @@ from headgate_benchmarks.sharing import SHARING
 from headgate_benchmarks.simulate import SIMULATE
 from headgate_benchmarks.smoke import smoke_all
 from headgate_benchmarks.study import Measured
-from headgate_benchmarks.tenants.running import TENANTS
 
 __all__ = ["BENCHMARKS", "report", "smoke_all"]
 
@@ -37,6 +37,7 @@ BENCHMARKS: Mapping[str, Benchmark[Any]] = {
     for each in (
         *(
             APPS,
+            CONSOLE,
             CRASH,
             DRS,
             FORECAST,
@@ -52,7 +53,7 @@ BENCHMARKS: Mapping[str, Benchmark[Any]] = {
             RUNTIME,
             SCALE,
         ),
-        *(SHARING, SIMULATE, TENANTS),
+        *(SHARING, SIMULATE),
     )
 }
 

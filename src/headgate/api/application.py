@@ -15,6 +15,7 @@ from headgate import __version__
 from headgate.access.authority import AccessRefused
 from headgate.api.access_routes import access_routes
 from headgate.api.callers import caller
+from headgate.api.console_routes import console_routes
 from headgate.api.event_routes import event_routes
 from headgate.api.health_routes import health_routes
 from headgate.api.identities import NOBODY, Identities, address_of
@@ -79,6 +80,7 @@ def application(served: ServedEngine, door: Door | None = None) -> FastAPI:
     app.include_router(access_routes(served, identities))
     app.include_router(read_routes(served))
     app.include_router(change_routes(served))
+    app.include_router(console_routes(served))
     app.include_router(event_routes(served))
     app.include_router(metrics_routes(served.metrics))
     app.router.default = door.page

@@ -106,6 +106,10 @@ class ApiRequests(ABC, Generic[R]):
         """Who pays what; between two moments, and with machines charged in whole periods of so many seconds."""
         return self._get("/bill", owner=owner, since=since, until=until, period_s=period_s)
 
+    def lineage(self, of: str) -> R:
+        """From which columns the columns of ``dataflow``, ``dataflow.task`` or one column come, and who needs it."""
+        return self._get("/lineage", of=of)
+
     def me(self) -> R:
         """Who the engine takes this process for."""
         return self._get("/me")

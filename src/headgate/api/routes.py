@@ -35,6 +35,7 @@ from headgate.api.problems import CONTENT_TYPE, problem_of
 from headgate.api.scopes import scope
 from headgate.errors import HeadgateError
 from headgate.service.bill import bill_facts, bill_span
+from headgate.service.console.preview import check_snapshot
 from headgate.service.engine import listing, status
 from headgate.service.level import set_level
 from headgate.service.observations import earliest, history, latest
@@ -51,6 +52,15 @@ RequestId = Annotated[
         min_length=1,
         max_length=200,
         description="An id of your choice, such as a UUID. The same id sent again gets the same answer for a day.",
+    ),
+]
+
+IfMatch = Annotated[
+    str | None,
+    Header(
+        alias="If-Match",
+        pattern=r'^"plan-\d{1,18}"$',
+        description="The ETag of a preview: refused if another plan snapshot runs by now.",
     ),
 ]
 
@@ -111,11 +121,16 @@ def change_routes(served: ServedEngine) -> APIRouter:
 
     @router.post("/dataflows", response_model=Changed, openapi_extra=scope(Verb.SUBMIT))
     async def submit_dataflows(
-        request: Request, body: SubmissionRequest, who: Caller, request_id: RequestId = None
+        request: Request,
+        body: SubmissionRequest,
+        who: Caller,
+        request_id: RequestId = None,
+        if_match: IfMatch = None,
     ) -> Any:
         """Submit dataflows, all of them or none."""
 
         def act(engine: PrincipalEngine, acknowledge: Acknowledger | None) -> Mapping[str, Any]:
+            check_snapshot(if_match, engine.about()["snapshot"])
             return submit(engine, body.dataflows, served.registry, body.replace, acknowledge)
 
         return await change(request, who, request_id, act)

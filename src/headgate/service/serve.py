@@ -22,6 +22,7 @@ from headgate.service.principal_engine import PrincipalEngine
 from headgate.service.tokens import Tokens
 from headgate.sharing.applied import Acknowledge, Applied
 from headgate.store.entries import Acknowledged
+from headgate.store.journal import Journal
 from headgate.tasks.registry import Registry
 
 __all__ = ["Acknowledge", "Acknowledger", "Answer", "ServedEngine", "acknowledging"]
@@ -59,6 +60,11 @@ class ServedEngine:
         self.tokens = Tokens(engine.journal, self.state)
         self.events = EventFeed(engine, self.state)
         self.metrics = EngineMetrics(engine, self.state)
+
+    @property
+    def journal(self) -> Journal:
+        """What the engine must not forget, to be read."""
+        return self._engine.journal
 
     def acting_for(self, principal: Principal) -> PrincipalEngine:
         """The engine as somebody may use it; requests have no other way to it."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
@@ -73,6 +74,13 @@ class ObservationHistory:
             for observation in _observations(file):
                 if observation.ended > since:
                     yield observation
+
+    @property
+    def size(self) -> int:
+        """In bytes; what goes meanwhile is not counted."""
+        with suppress(FileNotFoundError):
+            return sum(file.stat().st_size for file in self._files())
+        return 0
 
     def last(self) -> Observation | None:
         """The newest observation, if there is one; no more than that is read."""
