@@ -110,7 +110,9 @@ def _json(value: object) -> str:
 
 def without_engine() -> ServedEngine:
     """What the routes are made of; nobody asks for anything."""
-    return cast(ServedEngine, SimpleNamespace(policy=None, refusals=None, tokens=None))
+    names = ("policy", "refusals", "tokens", "journal", "events", "metrics")
+    parts = {**dict.fromkeys(names), "state": Path(), "registry": REGISTRY}
+    return cast(ServedEngine, SimpleNamespace(**parts))
 
 
 def task_types() -> str:

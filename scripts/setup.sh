@@ -100,6 +100,12 @@ java_is_known() {
         { [ -z "${JAVA_HOME:-}" ] || [ "$JAVA_HOME" -ef "$java_home" ]; }
 }
 
+# A browser for the tests of the console, where we may install one. Without it these tests are skipped.
+find_or_install_browser() {
+    if have chromium || have chromium-browser || [ "$(system_packager)" = brew ]; then return; fi
+    system_install chromium chromium-browser || say "no chromium: tests of the console are skipped here"
+}
+
 # ---- Python and its packages ----
 
 # Prints the first Python from 3.11 on for which the statement $1 works.
@@ -210,7 +216,7 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 trap 'printf "\n" >&2; die "interrupted; run make setup again to go on."' INT TERM
 
-if [ "$want" = all ]; then java_is_known || find_or_install_java; fi
+if [ "$want" = all ]; then java_is_known || find_or_install_java; find_or_install_browser; fi
 venv_is_whole || make_venv
 if [ "$want" != venv ]; then packages_are_current || install_packages; fi
 if [ "$want" = all ]; then

@@ -9,9 +9,11 @@ from typing import Any
 
 from headgate import __version__
 from headgate_benchmarks.benchmark import Benchmark
+from headgate_benchmarks.console import CONSOLE
 from headgate_benchmarks.crash import CRASH
 from headgate_benchmarks.drs.benchmark import DRS
 from headgate_benchmarks.forecast import FORECAST
+from headgate_benchmarks.join import JOIN
 from headgate_benchmarks.kafka.benchmark import KAFKA
 from headgate_benchmarks.linear_road.benchmark import LINEAR_ROAD
 from headgate_benchmarks.lookahead.benchmark import LOOKAHEAD
@@ -27,7 +29,6 @@ from headgate_benchmarks.sharing import SHARING
 from headgate_benchmarks.simulate import SIMULATE
 from headgate_benchmarks.smoke import smoke_all
 from headgate_benchmarks.study import Measured
-from headgate_benchmarks.tenants.running import TENANTS
 
 __all__ = ["BENCHMARKS", "report", "smoke_all"]
 
@@ -36,9 +37,11 @@ BENCHMARKS: Mapping[str, Benchmark[Any]] = {
     for each in (
         *(
             APPS,
+            CONSOLE,
             CRASH,
             DRS,
             FORECAST,
+            JOIN,
             KAFKA,
             LINEAR_ROAD,
             LOOKAHEAD,
@@ -50,7 +53,7 @@ BENCHMARKS: Mapping[str, Benchmark[Any]] = {
             RUNTIME,
             SCALE,
         ),
-        *(SHARING, SIMULATE, TENANTS),
+        *(SHARING, SIMULATE),
     )
 }
 

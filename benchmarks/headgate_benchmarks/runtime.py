@@ -37,7 +37,7 @@ from headgate_benchmarks.cpu_clock import cpu_seconds
 from headgate_benchmarks.file_reading import cost_of_reading
 from headgate_benchmarks.on_spark import READINGS, drop, on_spark, readings
 from headgate_benchmarks.study import Measured, Progress
-from headgate_benchmarks.workloads import dataflow_of, parquet_sink
+from headgate_benchmarks.workloads import beside, dataflow_of, parquet_sink
 
 __all__ = ["RUNTIME", "tiny_dataflows", "tiny_floor"]
 
@@ -212,7 +212,9 @@ def _hot_changes(spark: Any, place: Path, seed: int, progress: Progress, sizes: 
         for turn in range(sizes.changes):
             progress(f"hot change {turn + 1} of {sizes.changes}")
             out = place / f"merged{turn}"
-            flow = _dataflow(f"merged{turn}", source, 60 + turn, parquet_sink(out), None)
+            flow = beside(
+                _dataflow(f"merged{turn}", source, 60 + turn, parquet_sink(out), None), engine.dataflows[0].name
+            )
             merges.append(_first_row(lambda flow=flow: engine.submit(flow), out, feeder))  # type: ignore[misc]
             pauses.append(_pause(fragment, feeder, engine.plan.number, records))
             wanted = "b" if turn % 2 == 0 else "a"
@@ -370,7 +372,7 @@ def _hot_keyed(seed: int, progress: Progress, sizes: Sizes) -> Measured:
             progress(f"hot keyed change {turn + 1} of {sizes.changes}")
             out = place / f"more{turn}"
             work = _keyed_tasks(turn + 1)[turn % 3]
-            flow = _keyed_flow(f"more{turn}", feeder.source, [work], out, None)
+            flow = beside(_keyed_flow(f"more{turn}", feeder.source, [work], out, None), "base")
             took.append(_first_row(lambda flow=flow: engine.submit(flow), out / "0", feeder))  # type: ignore[misc]
             _batches(host, feeder, warm=0, wanted=2)
     keyed = statistics.median(took)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +13,21 @@ from headgate.documents import parse
 from headgate.model.config import Config
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import DataflowName, PortName, TaskId
+from headgate.model.start import Start
 from headgate.model.stream import Stream
 from headgate.model.task import Alternate, Task
 
-__all__ = ["chain", "dataflow_of", "layered_document", "parquet_sink", "poisson_times", "relational_chain"]
+__all__ = ["beside", "chain", "dataflow_of", "layered_document", "parquet_sink", "poisson_times", "relational_chain"]
 
 
 def dataflow_of(name: str, tasks: Iterable[Mapping[str, Any]], **more: Any) -> Dataflow:
     """A dataflow from the documents of its tasks."""
     return parse(json.dumps({"name": name, **more, "tasks": list(tasks)}), "json").dataflow
+
+
+def beside(flow: Dataflow, other: str) -> Dataflow:
+    """The dataflow, beginning where another one stands: it does not catch up."""
+    return replace(flow, start=Start.parse(f"with {other}"))
 
 
 def parquet_sink(folder: Path) -> dict[str, Any]:

@@ -45,7 +45,7 @@ class InProcess:
             async with httpx.AsyncClient(transport=transport, base_url="http://engine/v1") as client:
                 return await asyncio.gather(
                     *(
-                        client.request(method, path, headers={"Idempotency-Key": name} if name else None, **more)
+                        client.request(method, path, **{"headers": {"Idempotency-Key": name} if name else None, **more})
                         for method, path, name, more in requests
                     )
                 )

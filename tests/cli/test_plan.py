@@ -53,6 +53,7 @@ def test_what_is_shared_and_added_and_whom_it_touches(folder: Path, tmp_path: Pa
         "dataflow  owner  tasks  shared  wider  new  taps              touches",
         "--------  -----  -----  ------  -----  ---  ----------------  ----------",
         "hot       ben        3       1      1    1  warm.warm -> hot  cold, warm",
+        "hot: Start earliest: what has passed is computed beside what runs, which it shares from here on.",
         "",
         "Bills",
         "dataflow  owner  before   after   change   alone",

@@ -40,6 +40,7 @@ class Flow:
     owner: str
     outputs: tuple[str, ...]
     label: str
+    start: str = ""
 
     def sink(self, folder: Path, output: str) -> Path:
         """Where the rows of an output are."""
@@ -56,7 +57,8 @@ class Flow:
             path = str(self.sink(folder, output))
             last = {"id": f"write_{output}", "type": "write_files", "config": {"path": path}}
             tasks.append({**last, "inputs": [tasks[-1]["id"]]})
-        return {"name": self.name, "owner": self.owner, "tasks": tasks}
+        begins = {"start": self.start} if self.start else {}
+        return {"name": self.name, "owner": self.owner, **begins, "tasks": tasks}
 
     def _tasks(self, output: str) -> list[dict[str, Any]]:
         if output == "windows":

@@ -13,7 +13,7 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -55,6 +55,7 @@ class Rig:
         self.rnd = random.Random(seed)
         self.history = History()
         self.flows: list[Flow] = []
+        self.judge: Callable[[History, Sequence[Flow], Path], Verdict] = judge
         self.restart_s: list[float] = []
         self.engine: psutil.Process | None = None
         self._feed_lock = threading.Lock()
@@ -375,7 +376,7 @@ class Rig:
             if files != before:
                 before, last = files, now
             if now - last > PAUSE_S and judged != files:  # judging takes time that the engine needs
-                verdict, judged = judge(self.history, self.flows, self.folder), files
+                verdict, judged = self.judge(self.history, self.flows, self.folder), files
             quiet_s = MISSING_S if verdict.counts["lost"] else QUIET_S
             if verdict.is_right or now > until or (now - last > quiet_s and self.answers()):
                 return verdict

@@ -78,4 +78,5 @@ class Scenario:
 
     def _guest(self, name: str) -> Flow:
         self.lives += 1
-        return Flow(name, "dan" if name < "g2" else "eve", ("rows", "counts", "own"), f"{name}.{self.lives}")
+        owner, outputs = "dan" if name < "g2" else "eve", ("rows", "counts", "own")
+        return Flow(name, owner, outputs, f"{name}.{self.lives}", "with base")

@@ -14,6 +14,7 @@ import pytest
 
 from headgate.store.durable_steps import MOMENTS, STEPS, VARIABLE
 from tests.judge.campaign import ELSEWHERE, Limits, Result, kill_at_random, kill_at_steps, points
+from tests.judge.joins import kill_while_joining
 from tests.judge.processes import ROOT, WarmStarts
 from tests.judge.verdict import FAULTS, Verdict
 
@@ -67,3 +68,25 @@ def test_results_are_read_back_from_a_log() -> None:
 
 def _faults(counts: dict[str, int]) -> set[str]:
     return {fault for fault in FAULTS if counts[fault]}
+
+
+@pytest.mark.spark
+@pytest.mark.own_spark
+@pytest.mark.timeout(600)
+def test_killed_while_dataflows_join(tmp_path: Path, warm: WarmStarts) -> None:
+    wanted = {("before", "catch-up-bound"), ("after", "catch-up-bound"), ("half", "commit")}
+    result = kill_while_joining(tmp_path, 13, wanted, Limits(len(wanted)), warm, print)
+    assert result.stuck == []
+    assert result.steps == wanted
+    assert _faults(result.verdict.counts) == set(), result.verdict
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.timeout(7200)
+def test_killed_at_any_step_while_dataflows_join(tmp_path: Path, warm: WarmStarts) -> None:
+    kills = int(os.environ.get("HEADGATE_JOIN_KILLS", "60"))
+    result = kill_while_joining(tmp_path, 14, points(), Limits(kills), warm, print)
+    assert result.stuck == []
+    assert result.made >= min(kills, 20)
+    assert _faults(result.verdict.counts) == set(), result.verdict

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from headgate.cli.main import application
 from headgate.errors import InputError
 from headgate.machines.processes import marked
+from headgate.machines.services.broker import Broker
 from headgate.machines.services.jars import kafka_jars
 from headgate.machines.services.local import LocalServices
 from headgate.service.dev import fetch
@@ -86,6 +87,7 @@ def _kept(servers: str) -> list[bytes | None]:
     return found
 
 
+@pytest.mark.spark  # not for Spark: for the broker
 def test_a_port_that_is_taken_and_a_service_that_there_is_not(folder: Path) -> None:
     broker = the_broker()
     with pytest.raises(InputError, match=rf"port {broker.port} is in use .* choose another one for kafka"):
@@ -93,6 +95,12 @@ def test_a_port_that_is_taken_and_a_service_that_there_is_not(folder: Path) -> N
     outcome = CliRunner().invoke(application(), ["dev", "up", "redis", "--dir", str(folder)])
     assert isinstance(outcome.exception, InputError)
     assert "there are kafka and postgres" in outcome.exception.message
+
+
+def test_without_java_there_is_no_broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headgate.machines.services.broker.java_command", lambda: str(tmp_path / "java"))
+    with pytest.raises(InputError, match="the Kafka broker needs Java 17 or 21"):
+        Broker(tmp_path / "data", 1, 2, "none").start()
 
 
 def test_jars_that_are_not_those_that_are_pinned_are_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

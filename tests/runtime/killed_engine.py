@@ -19,6 +19,7 @@ from headgate.model.dataflow import Dataflow
 from headgate.runtime.engine.engine import Engine
 from headgate.runtime.spark_internals.session import open_session
 from tests.runtime.place import MASTER, QUICK, SETTINGS
+from tests.runtime.small import beside
 
 COLUMNS = "id long, k string, v double, at timestamp, text string"
 
@@ -114,7 +115,7 @@ def change(engine: Engine, rnd: random.Random, folder: Path) -> None:
     number = engine.snapshot.number + 1
     choice = rnd.randrange(6)
     if choice == 0 and not any(name.startswith("h") for name in guests):
-        engine.submit(guest(folder, f"h{number}"))
+        engine.submit(beside(guest(folder, f"h{number}"), "chain"))
     elif choice == 1 and not any(name.startswith("g") for name in guests):
         engine.submit(guest(folder, f"g{number}"))
     elif choice == 2 and guests:

@@ -6,12 +6,14 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from headgate.documents import parse
 from headgate.model.dataflow import Dataflow
+from headgate.model.start import Start
 from headgate.runtime.engine.engine import Engine
 from headgate.runtime.epochs.fragment import RunningFragment
 from headgate.store.entries import EpochCommitted
@@ -31,6 +33,11 @@ def flow(name: str, *tasks: Mapping[str, Any]) -> Dataflow:
 
 def _is_source(task: Mapping[str, Any]) -> bool:
     return task.get("type") in ("read_files", "replay", "rate", "read_socket", "read_kafka", "read_mqtt", "generate")
+
+
+def beside(dataflow: Dataflow, other: str) -> Dataflow:
+    """The dataflow, beginning where another one stands and sharing what that has counted."""
+    return replace(dataflow, start=Start.parse(f"with {other}"))
 
 
 def files(folder: Path, **options: Any) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from headgate.errors import HeadgateError
 from headgate.model.work import SinkContext, SinkWork
 from headgate.tasks.delivery_marker import Marker
+from headgate.tasks.kafka.record_columns import record_columns
 from headgate.tasks.kafka.write import _PRODUCERS, WRITE_KAFKA, WriteKafka
 from tests.kafka import committed_rows, new_topic
 from tests.services import the_broker
@@ -111,8 +112,6 @@ def test_one_that_was_fenced_says_so_and_comes_back() -> None:
 
 
 def test_what_is_no_text_becomes_json() -> None:
-    from headgate.tasks.kafka.record_columns import record_columns
-
     rows = pa.record_batch({"at": pa.array([1_500_000], pa.timestamp("us", "UTC")), "b": [b"ab"], "n": [[1, 2]]})
     (_,), (value,), ((header,),) = record_columns(rows, None, None, ["at"])
     assert json.loads(value or b"") == {"at": "1970-01-01T00:00:01.500000Z", "b": "YWI=", "n": [1, 2]}
@@ -129,3 +128,21 @@ def test_a_marker_knows_the_last_epoch_of_every_run(steps: list[tuple[str, int, 
         assert marker.has(origin, epoch) == ((origin, epoch) in written)
         marker = Marker.parse(str(marker.with_delivery(origin, epoch)))
         written.add((origin, epoch))
+
+
+TEXTS = st.none() | st.text(max_size=6) | st.sampled_from(['a"b', "c\\d", "e\nf", "\u00e4", "\x01"])
+NUMBERS = st.none() | st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from([1.0, -0.0, 1e300, 2.5e-9])
+
+
+@given(st.lists(st.tuples(TEXTS, st.none() | st.integers(-(2**63), 2**63 - 1), NUMBERS, st.none() | st.booleans())))
+def test_objects_are_the_json_of_their_rows(rows: list[tuple[Any, ...]]) -> None:
+    """Column by column or row by row: parsed again by Python, an object is its row without what is null."""
+    columns = list(zip(*rows, strict=True)) or [()] * 4
+    kinds = [pa.string(), pa.int64(), pa.float64(), pa.bool_()]
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
+    batch = pa.RecordBatch.from_arrays(arrays, ["t", "n", 'the "v"', "b"])
+    _, values, _ = record_columns(batch, None, None, ())
+    wanted = [{name: value for name, value in row.items() if value is not None} for row in batch.to_pylist()]
+    found = [json.loads(value or b"") for value in values]
+    assert found == wanted
+    assert [repr(one) for one in found] == [repr(one) for one in wanted], "numbers keep their types"

@@ -10,6 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from headgate.model.alternate_choice import ActiveAlternate
 from headgate.model.cluster.observation import Observation
 from headgate.model.status import DataflowStatus, FragmentStatus
+from headgate.service.console.letters import LetterCause
+from headgate.service.console.snapshots import SnapshotStep
 
 __all__ = [
     "AccessAnswer",
@@ -21,12 +23,15 @@ __all__ = [
     "DeadLettersAnswer",
     "EngineAnswer",
     "EngineStatus",
+    "LetterCauses",
     "LevelRequest",
     "LimitRequest",
     "Listing",
     "Me",
     "Observations",
     "PartitionsRequest",
+    "PreviewRequest",
+    "Snapshots",
     "SubmissionRequest",
     "SubmittedDataflow",
     "WithdrawalRequest",
@@ -43,6 +48,14 @@ class SubmissionRequest(_Request):
 
     dataflows: list[dict[str, Any]] = Field(min_length=1, description="Dataflows, as their JSON documents.")
     replace: bool = Field(False, description="Replace running dataflows of the same names.")
+
+
+class PreviewRequest(_Request):
+    """A dataflow as its author wrote it, to be looked at before it is submitted."""
+
+    text: str = Field(min_length=1, max_length=1_000_000)
+    format: str = Field("yaml", description="yaml, json or xml.")
+    replace: bool = Field(False, description="Replace a running dataflow of the same name.")
 
 
 class WithdrawalRequest(_Request):
@@ -231,12 +244,23 @@ class _SharingChange(BaseModel):
     running_dataflows: GraphComponents
 
 
+class StartAnswer(BaseModel):
+    """From where a submitted dataflow reads, and how it gets that."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    from_: str = Field(alias="from", description="As the dataflow says, or as its sources give it.")
+    how: str = Field(description="new, now, with, continued, catch up or alone.")
+    text: str = Field(description="The same for people.")
+
+
 class SubmittedDataflow(_SharingChange):
     """What a submitted dataflow reuses and adds."""
 
     reused: list[ReusedTask]
     wider: list[WiderTask]
     added: list[str]
+    start: StartAnswer
 
 
 class WithdrawnDataflow(_SharingChange):
@@ -267,6 +291,18 @@ class Observations(BaseModel):
     """What was measured, oldest first."""
 
     observations: list[Observation]
+
+
+class Snapshots(BaseModel):
+    """The plan snapshots that are kept, oldest first."""
+
+    snapshots: list[SnapshotStep]
+
+
+class LetterCauses(BaseModel):
+    """Rows that failed, by cause, most rows first."""
+
+    causes: list[LetterCause]
 
 
 class DeadLetterAnswer(BaseModel):

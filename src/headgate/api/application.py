@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from fastapi import Depends, FastAPI, Request
@@ -14,15 +15,19 @@ from headgate import __version__
 from headgate.access.authority import AccessRefused
 from headgate.api.access_routes import access_routes
 from headgate.api.callers import caller
+from headgate.api.console_routes import console_routes
+from headgate.api.event_routes import event_routes
 from headgate.api.health_routes import health_routes
 from headgate.api.identities import NOBODY, Identities, address_of
 from headgate.api.limits import Limits
+from headgate.api.metrics_routes import metrics_routes
 from headgate.api.page import Page, SecurityHeaders
 from headgate.api.problems import CONTENT_TYPE, ProblemDocument, problem_of
 from headgate.api.request_log import NoteRequest, RequestLog
 from headgate.api.routes import action_of, change_routes, problem_response, read_routes
 from headgate.api.sessions import Sessions
 from headgate.errors import HeadgateError, InputError, refused_write
+from headgate.service.metrics import EngineMetrics
 from headgate.service.serve import ServedEngine
 
 __all__ = ["Door", "application"]
@@ -69,18 +74,27 @@ def application(served: ServedEngine, door: Door | None = None) -> FastAPI:
             Exception: _failed,
         },
     )
+    app.openapi_version = "3.2.0"  # the first that describes event streams
     app.state.identities, app.state.refusals = identities, served.refusals
     app.include_router(health_routes(served))
     app.include_router(access_routes(served, identities))
     app.include_router(read_routes(served))
     app.include_router(change_routes(served))
+    app.include_router(console_routes(served))
+    app.include_router(event_routes(served))
+    app.include_router(metrics_routes(served.metrics))
     app.router.default = door.page
     app.add_middleware(Limits)
     app.add_middleware(SecurityHeaders)
-    if door.note is not None:
-        app.add_middleware(RequestLog, note=door.note)
+    app.add_middleware(RequestLog, note=partial(_note, served.metrics, door.note))
     _describe_refusals(app)
     return app
+
+
+def _note(metrics: EngineMetrics, log: NoteRequest | None, facts: dict[str, Any]) -> None:
+    metrics.note_request(facts["method"], facts["route"], facts["status"], facts["seconds"])
+    if log is not None:
+        log(facts)
 
 
 def _describe_refusals(app: FastAPI) -> None:
@@ -88,7 +102,8 @@ def _describe_refusals(app: FastAPI) -> None:
     for operations in app.openapi()["paths"].values():
         for operation in operations.values():
             refusal = operation["responses"]["default"]
-            refusal["content"] = {CONTENT_TYPE: refusal["content"]["application/json"]}
+            [described] = refusal["content"].values()
+            refusal["content"] = {CONTENT_TYPE: described}
 
 
 def _response(error: HeadgateError, **more: Any) -> JSONResponse:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import httpx
 
+from headgate.api.event_lines import EventLines, StreamEvent
 from headgate.api.problems import CONTENT_TYPE, error_of
 from headgate.api.requests import ApiRequest, ApiRequests
 from headgate.api.target import ApiTarget, NotNowError, SocketTarget, UrlTarget
@@ -59,6 +60,31 @@ class EngineClient(ApiRequests[Answer]):
         """Close the connection."""
         self._http.close()
 
+    def events(self, *topics: str, after: str | None = None) -> Iterator[StreamEvent]:
+        """Follow what happens, for ever; when the connection breaks it goes on where it was.
+
+        ``after`` is the id of the last event that was seen before.
+        """
+        lines, patience = EventLines(after), _Patience(self._target, self._patience_s, self._waiting)
+        while True:
+            try:
+                self._target.check()
+                with self._http.stream(
+                    "GET", "/events", params={"topics": topics}, headers=lines.headers()
+                ) as response:
+                    if response.is_error:
+                        response.read()
+                        _answer(response)
+                    for line in response.iter_lines():
+                        if (event := lines.take(line)) is not None:
+                            patience = _Patience(self._target, self._patience_s, self._waiting)
+                            yield event
+            except httpx.TransportError:
+                patience.check(NotNowError(self._target.gone()))
+            except NotNowError as error:
+                patience.check(error)
+            time.sleep(RETRY_EVERY_S)
+
     def send(self, request: ApiRequest) -> Answer:
         patience = _Patience(self._target, self._patience_s, self._waiting)
         built = _built(self._http, request)
@@ -96,6 +122,27 @@ class AsyncEngineClient(ApiRequests[Awaitable[Answer]]):
     async def close(self) -> None:
         """Close the connection."""
         await self._http.aclose()
+
+    async def events(self, *topics: str, after: str | None = None) -> AsyncIterator[StreamEvent]:
+        """Follow what happens, as :meth:`EngineClient.events` does."""
+        lines, patience = EventLines(after), _Patience(self._target, self._patience_s, None)
+        while True:
+            try:
+                self._target.check()
+                asked = self._http.stream("GET", "/events", params={"topics": topics}, headers=lines.headers())
+                async with asked as response:
+                    if response.is_error:
+                        await response.aread()
+                        _answer(response)
+                    async for line in response.aiter_lines():
+                        if (event := lines.take(line)) is not None:
+                            patience = _Patience(self._target, self._patience_s, None)
+                            yield event
+            except httpx.TransportError:
+                patience.check(NotNowError(self._target.gone()))
+            except NotNowError as error:
+                patience.check(error)
+            await asyncio.sleep(RETRY_EVERY_S)
 
     async def send(self, request: ApiRequest) -> Answer:
         patience = _Patience(self._target, self._patience_s, None)

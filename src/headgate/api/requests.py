@@ -88,6 +88,10 @@ class ApiRequests(ABC, Generic[R]):
         """The newest measurements since a moment, or the oldest ones; oldest first."""
         return self._get("/observations", since=since, limit=limit, oldest=oldest)
 
+    def history(self, start: float, end: float, resolution_s: float = 60.0) -> R:
+        """What was measured in a span of time, an observation for each step of it."""
+        return self._get("/history", start=start, end=end, resolution=resolution_s)
+
     def dead_letters(self, dataflow: str | None = None, task: str | None = None) -> R:
         """The rows for which tasks raised, oldest first."""
         return self._get("/dead-letters", dataflow=dataflow, task=task)
@@ -101,6 +105,10 @@ class ApiRequests(ABC, Generic[R]):
     ) -> R:
         """Who pays what; between two moments, and with machines charged in whole periods of so many seconds."""
         return self._get("/bill", owner=owner, since=since, until=until, period_s=period_s)
+
+    def lineage(self, of: str) -> R:
+        """From which columns the columns of ``dataflow``, ``dataflow.task`` or one column come, and who needs it."""
+        return self._get("/lineage", of=of)
 
     def me(self) -> R:
         """Who the engine takes this process for."""

@@ -35,9 +35,10 @@ from headgate.api.problems import CONTENT_TYPE, problem_of
 from headgate.api.scopes import scope
 from headgate.errors import HeadgateError
 from headgate.service.bill import bill_facts, bill_span
+from headgate.service.console.preview import check_snapshot
 from headgate.service.engine import listing, status
 from headgate.service.level import set_level
-from headgate.service.observations import earliest, latest
+from headgate.service.observations import earliest, history, latest
 from headgate.service.principal_engine import PrincipalEngine, check_bill
 from headgate.service.serve import Acknowledge, Acknowledger, Answer, ServedEngine, acknowledging
 from headgate.service.submit import submit, withdraw
@@ -51,6 +52,15 @@ RequestId = Annotated[
         min_length=1,
         max_length=200,
         description="An id of your choice, such as a UUID. The same id sent again gets the same answer for a day.",
+    ),
+]
+
+IfMatch = Annotated[
+    str | None,
+    Header(
+        alias="If-Match",
+        pattern=r'^"plan-\d{1,18}"$',
+        description="The ETag of a preview: refused if another plan snapshot runs by now.",
     ),
 ]
 
@@ -111,11 +121,16 @@ def change_routes(served: ServedEngine) -> APIRouter:
 
     @router.post("/dataflows", response_model=Changed, openapi_extra=scope(Verb.SUBMIT))
     async def submit_dataflows(
-        request: Request, body: SubmissionRequest, who: Caller, request_id: RequestId = None
+        request: Request,
+        body: SubmissionRequest,
+        who: Caller,
+        request_id: RequestId = None,
+        if_match: IfMatch = None,
     ) -> Any:
         """Submit dataflows, all of them or none."""
 
         def act(engine: PrincipalEngine, acknowledge: Acknowledger | None) -> Mapping[str, Any]:
+            check_snapshot(if_match, engine.about()["snapshot"])
             return submit(engine, body.dataflows, served.registry, body.replace, acknowledge)
 
         return await change(request, who, request_id, act)
@@ -255,6 +270,17 @@ def read_routes(served: ServedEngine) -> APIRouter:
         check_access(who, Verb.READ)
         measured = earliest(served.state, since, limit) if oldest else latest(served.state, since, limit)
         return {"observations": measured}
+
+    @router.get("/history", response_model=Observations, openapi_extra=scope(Verb.READ))
+    def past(
+        who: Caller,
+        start: Annotated[float, Query(allow_inf_nan=False, description="In seconds since 1970.")],
+        end: Annotated[float, Query(allow_inf_nan=False, description="In seconds since 1970.")],
+        resolution: Annotated[float, Query(ge=1.0, allow_inf_nan=False, description="Seconds of a step.")] = 60.0,
+    ) -> Any:
+        """Read what was measured in a span of time: an observation for each step, with its figures."""
+        check_access(who, Verb.READ)
+        return {"observations": history(served.state, start, end, resolution)}
 
     @router.get("/dead-letters", response_model=DeadLettersAnswer, openapi_extra=scope(Verb.INSPECT))
     def dead_letters(

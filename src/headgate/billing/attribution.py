@@ -74,8 +74,12 @@ def attribute(intervals: Iterable[Interval]) -> Attribution:
     return Attribution(shares, idle)
 
 
-def apportion(shares: Mapping[str, Fraction], unit: Decimal = CENT) -> dict[str, Decimal]:
+def apportion(
+    shares: Mapping[str, Fraction], unit: Decimal = CENT, billed: Decimal | None = None
+) -> dict[str, Decimal]:
     """Round amounts so that they add up to their rounded sum (largest remainder, or Hamilton's method).
+
+    Parts of an amount that was rounded already add up to that: ``billed``, which is within a unit of their sum.
 
     Every amount is rounded down to whole units; the units that are then missing go one each to those who lost most,
     and between equals to the first by name, so that the outcome is always the same.
@@ -84,7 +88,8 @@ def apportion(shares: Mapping[str, Fraction], unit: Decimal = CENT) -> dict[str,
     {'a': Decimal('0.34'), 'b': Decimal('0.33'), 'c': Decimal('0.33')}
     """
     whole = Fraction(unit)
-    total = round(sum(shares.values(), Fraction()) / whole)  # exactly half goes to the even neighbour
+    amount = sum(shares.values(), Fraction()) if billed is None else Fraction(billed)
+    total = round(amount / whole)  # exactly half goes to the even neighbour
     floors = {name: share // whole for name, share in shares.items()}
     missing = total - sum(floors.values())
     by_loss = sorted(shares, key=lambda name: (floors[name] * whole - shares[name], name))

@@ -128,18 +128,22 @@ class UsageRecord:
     until: float = 0.0
     """Until when usage is known."""
 
+    positions: tuple[int, ...] = ()
+    """Where in the journal each interval begins; the snapshot before it is what ran."""
+
 
 def read_usage(state: Path) -> UsageRecord:
     """Read the usage in a state directory, also while an engine runs; raises :class:`InputError` if there is none."""
     journal = state / "journal"
-    entries = [entry for _, entry in read_journal(journal, UsageChanged)] if journal.exists() else []
+    placed = list(read_journal(journal, UsageChanged)) if journal.exists() else []
+    entries = [entry for _, entry in placed]
     if not entries:
         raise InputError("NOTHING_TO_BILL", f"{state} has no record of usage: no engine has run there yet")
     if entries[-1].usage is not None:
         entries.append(UsageChanged(max(entries[-1].at_s, _until(state))))
     known = _Customers()
-    intervals = []
-    for entry, after in pairwise(entries):
+    intervals, positions = [], []
+    for (position, _), (entry, after) in zip(placed, pairwise(entries), strict=False):
         if entry.usage is None:
             continue
         # Who has run for less than a second is on the bill too, with nothing to pay.
@@ -147,12 +151,14 @@ def read_usage(state: Path) -> UsageRecord:
         if (length_s := after.at_s - entry.at_s) > 0:
             vms = tuple(_vm(machine, names) for machine in entry.usage["machines"])
             intervals.append(Interval(datetime.fromtimestamp(entry.at_s, UTC), length_s, vms))
+            positions.append(position)
     paid = [entry.usage for entry in entries if entry.usage and entry.usage["machines"]]
     price = Decimal(paid[-1]["machines"][0]["price_per_h"]) if paid else Decimal("0.10")
     currency = paid[-1]["currency"] if paid else "USD"
     until = float(entries[-1].at_s)
     noted = {entry.key: entry for _, entry in read_journal(journal, MachineNoted)}
-    return UsageRecord(tuple(intervals), known.all, currency, price, tuple(map(_held, noted.values())), until)
+    held = tuple(map(_held, noted.values()))
+    return UsageRecord(tuple(intervals), known.all, currency, price, held, until, tuple(positions))
 
 
 def _noted(machine: PaidMachine) -> MachineNoted:

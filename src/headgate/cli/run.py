@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -155,6 +156,7 @@ def run_engine(
                 loop,
                 serving(engine.state.path, application(served, door), link.listener, network),
                 link.serving(),
+                closing(served.events),
             ):
                 served_now(served)
                 display.say(f"running after {time.monotonic() - began:.1f} s; Spark's log is {engine.log}")

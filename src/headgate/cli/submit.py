@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from headgate.cli.catch_up import wait_for_catch_up
 from headgate.cli.engine import ask
 from headgate.cli.output import AsJson, State, known_types, print_json, print_tables, read_dataflows
 from headgate.documents.document import to_document
@@ -31,6 +32,7 @@ def submit(
     ] = None,
     state: State = Path(".headgate"),
     replace: Annotated[bool, typer.Option("--replace", help="Update running dataflows of the same names.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until they have caught up with what had passed.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Submit dataflows to a running engine, all of them or none, and show which tasks are shared with whom.
@@ -40,6 +42,9 @@ def submit(
 
     With --plan the dataflows of the plan are submitted, its alternates become active, and its stateful tasks run on as
     many partitions as they have cores in the plan.
+
+    A dataflow whose source runs already gets what has passed too; its "start" says from where on. With --wait the
+    command ends when it has.
 
     Examples: [bold]headgate submit hot.yaml --state here[/bold], [bold]headgate submit --plan plan.json[/bold]
     """
@@ -56,6 +61,8 @@ def submit(
     else:
         documents = [to_document(one.dataflow) for one in read_dataflows(dataflow_files(files or []), registry)]
     answer = ask(state, lambda client: _applied(client, documents, replace, changes), "submitting")
+    if wait:
+        wait_for_catch_up(state, [facts["dataflow"] for facts in answer["submitted"]])
     if as_json:
         print_json(answer)
         return

@@ -156,6 +156,7 @@ class Flow:
         description: str = "",
         service_level: ServiceLevel | Mapping[str, Any] | None = None,
         share: str | None = None,
+        start: str | None = None,
     ) -> None:
         self._file, mark = _caller()
         self._document = MarkedDict(mark)
@@ -169,6 +170,7 @@ class Flow:
             "description": description,
             "service_level": service_level and dict(service_level),
             "share": share,
+            "start": start,
         }
         for key, value in parts.items():
             if value:

@@ -19,6 +19,7 @@ from headgate.model.schema import Schema
 from headgate.model.service_level import ServiceLevel
 from headgate.model.share import Share
 from headgate.model.span import seconds_of
+from headgate.model.start import Start
 from headgate.model.stream import DUPLICATE, ByKey, ByPredicate, Routing, Stream
 from headgate.model.task import Alternate, Gather, Port, Ports, Task
 from headgate.tasks.registry import Registry
@@ -56,6 +57,7 @@ def from_document(document: Mapping[str, Any], registry: Registry) -> Dataflow:
         document.get("description", ""),
         _service_level(document.get("service_level")),
         Share(document["share"]) if "share" in document else Share.ANYONE,
+        Start.parse(document["start"]) if "start" in document else None,
     )
 
 

@@ -27,6 +27,7 @@ from headgate.model.on_error import OnError
 from headgate.model.service_level import ServiceLevel
 from headgate.model.share import Share
 from headgate.model.span import seconds_of, span_text
+from headgate.model.start import Start
 from headgate.model.stream import ByKey, ByPredicate, Stream
 from headgate.model.task import Alternate, Gather, Port, Ports, Task
 from headgate.model.task_type import ColumnName, Expression, SchemaText
@@ -67,6 +68,10 @@ def _checked_budget(text: str) -> str:
     return text
 
 
+def _checked_start(text: str) -> str:
+    return str(Start.parse(text))
+
+
 def _as_written(amount: Decimal) -> Decimal:
     return Decimal(str(number(amount)))
 
@@ -74,6 +79,7 @@ def _as_written(amount: Decimal) -> Decimal:
 Name = Annotated[str, AfterValidator(_named), Field(json_schema_extra={"pattern": NAME_PATTERN})]
 Text = Annotated[str, AfterValidator(_clean), Field(max_length=100_000)]
 Budget = Annotated[str, AfterValidator(_checked_budget)]
+StartText = Annotated[str, AfterValidator(_checked_start)]
 Money = Annotated[Decimal, Field(ge=0, le=10**30), AfterValidator(_as_written)]
 """An amount that is compared, never billed: as precise as a floating-point number."""
 
@@ -227,6 +233,11 @@ class DataflowDocument(_Document):
         ServiceLevelDocument(), description="What it needs and what it may cost."
     )
     share: Share = Field(Share.ANYONE, description="With whom its tasks may be shared, unless they say otherwise.")
+    start: StartText | None = Field(
+        None,
+        description="From where it reads: earliest, now, a time, an age such as 6h, or 'with NAME'; files from the "
+        "earliest and other sources from now if left out.",
+    )
     tasks: list[Any] = Field(description="The steps, in any order.", min_length=1)
 
 
@@ -242,6 +253,8 @@ def to_document(dataflow: Dataflow) -> dict[str, Any]:
         document["service_level"] = level
     if dataflow.share is not Share.ANYONE:
         document["share"] = dataflow.share.value
+    if dataflow.start is not None:
+        document["start"] = str(dataflow.start)
     feeds: dict[str, list[Stream]] = {}
     for stream in dataflow.streams:
         feeds.setdefault(stream.target, []).append(stream)

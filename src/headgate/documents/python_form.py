@@ -70,7 +70,7 @@ def write(document: dict[str, Any]) -> str:
     names = _variables([task["id"] for task in document["tasks"]])
     dynamic = any("alternates" in task for task in document["tasks"])
     head: dict[str, Any] = {
-        key: document[key] for key in ("owner", "description", "service_level", "share") if key in document
+        key: document[key] for key in ("owner", "description", "service_level", "share", "start") if key in document
     }
     lines = [
         f"from headgate import Flow{', alternate' if dynamic else ''}",

@@ -20,7 +20,7 @@ _CHILDREN = {
 }
 PE_ATTRIBUTES = ("id", "share", "on_error", "time_budget")
 _ATTRIBUTES = {
-    "dataflow": ("name", "owner", "share", "version"),
+    "dataflow": ("name", "owner", "share", "start", "version"),
     "service_level": None,
     "PE": PE_ATTRIBUTES,
     "in": ("id", "type", "gather"),

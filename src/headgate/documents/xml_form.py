@@ -69,7 +69,7 @@ class _Translation:
         self.faults.append(Fault(condition, message, place, self.task, expected, near))
 
     def dataflow(self, root: XmlElement) -> MarkedDict:
-        document = _marked(root, "name", "owner", "share")
+        document = _marked(root, "name", "owner", "share", "start")
         if "version" in root.attributes:
             version = root.attributes["version"]
             document.put("version", int(version) if re.fullmatch("[0-9]{1,9}", version) else version, root.mark)
@@ -205,7 +205,7 @@ def _put(mapping: MarkedDict, element: XmlElement, fields: Mapping[str, str]) ->
 
 def write(document: dict[str, Any], ports_of: dict[str, Ports]) -> str:
     """Write a document as XML; ``ports_of`` gives the ports of each task."""
-    own = ("name", "owner", "share", "version")
+    own = ("name", "owner", "share", "start", "version")
     root = ElementTree.Element("dataflow", {name: str(document[name]) for name in own if name in document})
     if "description" in document:
         _put_text(ElementTree.SubElement(root, "description"), document["description"])

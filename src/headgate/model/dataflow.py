@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from headgate.model.names import DataflowName, Owner
 from headgate.model.service_level import ServiceLevel
 from headgate.model.share import Share, scope_of
+from headgate.model.start import Start
 from headgate.model.stream import Stream
 from headgate.model.task import Task
 
@@ -32,6 +33,9 @@ class Dataflow:
     service_level: ServiceLevel = field(default_factory=ServiceLevel)
     share: Share = Share.ANYONE
     """With whom its tasks may be shared, where a task does not say otherwise."""
+
+    start: Start | None = None
+    """From where it reads; as each of its sources would alone if left out."""
 
     def __post_init__(self) -> None:
         position = {task.id: index for index, task in enumerate(self.tasks)}

@@ -7,7 +7,35 @@ from dataclasses import dataclass
 from headgate.model.cluster.observation import Figures
 from headgate.model.level_time import LevelStatus
 
-__all__ = ["DataflowStatus", "FragmentStatus"]
+__all__ = ["CatchUpStatus", "DataflowStatus", "FragmentStatus"]
+
+
+@dataclass(frozen=True, slots=True)
+class CatchUpStatus:
+    """How far a dataflow has computed what had passed when it came."""
+
+    rows: int
+    rows_total: int | None
+    """Estimated from bytes; ``None`` before it is known."""
+
+    left_s: float | None
+
+    @property
+    def share(self) -> float:
+        """The part that is done."""
+        return min(self.rows / self.rows_total, 1.0) if self.rows_total else 0.0
+
+    def sentence(self) -> str:
+        """How far it is, for people.
+
+        >>> CatchUpStatus(1_200, 4_800, 6.2).sentence()
+        'catching up with what had passed: 25 %, 1,200 of 4,800 rows, 6 s left'
+        """
+        begins = "catching up with what had passed"
+        if self.rows_total is None:
+            return f"{begins}: about to begin"
+        left = "" if self.left_s is None else f", {self.left_s:,.0f} s left"
+        return f"{begins}: {self.share:.0%}, {self.rows:,} of {self.rows_total:,} rows{left}".replace("%", " %")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +49,7 @@ class EngineCrash:
 
 @dataclass(frozen=True, slots=True)
 class DataflowStatus:
-    """A dataflow: its state (running, paused, throttled or degraded), the reason for it, and rows so far."""
+    """A dataflow: its state (running, catching up, paused, throttled or degraded), the reason for it, rows so far."""
 
     name: str
     owner: str
@@ -37,6 +65,12 @@ class DataflowStatus:
 
     rows_dead: int = 0
     """Rows that raised and were written to the dead letters."""
+
+    start: str = "earliest"
+    """From where it reads."""
+
+    catch_up: CatchUpStatus | None = None
+    """How far it is with what had passed when it came; ``None`` if it has that."""
 
     figures: Figures | None = None
     """Of the last minute; none before the first interval has ended."""

@@ -244,6 +244,9 @@ class SourceWork:
     by_row: bool = False
     """Whether it can leave out single records that cannot be read."""
 
+    past: bool = False
+    """Whether what it has handed over can be read again by another dataflow."""
+
     splits: Callable[[Any, SourceContext], Mapping[str, str]] | None = None
     """The options of the data source, if workers can read the parts of a micro-batch by themselves."""
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from headgate.model.dataflow import Dataflow
 from headgate.model.graph import Graph
 from headgate.model.names import TaskId
 from headgate.model.stream import Stream
 
-__all__ = ["PictureLayout", "arrange"]
+__all__ = ["Layered", "PictureLayout", "arrange", "layered"]
 
 Point = tuple[float, float]
+Node = TypeVar("Node", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,34 +31,55 @@ class PictureLayout:
         return max([*self.height.values(), *(y for points in self.bends.values() for _, y in points)], default=0.0)
 
 
-def arrange(dataflow: Dataflow) -> PictureLayout:
-    """Lay a dataflow out; each task is one layer after the last of those that feed it."""
+@dataclass(frozen=True, slots=True)
+class Layered(Generic[Node]):
+    """Layer and height of each node, in units of one node, and where edges that pass layers by bend."""
+
+    layer: Mapping[Node, int]
+    height: Mapping[Node, float]
+    bends: Mapping[tuple[Node, Node], tuple[Point, ...]]
+
+
+def layered(layer: Mapping[Node, int], edges: Iterable[tuple[Node, Node]]) -> Layered[Node]:
+    """Lay out an acyclic graph whose layers are known; each edge leads to a later layer.
+
+    >>> layered({"a": 0, "b": 1, "c": 2}, [("a", "b"), ("b", "c"), ("a", "c")]).bends[("a", "c")][0][0]
+    1.0
+    """
     import igraph
 
-    graph = Graph(dataflow)
-    layer: dict[TaskId, int] = {}
-    for task in graph.order():
-        layer[task] = max((layer[s.source] + 1 for s in graph.feeds[task] if not s.feedback), default=0)
-    nodes = {task.id: index for index, task in enumerate(dataflow.tasks)}
-    layers = [layer[task.id] for task in dataflow.tasks]
-    edges: list[tuple[int, int]] = []
-    passing: dict[Stream, list[int]] = {}
-    for stream in dict.fromkeys(stream for stream in dataflow.streams if not stream.feedback):
-        before = nodes[stream.source]
-        for between in range(layer[stream.source] + 1, layer[stream.target]):
+    nodes = {node: index for index, node in enumerate(layer)}
+    layers = list(layer.values())
+    parts: list[tuple[int, int]] = []
+    passing: dict[tuple[Node, Node], list[int]] = {}
+    for source, target in dict.fromkeys(edges):
+        before = nodes[source]
+        for between in range(layer[source] + 1, layer[target]):
             layers.append(between)
-            passing.setdefault(stream, []).append(len(layers) - 1)
-            edges.append((before, len(layers) - 1))
+            passing.setdefault((source, target), []).append(len(layers) - 1)
+            parts.append((before, len(layers) - 1))
             before = len(layers) - 1
-        edges.append((before, nodes[stream.target]))
-    placed = igraph.Graph(n=len(layers), edges=edges, directed=True).layout_sugiyama(layers=layers, hgap=1, vgap=1)
+        parts.append((before, nodes[target]))
+    placed = igraph.Graph(n=len(layers), edges=parts, directed=True).layout_sugiyama(layers=layers, hgap=1, vgap=1)
     heights = _apart([float(point[0]) for point in placed.coords[: len(layers)]], layers)
     lowest = min(heights, default=0.0)
-    return PictureLayout(
+    return Layered(
         layer,
-        {task: heights[index] - lowest for task, index in nodes.items()},
-        {stream: tuple((float(layers[i]), heights[i] - lowest) for i in points) for stream, points in passing.items()},
+        {node: heights[index] - lowest for node, index in nodes.items()},
+        {edge: tuple((float(layers[i]), heights[i] - lowest) for i in points) for edge, points in passing.items()},
     )
+
+
+def arrange(dataflow: Dataflow) -> PictureLayout:
+    """Lay a dataflow out; each task is one layer after the last of those that feed it."""
+    graph = Graph(dataflow)
+    layer: dict[TaskId, int] = dict.fromkeys((task.id for task in dataflow.tasks), 0)
+    for task in graph.order():
+        layer[task] = max((layer[s.source] + 1 for s in graph.feeds[task] if not s.feedback), default=0)
+    streams = [stream for stream in dict.fromkeys(dataflow.streams) if not stream.feedback]
+    placed = layered(layer, ((stream.source, stream.target) for stream in streams))
+    bends = {stream: placed.bends.get((stream.source, stream.target), ()) for stream in streams}
+    return PictureLayout(placed.layer, placed.height, {stream: points for stream, points in bends.items() if points})
 
 
 def _apart(heights: list[float], layers: list[int]) -> list[float]:

@@ -122,7 +122,8 @@ def _submitted(facts: Answer, tasks: Sequence[str]) -> Table:
         return {"task": task, "change": "new" if task in new else "not needed", "detail": None}
 
     counts = f"{len(reused)} shared" + (f", {len(wider)} from wider streams" if wider else "") + f", {len(new)} new"
-    return Table(f"{facts['dataflow']}: {counted(len(tasks), 'task')}; {counts}", CHANGE, tuple(map(row, tasks)))
+    notes = (text,) if (text := facts.get("start", {}).get("text")) else ()
+    return Table(f"{facts['dataflow']}: {counted(len(tasks), 'task')}; {counts}", CHANGE, tuple(map(row, tasks)), notes)
 
 
 def _fragments(answer: Answer) -> str:

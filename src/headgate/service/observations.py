@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,8 @@ __all__ = [
     "as_documents",
     "earliest",
     "export",
+    "history",
+    "interval_facts",
     "intervals_table",
     "last_minute",
     "latest",
@@ -33,6 +35,8 @@ __all__ = [
 
 MINUTE = 12
 """Intervals in a minute."""
+
+MOST_STEPS = 1_000
 
 INTERVAL = (
     TableColumn("ended", "ended"),
@@ -107,10 +111,27 @@ def last_minute(newest: Sequence[Observation]) -> Observation | None:
     return evaluated(joined(recent)) if recent else None
 
 
-def _interval(seen: Observation) -> dict[str, Any]:
+def history(state: Path, start: float, end: float, resolution_s: float) -> list[Observation]:
+    """What was measured in a span of time: an observation for each step of it, with its figures, oldest first.
+
+    Raises :class:`InputError` for more than :data:`MOST_STEPS` steps.
+    """
+    from headgate.adaptation.evaluating import evaluated
+    from headgate.adaptation.joining import joined
+
+    if not (resolution_s > 0.0 and start < end and (end - start) / resolution_s <= MOST_STEPS):
+        message = f"expected a span of at most {MOST_STEPS:,} steps, which ends after it begins"
+        raise InputError("BAD_SPAN", message)
+    steps: dict[int, list[Observation]] = {}
+    for seen in takewhile(lambda one: one.ended <= end, history_of(state).read(start)):
+        steps.setdefault(int((seen.ended - start) / resolution_s), []).append(seen)
+    return [evaluated(joined(measured)) for _, measured in sorted(steps.items())]
+
+
+def interval_facts(seen: Observation) -> dict[str, Any]:
+    """Rows in and out, those that wait, the slowest sink, and the figures of all together."""
     rows_in = sum(fragment.rows_in for fragment in seen.fragments if fragment.kind == "source")
     return {
-        "ended": datetime.fromtimestamp(seen.ended, UTC).strftime("%Y-%m-%d %H:%M:%SZ"),
         "seconds": seen.seconds,
         "rows_in_per_s": rows_in / seen.seconds,
         "rows_out_per_s": sum(sink.rows for sink in seen.sinks) / seen.seconds,
@@ -119,3 +140,8 @@ def _interval(seen: Observation) -> dict[str, Any]:
         "omega": None if seen.together is None else seen.together.omega,
         "profit": None if seen.together is None else seen.together.theta,
     }
+
+
+def _interval(seen: Observation) -> dict[str, Any]:
+    ended = datetime.fromtimestamp(seen.ended, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    return {"ended": ended, **interval_facts(seen)}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -19,7 +20,10 @@ from headgate.errors import InputError, InvalidDataflow
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import DataflowName, Owner
 from headgate.model.strategy import StrategyName
-from headgate.sharing.shared_set import SharedSet, Submission
+from headgate.runtime.engine.snapshot import Snapshot
+from headgate.runtime.engine.starting import alone, beginning_of, can_join, check_there
+from headgate.sharing.deduplicate import deduplicate
+from headgate.sharing.shared_set import FROM_THE_EARLIEST, HowStarted, SharedSet, StartTaken, Submission
 from headgate.sharing.strategies import GroupSteps, Units, deploy
 from headgate.tasks.registry import Registry
 
@@ -48,6 +52,8 @@ class PlannedSubmission:
     steps: GroupSteps
     interrupted: frozenset[DataflowName]
     """The dataflows whose tasks would be stopped and launched again."""
+
+    start: StartTaken = FROM_THE_EARLIEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +108,14 @@ def plan(
     prices = prices or Prices()
     shared, deployment = SharedSet(registry, semantic and strategy is not StrategyName.NONE), Units()
     for dataflow in running:
-        shared, deployment, _ = _submitted(shared, deployment, dataflow, strategy)
+        shared, deployment, _ = _submitted(shared, deployment, dataflow, dataflow, strategy)
+    base = Snapshot(shared, stored=dict.fromkeys((flow.name for flow in running), ""), strategy=strategy)
     before = _bill(shared, deployment, [*running], prices)
     submissions = []
     for dataflow in given:
-        shared, deployment, planned = _submitted(shared, deployment, dataflow, strategy)
-        submissions.append(planned)
+        merged, taken = _started(base, shared, dataflow)
+        shared, deployment, planned = _submitted(shared, deployment, dataflow, merged, strategy)
+        submissions.append(replace(planned, start=taken))
     after = _bill(shared, deployment, [*running, *given], prices)
     paid = {line.dataflow: line.cost for line in before.lines} if before else {}
     bills = tuple(
@@ -118,11 +126,29 @@ def plan(
     return Planned(tuple(submissions), bills, totals[0], totals[1], prices)
 
 
+def _started(base: Snapshot, shared: SharedSet, dataflow: Dataflow) -> tuple[Dataflow, StartTaken]:
+    """How a dataflow is merged, and from where it reads; all that runs has done so from the beginning."""
+    plain = deduplicate(dataflow)
+    pending = replace(base, shared=shared)
+    beginning = beginning_of(plain, base, pending, time.time(), lambda _: 2**63)
+    if not beginning.late:
+        return beginning.signed.dataflow, beginning.taken
+    check_there(plain.dataflow, beginning.late, shared.registry)
+    _, submission = shared.submit(beginning.signed)
+    whole = replace(base, since=dict.fromkeys(base.shared.running.tasks.as_dict(), 1))
+    signatures = {**submission.written, **{task: known for known, task in submission.change.names.items()}}
+    reason = can_join(submission.dataflow, signatures, beginning.late, whole)
+    if reason:
+        beginning = alone(beginning, plain, base, reason)
+        return beginning.signed.dataflow, beginning.taken
+    return beginning.signed.dataflow, replace(beginning.taken, how=HowStarted.CATCH_UP)
+
+
 def _submitted(
-    shared: SharedSet, deployment: Units, dataflow: Dataflow, strategy: StrategyName
+    shared: SharedSet, deployment: Units, dataflow: Dataflow, merged: Dataflow, strategy: StrategyName
 ) -> tuple[SharedSet, Units, PlannedSubmission]:
     registry = shared.registry
-    shared, submission = shared.submit(dataflow)
+    shared, submission = shared.submit(merged, dataflow)
     deployment, steps = deploy(strategy, deployment, submission.change, shared.running)
     stopped = (task for unit in steps.stopped for task in unit.active)
     interrupted = {name for task in stopped for name in shared.running.users(task)} - {dataflow.name}

@@ -69,9 +69,14 @@ def sharing_tables(planned: Planned) -> tuple[Table, ...]:
     )
     return (
         Table("Tasks", _TASKS, tuple(row for each in planned.submissions for row in _task_rows(each))),
-        Table("Dataflows", _DATAFLOWS, tuple(map(_dataflow_row, planned.submissions))),
+        Table("Dataflows", _DATAFLOWS, tuple(map(_dataflow_row, planned.submissions)), _starts(planned)),
         Table.of("Bills", _BILLS, planned.bills, *notes),
     )
+
+
+def _starts(planned: Planned) -> tuple[str, ...]:
+    """From where dataflows read that find their sources running."""
+    return tuple(f"{one.dataflow.name}: {text}" for one in planned.submissions if (text := one.start.sentence))
 
 
 def _dataflow_row(planned: PlannedSubmission) -> dict[str, object]:

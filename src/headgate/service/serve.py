@@ -14,12 +14,15 @@ from headgate.errors import InputError
 from headgate.service.audit import RefusalLog
 from headgate.service.control import ControlLoop
 from headgate.service.engine import JournaledEngine
+from headgate.service.events import EventFeed
 from headgate.service.health import readiness
+from headgate.service.metrics import EngineMetrics
 from headgate.service.principal_control import PrincipalControl
 from headgate.service.principal_engine import PrincipalEngine
 from headgate.service.tokens import Tokens
 from headgate.sharing.applied import Acknowledge, Applied
 from headgate.store.entries import Acknowledged
+from headgate.store.journal import Journal
 from headgate.tasks.registry import Registry
 
 __all__ = ["Acknowledge", "Acknowledger", "Answer", "ServedEngine", "acknowledging"]
@@ -55,6 +58,13 @@ class ServedEngine:
         self.state = Path(engine.about()["state"])
         self.refusals = RefusalLog(self.state)
         self.tokens = Tokens(engine.journal, self.state)
+        self.events = EventFeed(engine, self.state)
+        self.metrics = EngineMetrics(engine, self.state)
+
+    @property
+    def journal(self) -> Journal:
+        """What the engine must not forget, to be read."""
+        return self._engine.journal
 
     def acting_for(self, principal: Principal) -> PrincipalEngine:
         """The engine as somebody may use it; requests have no other way to it."""

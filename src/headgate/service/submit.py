@@ -136,6 +136,7 @@ def _submission_facts(submission: Submission) -> dict[str, Any]:
             {"task": match.task, "wider": match.wider, "residual": list(match.residual)} for match in submission.wider
         ],
         "added": list(change.own_ids),
+        "start": {"from": submission.start.start, "how": submission.start.how.value, "text": submission.start.sentence},
         **_both_ways(change),
     }
 

@@ -8,7 +8,8 @@ from dataclasses import replace
 from headgate.model.dataflow import Dataflow
 from headgate.model.graph import Graph
 from headgate.model.names import TaskId
-from headgate.model.share import Share
+from headgate.model.share import Share, scope_of
+from headgate.model.task import Task
 from headgate.model.task_type import Role, State
 from headgate.tasks.registry import Registry
 
@@ -23,7 +24,12 @@ def confined(dataflow: Dataflow, tasks: Collection[TaskId] | None = None) -> Dat
     >>> [task.share.value for task in confined(flow).tasks]
     ['never', 'never']
     """
-    tasks_confined = (replace(t, share=Share.NEVER) if tasks is None or t.id in tasks else t for t in dataflow.tasks)
+    circle = scope_of(Share.NEVER, dataflow.owner, dataflow.name)
+
+    def alone(task: Task) -> Task:
+        return replace(task, scope=f"{circle} {task.scope}") if task.scope else replace(task, share=Share.NEVER)
+
+    tasks_confined = (alone(task) if tasks is None or task.id in tasks else task for task in dataflow.tasks)
     return replace(dataflow, tasks=tuple(tasks_confined))
 
 

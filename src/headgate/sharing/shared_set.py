@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 
 from immutables import Map
 
@@ -18,7 +19,55 @@ from headgate.sharing.semantic.index import FormIndex
 from headgate.sharing.semantic.rewrite import WiderStream, rewrite
 from headgate.tasks.registry import Registry
 
-__all__ = ["SharedSet", "Submission"]
+__all__ = ["FROM_THE_EARLIEST", "HowStarted", "SharedSet", "StartTaken", "Submission"]
+
+
+class HowStarted(StrEnum):
+    """How a dataflow gets the rows from its start on."""
+
+    NEW = "new"
+    """It brings its sources, which are read from there."""
+
+    NOW = "now"
+    """It gets what comes from now on."""
+
+    WITH = "with"
+    """It begins where another dataflow stands."""
+
+    CONTINUED = "continued"
+    """It takes the place of another version of itself."""
+
+    CATCH_UP = "catch up"
+    """What has passed is computed beside what runs; then it goes on with that."""
+
+    ALONE = "alone"
+    """It reads its sources by itself, from its start."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartTaken:
+    """From where a dataflow reads, and how it gets that."""
+
+    start: str
+    how: HowStarted
+    detail: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """The same for people; nothing where it goes without saying.
+
+        >>> StartTaken("now", HowStarted.NOW, "from the files that come from now on").sentence
+        'Start now: from the files that come from now on.'
+        """
+        said = {
+            HowStarted.NEW: self.detail,
+            HowStarted.CATCH_UP: "what has passed is computed beside what runs, which it shares from here on",
+            HowStarted.ALONE: f"it reads its sources by itself, since {self.detail}; what runs began without it",
+        }.get(self.how, self.detail)
+        return f"Start {self.start}: {said}." if said else ""
+
+
+FROM_THE_EARLIEST = StartTaken("earliest", HowStarted.NEW)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +82,7 @@ class Submission:
     """The signatures of the tasks as their author wrote them."""
 
     wider: tuple[WiderStream, ...] = ()
+    start: StartTaken = FROM_THE_EARLIEST
 
     @property
     def exact(self) -> tuple[TaskId, ...]:
@@ -64,14 +114,19 @@ class SharedSet:
     unread: Map[Signature, tuple[Signature, ...]] = field(default_factory=Map)
     """Running tasks that the index does not have yet, by their root: their expressions are parsed when needed."""
 
-    def submit(self, dataflow: Dataflow | SignedDataflow) -> tuple[SharedSet, Submission]:
-        """Merge a dataflow; raises :class:`~headgate.errors.InputError` when its name is taken."""
+    def submit(
+        self, dataflow: Dataflow | SignedDataflow, written: Dataflow | None = None
+    ) -> tuple[SharedSet, Submission]:
+        """Merge a dataflow; raises :class:`~headgate.errors.InputError` when its name is taken.
+
+        ``written`` is how its author wrote it, if it is not that.
+        """
         signed = deduplicate(dataflow)
         if not self.semantic or signed.name in self.running:
-            return self.merge(signed)
+            return self.merge(signed, written)
         before = self._indexed(signed)
         rewritten = rewrite(signed, before.running, before.index, before.registry)
-        running, change = before.running.submit(rewritten.signed, signed.dataflow)
+        running, change = before.running.submit(rewritten.signed, written or signed.dataflow)
         known = {task.signature: rewritten.known.get(task.signature, Known()) for task in change.own}
         submission = Submission(change, rewritten.signed.dataflow, signed.signatures, rewritten.wider)
         return replace(before, running=running, index=before.index.add(known)), submission

@@ -39,6 +39,7 @@ STEPS: Mapping[str, str] = {
     "fragment": "where a new fragment begins to read its topics",
     "file-plan": "which files a batch of a file source has; in the Python process of the source",
     "file-memory": "which files a file source has read; there too",
+    "catch-up-bound": "where the past of a dataflow ends that joins a running source",
     "kafka-begun": "where the first batch of a Kafka source begins; in the Python process of the source",
     "staged-file": "rows that an epoch puts out; in a Python worker",
     "commit": "the outputs of an epoch: it is never run again",

@@ -57,6 +57,7 @@ class Journal:
         self._position = self._reached = content.reached
         self._is_torn, self._is_durable = False, True
         self._index, self._end = content.index(), content.end
+        self._watchers: list[Callable[[int, Sequence[Entry]], None]] = []
         os.fdatasync(self._file)
         self._set_mark()
 
@@ -87,6 +88,13 @@ class Journal:
         if batch.error is not None:
             raise OSError(batch.error.errno, batch.error.strerror, str(self.path))
         return position
+
+    def watch(self, watcher: Callable[[int, Sequence[Entry]], None]) -> None:
+        """Call a function with the position and the entries of every append that comes, once it is in the journal.
+
+        Appends wait for it, so it must return at once, and it must not append.
+        """
+        self._watchers.append(watcher)
 
     def latest(self, kind: type[E], key: str = "") -> E | None:
         """The last entry of a kind with a key, or of all keys."""
@@ -153,6 +161,9 @@ class Journal:
                     self._reached = position
             if batch.durable:
                 self._set_mark()
+            for watcher in self._watchers:
+                for position, entries, _ in batch.lines:
+                    watcher(position, entries)
         finally:
             batch.is_done = True
 

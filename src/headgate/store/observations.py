@@ -8,7 +8,9 @@ ones go when all of them together are too large. A line that was cut short by a 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
@@ -19,6 +21,7 @@ from headgate.model.cluster.observation import Observation
 __all__ = ["ObservationHistory", "history_of", "observation_of", "observation_text", "read_observations"]
 
 MOST_BYTES, FILE_BYTES = 64_000_000, 1_000_000
+BLOCK_BYTES = 1 << 16
 
 _FORM = TypeAdapter(Observation)
 
@@ -72,12 +75,21 @@ class ObservationHistory:
                 if observation.ended > since:
                     yield observation
 
+    @property
+    def size(self) -> int:
+        """In bytes; what goes meanwhile is not counted."""
+        with suppress(FileNotFoundError):
+            return sum(file.stat().st_size for file in self._files())
+        return 0
+
     def last(self) -> Observation | None:
-        """The newest observation, if there is one."""
+        """The newest observation, if there is one; no more than that is read."""
         for file in reversed(self._files()):
-            observations = list(_observations(file))
-            if observations:
-                return observations[-1]
+            for line in _lines_backwards(file):
+                try:
+                    return _FORM.validate_json(line)
+                except ValidationError:
+                    continue
         return None
 
     def _files(self) -> list[Path]:
@@ -95,6 +107,21 @@ def _observations(file: Path) -> Iterator[Observation]:
                 yield _FORM.validate_json(line)
             except ValidationError:
                 continue
+
+
+def _lines_backwards(file: Path) -> Iterator[bytes]:
+    """The whole lines of a file, the last first."""
+    try:
+        with file.open("rb") as lines:
+            begin, rest = lines.seek(0, os.SEEK_END), b""
+            while begin > 0:
+                begin, end = max(begin - BLOCK_BYTES, 0), begin
+                lines.seek(begin)
+                rest, *whole = (lines.read(end - begin) + rest).split(b"\n")
+                yield from filter(None, reversed(whole))
+            yield from filter(None, [rest])
+    except FileNotFoundError:  # the ring has moved on
+        return
 
 
 def history_of(state: Path) -> ObservationHistory:

@@ -14,7 +14,21 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Due", "admit", "due_in", "limit_of", "read_note", "set_limit", "write_due", "write_note"]
+__all__ = [
+    "Due",
+    "Extent",
+    "admit",
+    "due_in",
+    "ended_after",
+    "extent_of",
+    "limit_of",
+    "note_end",
+    "read_note",
+    "set_extent",
+    "set_limit",
+    "write_due",
+    "write_note",
+]
 
 
 def read_note(folder: Path | str, name: str) -> Any:
@@ -69,6 +83,37 @@ class Due:
     def by(self, now: float) -> int:
         """Rows that have arrived by now."""
         return self.rows + round(self.rows_per_s * max(now - self.at, 0.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """From where and up to where a source reads, if that is not all there is, and whether it rests."""
+
+    bounded: bool = False
+    modified_since_ns: int = 0
+    arrived_since_ns: int = 0
+    paused: bool = False
+
+
+def set_extent(folder: Path, extent: Extent) -> None:
+    """Tell a reader from where and up to where it reads."""
+    write_note(folder, "extent.json", asdict(extent))
+
+
+def extent_of(folder: Path) -> Extent:
+    """From where and up to where a reader is to read."""
+    return Extent(**(read_note(folder, "extent.json") or {}))
+
+
+def note_end(folder: Path, batch: int) -> None:
+    """Note that a bounded source has nothing left to read after a batch."""
+    write_note(folder, "ended.json", batch)
+
+
+def ended_after(folder: Path) -> int | None:
+    """The batch after which a bounded source had nothing left, if it had."""
+    ended = read_note(folder, "ended.json")
+    return None if ended is None else int(ended)
 
 
 def write_due(folder: Path | str, due: Due) -> None:

@@ -195,7 +195,7 @@ def _path(options: ReadFiles | Replay) -> str:
     return options.path
 
 
-READ_FILES = SourceWork(_files, _own_time, RowLimit.HOT, _path, by_row=True, splits=_file_options)
+READ_FILES = SourceWork(_files, _own_time, RowLimit.HOT, _path, by_row=True, past=True, splits=_file_options)
 
 TYPES = (
     TaskType("read_files", ReadFiles, SOURCE, work=READ_FILES),

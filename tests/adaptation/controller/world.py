@@ -193,6 +193,7 @@ class World:
     provider: Provider | None = None
     """A healthy one if none is given."""
 
+    fallback: str = "any"
     begins_with: int = 1
     now: float = 1_000.0
     controller: Controller = field(init=False)
@@ -219,7 +220,7 @@ class World:
         self.cluster = FakeCluster(self.journal, self.provider, lambda: self.now, self.rate, waiting)
         choice = PolicyChoice("any", self.mode, self.rails)
         self.controller = Controller(
-            self.cluster, self.provider, self.journal, self.settings, self.make_policy, "any", choice, "e1"
+            self.cluster, self.provider, self.journal, self.settings, self.make_policy, self.fallback, choice, "e1"
         )
 
     def restart(self) -> None:

@@ -114,6 +114,14 @@ def test_a_budget_is_never_exceeded() -> None:
     assert "does not allow" in decision.reason.rejected[0].reason
 
 
+@pytest.mark.parametrize("name", ["ce", "exact", "ds2"])
+def test_the_last_machine_stays_even_where_nothing_comes(name: str) -> None:
+    """Also where a limit of processors is exceeded already, so that none could be bought in its place."""
+    decision = _decided(name, _seen(0.0, 3, ServiceLevel(processors_max=1), left_s=20.0))
+    assert sum(isinstance(action, ReleaseMachine) for action in decision.actions) == 2
+    assert not any(isinstance(action, AcquireMachine) for action in decision.actions)
+
+
 def test_partitions_follow_the_cores() -> None:
     decision = _decided("ds2", _seen(400.0, 2, ServiceLevel(), partitions=4))
     resized = [action.partitions or 0 for action in decision.actions if isinstance(action, SetPartitions)]

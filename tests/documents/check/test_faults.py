@@ -564,6 +564,19 @@ CASES = [
         "b",
         says="alternate 'drop' does not make value, which 'select' makes",
     ),
+    Case(
+        "NO_PAST",
+        "yaml",
+        "start: 6h <<<\ntasks:\n- {id: a, type: rate}\n- {id: b, type: write_console, inputs: [a]}\n",
+        "a",
+        says="needs a source whose past can be read again, which rate is not",
+    ),
+    Case(
+        "BAD_VALUE",
+        "yaml",
+        "start: soon <<<\ntasks:\n- {id: a, type: rate}\n- {id: b, type: write_console, inputs: [a]}\n",
+        says="'soon' is not a start",
+    ),
 ]
 
 CHAIN = "name: long\ntasks:\n- {id: t0, type: rate}\n" + "".join(

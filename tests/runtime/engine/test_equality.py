@@ -24,7 +24,7 @@ from headgate.runtime.engine.snapshot import Snapshot
 from headgate.sharing.deduplicate import deduplicate
 from headgate.tasks.registry import default_registry
 from tests.runtime.flows import COLUMNS, Expected, dataflow_of, documents, drop_file, make_rows, multiset
-from tests.runtime.small import ran_by
+from tests.runtime.small import beside, ran_by
 
 pytestmark = pytest.mark.spark
 
@@ -114,7 +114,8 @@ def run_changes(spark: SparkSession, folder: Path, data: st.DataObject, seed: in
             ],
         }
     )
-    flows = [deduplicate(dataflow_of(data.draw(documents(f"flow{n}", source_in(folder))))).dataflow for n in range(3)]
+    drawn = [dataflow_of(data.draw(documents(f"flow{n}", source_in(folder)))) for n in range(3)]
+    flows = [beside(deduplicate(one).dataflow, "keeper") for one in drawn]
     with Engine(folder.parent / "state", spark=spark, trigger_s=0.05) as engine:
         engine.submit(keeper, flows[0])
         for number in range(1, changes + 1):

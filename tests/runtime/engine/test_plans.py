@@ -31,7 +31,7 @@ from headgate.store.entries import (
     DataflowStored,
 )
 from headgate.tasks.registry import default_registry
-from tests.runtime.small import files, flow, memory
+from tests.runtime.small import beside, files, flow, memory
 
 REGISTRY = default_registry()
 
@@ -107,7 +107,7 @@ def test_a_submission_is_signed_and_merged_once(tmp_path: Path, monkeypatch: pyt
     for number in range(3):
         directory.submit(small(f"before{number}", number))
     file = tmp_path / "new.json"
-    file.write_text(json.dumps(to_document(small("new", 2))))
+    file.write_text(json.dumps(to_document(beside(small("new", 2), "before0"))))
     counts = counted(monkeypatch)
     todo = split_submission(directory.shared.running, [load(file, REGISTRY).signed], replace=False)
     directory.submit(*todo.new)
@@ -120,7 +120,7 @@ def test_a_server_signs_and_merges_a_submission_once(tmp_path: Path, monkeypatch
 
     directory = Directory(tmp_path / "state")
     directory.submit(small("before", 1))
-    document = to_document(small("new", 2))
+    document = to_document(beside(small("new", 2), "before"))
     counts = counted(monkeypatch)
     answer = submit(directory, [document], REGISTRY)  # type: ignore[arg-type]
     assert [one["dataflow"] for one in answer["submitted"]] == ["new"]

@@ -23,7 +23,7 @@ from headgate.sharing.deduplicate import deduplicate
 from headgate.tasks.registry import default_registry
 from tests.runtime.flows import Expected, drop_file, make_rows, multiset
 from tests.runtime.sequences import KEYED, random_flow, source_in
-from tests.runtime.small import files, flow, memory, numbered, put, ran_by
+from tests.runtime.small import beside, files, flow, memory, numbered, put, ran_by
 
 pytestmark = pytest.mark.spark
 
@@ -49,10 +49,11 @@ class Sequence:
     def run(self, draw: random.Random, changes: int) -> None:
         self.folder.mkdir(parents=True)
         self._drop()
-        keeper, *others = self.flows
+        keeper, *others = [one if at == 0 else beside(one, "keeper") for at, one in enumerate(self.flows)]
         state = self.folder.parent / "state"
         with Engine(state, spark=self.spark, trigger_s=0.05, strategy=self.strategy) as engine:
             self.done.append(engine.submit(keeper, others[0]))
+            self.flows = [keeper, *others]
             for _ in range(changes):
                 self._change(engine, draw.choice(others))
                 self._drop()
@@ -191,7 +192,7 @@ def test_a_task_that_needs_its_inputs_in_one_batch_is_not_torn_apart(spark: Spar
     with Engine(tmp_path / "state", spark=spark, trigger_s=0.05, strategy=StrategyName.INCREMENTAL) as engine:
         engine.submit(flow("one", files(folder), some, memory("one")))
         engine.wait_until_idle()  # or the second would read the first file too, in one batch with the second file
-        done = engine.submit(flow("two", files(folder), some, few, both, memory("two")))
+        done = engine.submit(beside(flow("two", files(folder), some, few, both, memory("two")), "one"))
         assert "some" in done.submissions[0].change.own_ids, "it is shared with nobody, since its rows meet others'"
         put(folder, "1", numbered(0, 6))
         engine.wait_until_idle()
@@ -240,7 +241,7 @@ def test_the_strategy_stays_while_there_are_dataflows(spark: SparkSession, tmp_p
     with Engine(tmp_path / "state", spark=spark, trigger_s=0.05) as engine:
         assert engine.snapshot.strategy is StrategyName.INCREMENTAL
         assert resting <= engine.fragments.keys(), "also after a restart"
-        before = engine.submit(two)
+        before = engine.submit(beside(two, "one"))
         assert not before.started, "and is resumed where it is"
         put(tmp_path / "in", "1", numbered(3, 3))
         engine.wait_until_idle()

@@ -49,7 +49,7 @@ from headgate.store.journal import Journal
 __all__ = ["Controller", "Thought"]
 
 WARM = 3
-"""Epochs of a fragment after which it counts."""
+"""Epochs of a fragment after which it counts, or a window if it has fewer in that time."""
 
 URGENT_S = 10.0
 """When more comes than can be done, the last seconds count and not the whole window."""
@@ -97,6 +97,9 @@ class Controller:
     _observed: list[Observation] = field(default_factory=list)
     _epochs: Counter[str] = field(default_factory=Counter)
     """How many each fragment has had since this controller began."""
+
+    _begun: dict[str, float] = field(default_factory=dict)
+    """When each has ended its first one."""
 
     _under_way: list[Enacting] = field(default_factory=list)
     _history: History = field(default_factory=History)
@@ -169,8 +172,11 @@ class Controller:
         self._observed += new
         for observation in new:
             self._epochs.update({each.id: each.batches for each in observation.fragments})
-        if new and any(0 < self._epochs[each.id] < WARM for each in new[-1].fragments):
-            self._observed.clear()  # first epochs take long: what they load and compile is there afterwards
+            for each in observation.fragments:
+                if each.batches:
+                    self._begun.setdefault(each.id, observation.ended)
+        if new and any(self._is_cold(each.id, now) for each in new[-1].fragments):
+            self._observed.clear()
         since = now - self.settings.window_s
         self._observed = [each for each in self._observed if each.ended > since]
         if self._fleet is None:
@@ -181,6 +187,11 @@ class Controller:
             self._history = replace(
                 self._history, lost=(*self._history.lost, *((now, name) for name in self.seen.lost))
             )
+
+    def _is_cold(self, fragment: str, now: float) -> bool:
+        """Whether a fragment has just begun: first epochs take long, and what they load is there afterwards."""
+        is_new = now - self._begun.get(fragment, now) < self.settings.window_s
+        return is_new and 0 < self._epochs[fragment] < WARM
 
     def _window(self, now: float, seconds: float) -> Window | None:
         """What was seen in the last seconds; none if nothing runs or nothing was measured."""

@@ -17,7 +17,7 @@ LIVE_POLICIES: Mapping[str, Callable[[], Policy]] = {
     "threshold": PooledTarget,
 }
 DEFAULT_POLICY = "threshold"
-FALLBACK_POLICY = "threshold"
+FALLBACK_POLICY = "ce"
 """What decides in place of a policy that predicts badly."""
 
 

@@ -16,6 +16,12 @@ __all__ = ["TOLERATED", "WRONG_IN_A_ROW", "Verifier", "compared", "measured_figu
 TOLERATED = 0.3
 """A prediction that is off by more than this share is wrong."""
 
+LATE_S = 1.0
+"""A latency that is off by less is as it was predicted, whatever part of it that is."""
+
+OTHER_DEMAND = 0.2
+"""From this relative difference of demand on, other rows came than those that a prediction was made for."""
+
 WRONG_IN_A_ROW = 3
 """After so many wrong predictions a policy decides no longer."""
 
@@ -38,18 +44,25 @@ def measured_figures(seen: Window) -> dict[str, float]:
 def compared(expected: Prediction, measured: Mapping[str, float]) -> tuple[dict[str, float], float | None]:
     """What was predicted, by the names of what was measured; and the largest relative difference.
 
-    Demand is left out of the difference: what comes is for a forecaster to know, and what is needed follows from it.
+    What a policy expects holds if as much comes as it has seen: when so much else came that demand is another one, no
+    difference says anything about the policy.
 
-    >>> compared(Prediction(0.0, omega=0.9, demand=4.0), {"omega": 0.6, "demand": 1.0})
+    >>> compared(Prediction(0.0, omega=0.9, demand=4.0), {"omega": 0.6, "demand": 4.2})
     ({'omega': 0.9, 'demand': 4.0}, 0.5)
+    >>> compared(Prediction(0.0, omega=0.9, demand=4.0), {"omega": 0.6, "demand": 1.0})
+    ({'omega': 0.9, 'demand': 4.0}, None)
     """
     known = {name: getattr(expected, name) for name in ("omega", "gamma", "cost_per_h", "demand", "usable")}
     predicted = {name: float(value) for name, value in known.items() if value is not None}
     predicted |= {f"latency_s.{name}": float(value) for name, value in expected.latency_s.items()}
+    needed, came = predicted.get("demand"), measured.get("demand")
+    if needed is not None and came is not None and abs(needed - came) > OTHER_DEMAND * max(needed, came):
+        return predicted, None
     errors = [
         round(abs(value - measured[name]) / max(abs(measured[name]), 1e-9), 6)
         for name, value in predicted.items()
         if name in measured and name != "demand" and max(abs(value), abs(measured[name])) > 0
+        if not name.startswith("latency_s.") or abs(value - measured[name]) > LATE_S
     ]
     return predicted, max(errors, default=None)
 

@@ -229,8 +229,8 @@ class Draft:
 
     def settle(self) -> None:
         """Leave out what the budget does not allow, and costlier alternates until there are the machines for them."""
-        self._at_least_one()
         self._within_limits()
+        self._at_least_one()
         if self.partitions:
             parts = ", ".join(f"'{task}' {count}" for task, count in list(self.partitions.items())[:4])
             self.sentences.append(f"partitions that use the cores better: {parts}")
@@ -247,7 +247,12 @@ class Draft:
     def _at_least_one(self) -> None:
         """Every pool has a machine, even while nothing comes: of those that are there, otherwise the cheapest."""
         for pool in range(len(self.new)):
-            if self.machines_of(pool) == 0 and self.may_acquire:
+            if self.machines_of(pool) > 0:
+                continue
+            rows = np.flatnonzero(self.pool_of == pool)
+            if len(rows):
+                self.kept[rows[np.argmin(self.prices[self.seen.machines.kind[rows]])]] = True
+            elif self.may_acquire:
                 self.new[pool, int(np.argmin(self.prices))] = 1
                 self.sentences.append(f"pool '{self.graph.sharing.pools[pool].name}' has no machine: the cheapest")
 

@@ -26,7 +26,9 @@ from headgate.documents.located import Located
 from headgate.errors import InvalidDataflow, Notice, Place
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import DataflowName, Owner
+from headgate.model.start import Start, StartKind
 from headgate.model.task import Task
+from headgate.model.work import SourceWork
 from headgate.tasks.registry import Registry
 
 __all__ = ["Checked", "check"]
@@ -57,6 +59,8 @@ def check(located: Located, registry: Registry, default_name: str = "dataflow") 
     if not check_loops(tasks, report):
         check_columns(tasks, report)
         check_chains(tasks, registry, report)
+    if head is not None and head.start is not None:
+        _check_start(Start.parse(head.start), tasks, registry, report)
     if report.faults or head is None:
         raise InvalidDataflow(report.faults)
     tell_unread_outputs(tasks, report)
@@ -81,6 +85,19 @@ def _raw_tasks(value: object) -> Iterable[object]:
     return tasks if isinstance(tasks, list) else ()
 
 
+def _check_start(start: Start, tasks: Tasks, registry: Registry, report: Report) -> None:
+    """A dataflow cannot start in the past of a source that has none."""
+    if start.kind in (StartKind.NOW, StartKind.WITH):
+        return
+    for task in tasks.known.values():
+        for alternate in task.alternates:
+            work = registry[alternate.type].work
+            if isinstance(work, SourceWork) and not work.past:
+                message = f"start: {start} needs a source whose past can be read again, which {alternate.type} is not"
+                expected = "start: now, or no start: then files are read from the earliest and other sources from now"
+                report.fault("NO_PAST", ("start",), message, task.id, expected)
+
+
 def _dataflow(head: DataflowDocument, tasks: Tasks, default_name: str) -> Dataflow:
     return Dataflow(
         name=DataflowName(head.name or default_name),
@@ -93,6 +110,7 @@ def _dataflow(head: DataflowDocument, tasks: Tasks, default_name: str) -> Datafl
         description=head.description,
         service_level=head.service_level.value(),
         share=head.share,
+        start=None if head.start is None else Start.parse(head.start),
     )
 
 

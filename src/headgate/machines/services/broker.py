@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import shutil
 import socket
 import subprocess
 import time
@@ -62,6 +63,8 @@ class Broker:
 
     def start(self, patience_s: float = 90.0) -> None:
         """Start it and wait until it answers; raises :class:`InputError` if it does not."""
+        if shutil.which(java_command()) is None:
+            raise InputError("SERVICE_UNAVAILABLE", "the Kafka broker needs Java 17 or 21: install it")
         jars = kafka_jars().fetch()
         self.folder.mkdir(parents=True, exist_ok=True)
         settings = self.folder / "server.properties"

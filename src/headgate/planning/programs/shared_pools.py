@@ -132,8 +132,9 @@ class PoolProblem:
             least = max(self._held_cost(), len(self.lost) * min(each.cost_per_h for each in self.machines))
             row = program.rows(1, upper=max(self.budget_per_h, least))
             program.put(row, counts, [each.cost_per_h for each in self.machines])
-        if self.cores_max is not None:
+        if self.cores_max is not None and self.machines:
             held = sum(each.cores * each.least for each in self.machines)
+            held = max(held, len(self.lost) * min(each.cores for each in self.machines))
             program.put(
                 program.rows(1, upper=max(self.cores_max, held)), counts, [each.cores for each in self.machines]
             )

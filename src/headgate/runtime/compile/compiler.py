@@ -13,6 +13,8 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import cast
 
+from immutables import Map
+
 from headgate.errors import InputError
 from headgate.model.config import Config, canonical_text
 from headgate.model.names import Signature
@@ -32,6 +34,7 @@ from headgate.runtime.compile.plan import (
 )
 from headgate.runtime.engine.snapshot import Snapshot
 from headgate.sharing.change import RunningStream
+from headgate.sharing.past import dataflow_of
 from headgate.sharing.running import UsedTask
 from headgate.sharing.versioned import VersionedMap
 from headgate.tasks.keyed_base import KeyedConfig
@@ -129,6 +132,8 @@ class _Compiler:
             users = users.delete(name) if users is not None and name in users else users
         if used is None or not users:
             return None
+        if snapshot.catch_ups:
+            users = Map((dataflow_of(name), task) for name, task in users.items())
         alternate = _active(used, snapshot.active.get(signature))
         kind = snapshot.shared.registry[alternate.type]
         if kind.work is None:

@@ -80,6 +80,7 @@ def compact_journal(journal: Journal, hosts: Path, oldest: int, begun: Collectio
     snapshots = [one for one in journal.every(SnapshotPublished) if one.number >= oldest or one.number in needed]
     numbers = {snapshot.number for snapshot in snapshots}
     dataflows = {name for snapshot in snapshots for name in snapshot.snapshot["dataflows"].values()}
+    dataflows |= {one["stored"] for s in snapshots for one in s.snapshot.get("catch_ups", {}).values()}
     answered, audited = time.time() - Acknowledged.KEPT_S, time.time() - Audited.KEPT_S
 
     decisions = kept_decisions(journal)

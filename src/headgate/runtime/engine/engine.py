@@ -32,6 +32,7 @@ from headgate.model.status import DataflowStatus, EngineCrash, FragmentStatus
 from headgate.model.strategy import StrategyName
 from headgate.runtime.compile.plan import FED, CompiledPlan
 from headgate.runtime.compile.schemas import Schemas
+from headgate.runtime.engine.catching_up import CatchUps
 from headgate.runtime.engine.choices import Choices, active_alternates
 from headgate.runtime.engine.find_task import find_task
 from headgate.runtime.engine.pending_change import PendingChange
@@ -114,7 +115,7 @@ class Engine:
             self.scaling = Scaling(checked_executors(self.spark, self.state.path), provider)
             self.memory = MemorySink()
             self.exchange = FileExchange(self.state.path / "exchange")
-            self.outbox = SinkOutbox(self.state.path / "pending", self.spark, self.memory, self._plans)
+            self.outbox = SinkOutbox(self.state.path / "pending", self.spark, self.memory, self._plans, self._plans.due)
             self._lock = threading.RLock()
             self.schemas = Schemas(self.spark)
             self.background = BackgroundJobs(self.spark)
@@ -137,8 +138,10 @@ class Engine:
                 self.records,
                 self.profiler,
                 measuring.counting,
+                lambda *source: self._catch_ups.settle(*source),
             )
             self._queries = Queries(context, self._plans)
+            self._catch_ups = CatchUps(self.state, self._plans, self.fragments, self.exchange, self.outbox)
             self._publisher = Publisher(self._plans, self._queries, self.schemas, self.scaling.executors, self._pauses)
             self._upkeep = Upkeep(self.state, self._plans, self._queries, self.exchange, price_per_h, self.scaling)
             self._stopped = False
@@ -198,10 +201,7 @@ class Engine:
     # changes
 
     def submit(
-        self,
-        *dataflows: Dataflow | SignedDataflow,
-        replace: bool = False,
-        acknowledge: Acknowledge | None = None,
+        self, *dataflows: Dataflow | SignedDataflow, replace: bool = False, acknowledge: Acknowledge | None = None
     ) -> Applied:
         """Run more dataflows; all of them or, if one cannot be run, none.
 
@@ -209,19 +209,12 @@ class Engine:
         in both goes on, sources where they are. What ``acknowledge`` makes of a change becomes durable with it.
         """
         with self._lock:
-            change = PendingChange(self.snapshot)
-            change = change.making_room(dataflows) if replace else change
-            for dataflow in dataflows:
-                change = change.submitted(dataflow)
-            return self._publish(change, acknowledge)
+            return self._publish(self._catch_ups.change().with_all(dataflows, replace), acknowledge)
 
     def withdraw(self, *names: str, acknowledge: Acknowledge | None = None) -> Applied:
         """Stop dataflows, all of them or none; tasks that others use go on."""
         with self._lock:
-            change = PendingChange(self.snapshot)
-            for name in names:
-                change = change.withdrawn(name)
-            return self._publish(change, acknowledge)
+            return self._publish(PendingChange(self.snapshot).without(names), acknowledge)
 
     def switch(
         self, dataflow: str, task: str, alternate: str, acknowledge: Acknowledge | None = None, by: str = "somebody"
@@ -245,6 +238,8 @@ class Engine:
             change, colder = choices.of(self.snapshot, self.plan)
             self._publish(change, acknowledge)
             for fragment in list(self.fragments.values()):
+                if choices.paused:
+                    self._queries.apply_limit(fragment, self.snapshot)
                 limited = choices.limits.keys() & {*fragment.fragment.roots}
                 if limited and fragment.fragment.kind not in FED:
                     self._queries.apply_limit(fragment, self.snapshot)
@@ -294,7 +289,7 @@ class Engine:
         epoch and goes on from its checkpoint. ``rate`` and ``read_socket`` can have none.
         """
         with self._lock:
-            known = find_task(self.snapshot, dataflow, task)[0]
+            known = self.snapshot.catching_up(dataflow, task) or find_task(self.snapshot, dataflow, task)[0]
             held = {} if rows is None else {known: True}
             self.change(Choices(limits={known: rows}, held=held), acknowledge)
 
@@ -307,11 +302,12 @@ class Engine:
         snapshot = self.snapshot
         return binding_level(snapshot.shared.running, find_task(snapshot, dataflow, task)[0], snapshot.levels)
 
-    def _publish(self, change: PendingChange, acknowledge: Acknowledge | None) -> Applied:
+    def _publish(self, change: PendingChange, acknowledge: Acknowledge | None = None) -> Applied:
         if self._stopped:
             raise InputError("ENGINE_STOPPED", "the engine is being stopped and takes no changes any more")
         applied = self._publisher.publish(replace(change, at=time.time()), acknowledge)
         self._upkeep.meter()
+        self._catch_ups.settle_idle()
         return applied
 
     # watching
@@ -324,6 +320,7 @@ class Engine:
         self.outbox.retry()  # without the lock: a sink may take its time to refuse
         with self._lock:
             self._own.check()
+            self._catch_ups.advance(self._publish)
             self.outbox.save_totals(set(self.snapshot.signatures))
             self._queries.start_refused()
             for fragment in self._queries.without_workers()[:1]:  # one at a time: they failed as many started at once
@@ -343,7 +340,7 @@ class Engine:
 
     def failures(self) -> dict[str, str]:
         """Why fragments have failed, by fragment."""
-        return {name: why for name, fragment in self.fragments.items() if (why := fragment.failure) is not None}
+        return self._queries.failures()
 
     def wait_until_idle(self, *, despite_failures: bool = False) -> None:
         """Wait until all that sources have to give has reached the sinks; raises when a fragment fails.
@@ -352,13 +349,15 @@ class Engine:
         waits for those that have not failed.
         """
         self._queries.wait_until_idle(self._lock, despite_failures)
+        while self._catch_ups.go_on(self._lock, self._publish) and not (despite_failures and self.failures()):
+            self._queries.wait_until_idle(self._lock, despite_failures)
 
     def status(self) -> tuple[list[DataflowStatus], list[FragmentStatus]]:
         """How dataflows and fragments are doing."""
         with self._lock:
             running = list(self.fragments.values())
             flows = dataflow_statuses(self.snapshot, self.plan, running, self.outbox, self.dead_letters)
-            flows = self._upkeep.measured(self._pauses.explain(flows))
+            flows = self._upkeep.measured(self._pauses.explain(self._catch_ups.explain(flows)))
             return flows, [fragment_status(fragment, self.plan) for fragment in running]
 
     def alternates(self, name: str) -> dict[TaskId, ActiveAlternate]:

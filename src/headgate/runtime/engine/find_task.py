@@ -9,6 +9,7 @@ from headgate.model.task_type import Role, State
 from headgate.runtime.compile.plan import CompiledPlan, alternate_key
 from headgate.runtime.engine.snapshot import Snapshot
 from headgate.runtime.io.sources import hot_limit
+from headgate.sharing.past import dataflow_of
 
 __all__ = ["check_limit", "check_partitions", "chosen_alternate", "find_task", "task_of"]
 
@@ -31,7 +32,8 @@ def task_of(snapshot: Snapshot, signature: Signature) -> tuple[str, Task]:
     if used is None:
         raise InputError("UNKNOWN_TASK", f"no task has the signature '{signature[:16]}'")
     name = min(used.users)
-    return name, find_task(snapshot, name, used.users[name])[1]
+    tasks = snapshot.submitted(name).dataflow.tasks
+    return dataflow_of(name), next(task for task in tasks if task.id == used.users[name])
 
 
 def chosen_alternate(dataflow: str, task: Task, alternate: str) -> str:

@@ -8,9 +8,11 @@ from functools import lru_cache
 
 from headgate.errors import HeadgateError, InputError
 from headgate.gc_paused import paused
+from headgate.model.names import Signature
 from headgate.model.strategy import StrategyName
 from headgate.runtime.compile.compiler import compile_plan
 from headgate.runtime.compile.plan import CompiledPlan
+from headgate.runtime.engine.past import SinkTurn
 from headgate.runtime.engine.snapshot import Snapshot
 from headgate.runtime.engine.state import StateDirectory
 from headgate.runtime.engine.stored import read_dataflow
@@ -57,6 +59,10 @@ class Plans:
         if number == self.current.number:
             return self.current
         return self._recent.get(number) or self._loaded(number)
+
+    def due(self, sink: Signature, number: int) -> SinkTurn:
+        """What is to become of rows for a sink that were made under snapshot ``number``."""
+        return self.snapshot.due(sink, number)
 
     def prepare(self, plan: CompiledPlan) -> None:
         """Write what the workers of keyed hosts must find before the first row that carries a plan's number."""

@@ -23,7 +23,7 @@ from headgate.runtime.exchange.files import FileExchange
 from headgate.runtime.isolation.quarantine import Quarantine
 from headgate.runtime.spark_internals.failures import JOB_FAILURES, reason_of, storage_refused, workers_were_late
 from headgate.store.entries import FragmentBegun, FragmentRemoved
-from headgate.tasks.source_folder import set_limit
+from headgate.tasks.source_folder import set_extent, set_limit
 
 __all__ = ["Queries"]
 
@@ -226,8 +226,16 @@ class Queries:
         running = list(self.running.values())
         return [fragment for fragment in running if workers_were_late(fragment.failure or "")]
 
+    def failures(self) -> dict[str, str]:
+        """Why fragments have failed, by fragment."""
+        reasons = ((name, fragment.failure) for name, fragment in self.running.items())
+        return {name: reason for name, reason in reasons if reason is not None}
+
     def apply_limit(self, fragment: RunningFragment, snapshot: Snapshot) -> None:
-        """Let a fragment heed the smallest of its roots' limits."""
+        """Let a fragment heed the smallest of its roots' limits, and a source from where and up to where it reads."""
+        for source in fragment.fragment.roots if fragment.fragment.kind is Kind.SOURCE else ():
+            if (extent := snapshot.extent(source)) is not None:
+                set_extent(fragment.folder, extent)
         roots = fragment.fragment.roots if fragment.fragment.kind not in FED else ()
         set_limit(fragment.folder, min((snapshot.limits[r] for r in roots if r in snapshot.limits), default=None))
 

@@ -14,14 +14,17 @@ from pydantic import TypeAdapter
 from headgate.errors import unknown
 from headgate.model.alternate_choice import AlternateChoice
 from headgate.model.dataflow import Dataflow
-from headgate.model.names import DataflowName, Signature
+from headgate.model.names import DataflowName, Signature, TaskId
 from headgate.model.service_level import ServiceLevel
 from headgate.model.strategy import StrategyName
+from headgate.runtime.engine.past import Begin, CatchUp, Reading, SinkTurn
 from headgate.sharing.deduplicate import SignedDataflow
+from headgate.sharing.past import dataflow_of, past_name
 from headgate.sharing.running import Submitted
 from headgate.sharing.shared_set import SharedSet
 from headgate.sharing.strategies import QueryGroup, Units
 from headgate.tasks.registry import Registry
+from headgate.tasks.source_folder import Extent
 
 __all__ = ["Snapshot"]
 
@@ -64,7 +67,22 @@ class Snapshot:
     """Service levels that were changed while their dataflows ran."""
 
     since: Mapping[Signature, int] = field(default_factory=dict)
-    """Since which snapshot a stateful task has run without a break: one that comes back starts with empty state."""
+    """Since which snapshot a stateful task has run without a break: one that comes back starts with empty state.
+
+    And since which a source has been read, paused or not.
+    """
+
+    begins: Mapping[DataflowName, Begin] = field(default_factory=dict)
+    """From where dataflows count that do not count from the earliest."""
+
+    readings: Mapping[Signature, Reading] = field(default_factory=dict)
+    """The sources that do not read all there is."""
+
+    catch_ups: Mapping[DataflowName, CatchUp] = field(default_factory=dict)
+    """The dataflows whose past is being computed."""
+
+    abandoned: Mapping[Signature, int] = field(default_factory=dict)
+    """Sinks of dataflows that were withdrawn before they had caught up, and since which snapshot they are gone."""
 
     @property
     def dataflows(self) -> tuple[Dataflow, ...]:
@@ -82,8 +100,35 @@ class Snapshot:
     @property
     def signatures(self) -> Iterable[Signature]:
         """The tasks of all dataflows, each after those that feed it."""
-        every = (self.submitted(name).signatures.values() for name in self.stored)
+        names = (*self.stored, *map(past_name, self.catch_ups))
+        every = (self.submitted(name).signatures.values() for name in names)
         return dict.fromkeys(signature for signatures in every for signature in signatures)
+
+    def due(self, sink: Signature, number: int) -> SinkTurn:
+        """What is to become of rows for a sink that were made under snapshot ``number``."""
+        if number < self.abandoned.get(sink, 0):
+            return SinkTurn.NEVER
+        held = any(sink in one.sinks.values() for one in self.catch_ups.values())
+        return SinkTurn.LATER if held else SinkTurn.NOW
+
+    def catching_up(self, dataflow: str, task: str) -> Signature | None:
+        """A source that computes the past of a dataflow, by the name that the dataflow has for it."""
+        if dataflow not in self.catch_ups:
+            return None
+        signature = self.submitted(past_name(DataflowName(dataflow))).signatures.get(TaskId(task))
+        return signature if signature in self.readings else None
+
+    def extent(self, source: Signature) -> Extent | None:
+        """From where and up to where a source reads, if that is not all there is.
+
+        The past of dataflows that are all paused rests.
+        """
+        reading, used = self.readings.get(source), self.shared.running.tasks.get(source)
+        if reading is None:
+            return None
+        rests = used is not None and all(dataflow_of(user) in self.paused for user in used.users)
+        since = reading.modified_since_ns, reading.arrived_since_ns
+        return Extent(reading.bounded, *since, paused=reading.bounded and rests)
 
     @property
     def unit_of(self) -> Mapping[Signature, int]:
@@ -101,6 +146,13 @@ class Snapshot:
         if known not in self.stored:
             raise unknown("UNKNOWN_DATAFLOW", f"no dataflow '{name}' is running", name, self.stored)
         return self.submitted(known)
+
+    def tidied(self, gone: Iterable[Signature]) -> Snapshot:
+        """Without what was chosen for tasks that are gone, where nobody else uses them."""
+        left = [task for task in gone if task in self.readings and task not in self.shared.running.tasks]
+        if not left:
+            return self
+        return replace(self, readings={task: one for task, one in self.readings.items() if task not in left})
 
     def next(self, **changes: Any) -> Snapshot:
         """The snapshot that follows this one."""
@@ -122,6 +174,10 @@ class Snapshot:
             "chosen": {task: [one.alternate, one.at, one.by, one.reason] for task, one in self.chosen.items()},
             "levels": {name: _LEVEL.dump_python(level, mode="json") for name, level in self.levels.items()},
             "since": dict(self.since),
+            "begins": {name: begin.as_dict() for name, begin in self.begins.items()},
+            "readings": {source: reading.as_dict() for source, reading in self.readings.items()},
+            "catch_ups": {name: one.as_dict() for name, one in self.catch_ups.items()},
+            "abandoned": dict(self.abandoned),
         }
 
     @classmethod
@@ -131,7 +187,8 @@ class Snapshot:
         """The snapshot that was kept; ``read`` gives a dataflow by the name under which it is stored."""
         strategy = StrategyName(kept["strategy"])
         shared = SharedSet(registry, semantic and strategy is not StrategyName.NONE)
-        for name in kept["dataflows"].values():
+        catch_ups = {name: CatchUp(**one) for name, one in kept.get("catch_ups", {}).items()}
+        for name in (*kept["dataflows"].values(), *(one.stored for one in catch_ups.values())):
             one = read(name)
             shared, _ = shared.merge(SignedDataflow(one.dataflow, one.signatures), one.written)
         return cls(
@@ -149,6 +206,10 @@ class Snapshot:
             chosen={task: AlternateChoice(*one) for task, one in kept.get("chosen", {}).items()},
             levels={name: _LEVEL.validate_python(level) for name, level in kept.get("levels", {}).items()},
             since=kept["since"],
+            begins={name: Begin(**begin) for name, begin in kept.get("begins", {}).items()},
+            readings={source: Reading.from_dict(one) for source, one in kept.get("readings", {}).items()},
+            catch_ups=catch_ups,
+            abandoned=kept.get("abandoned", {}),
         )
 
 

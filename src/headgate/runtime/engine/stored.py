@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from headgate.documents.decode import from_document
@@ -27,6 +28,7 @@ def stored_dataflow(submitted: Submitted) -> DataflowStored:
     kept: dict[str, Any] = {"written": to_document(submitted.written), "signatures": dict(submitted.signatures)}
     if submitted.dataflow is not submitted.written and submitted.dataflow != submitted.written:
         kept["as_run"] = to_document(submitted.dataflow)
+        kept["scopes"] = {task.id: task.scope for task in submitted.dataflow.tasks if task.scope}
     return DataflowStored(hashlib.blake2b(json.dumps(kept).encode(), digest_size=16).hexdigest(), kept)
 
 
@@ -34,6 +36,10 @@ def decoded(kept: Mapping[str, Any], registry: Registry) -> Submitted:
     """The dataflow that was stored."""
     written = from_document(kept["written"], registry)
     as_run = from_document(kept["as_run"], registry) if "as_run" in kept else written
+    scopes = kept.get("scopes", {})
+    if scopes:
+        tasks = (replace(task, scope=scopes.get(task.id, "")) for task in as_run.tasks)
+        as_run = replace(as_run, tasks=tuple(tasks))
     return Submitted(as_run, kept["signatures"], written)
 
 

@@ -9,7 +9,7 @@ from typing import Protocol
 from pyspark.sql import SparkSession
 
 from headgate.model.names import Signature
-from headgate.runtime.compile.plan import CompiledPlan
+from headgate.runtime.compile.plan import CompiledPlan, Fragment
 from headgate.runtime.compile.schemas import Schemas
 from headgate.runtime.engine.state import StateDirectory
 from headgate.runtime.epochs.background_jobs import BackgroundJobs
@@ -53,3 +53,6 @@ class FragmentContext:
     profiler: Profiler
     counting: bool
     """Whether the rows of every task are counted in every epoch."""
+
+    settle: Callable[[Fragment, int, int], None]
+    """Called before an epoch of a source, with the snapshot that it runs and the last batch that was read."""

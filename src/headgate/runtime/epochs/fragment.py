@@ -17,8 +17,8 @@ import shutil
 import threading
 import time
 import uuid
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -32,6 +32,7 @@ from headgate.runtime.epochs.context import FragmentContext
 from headgate.runtime.epochs.delivery import Deliveries
 from headgate.runtime.epochs.epoch import Epochs
 from headgate.runtime.epochs.fused_jobs import FusedJobs
+from headgate.runtime.epochs.last_epoch import LastEpoch, mean_us
 from headgate.runtime.epochs.splits import SourceReader, Splits
 from headgate.runtime.epochs.stream import TopicStream
 from headgate.runtime.io.broken_records import broken_records
@@ -58,21 +59,6 @@ Times = tuple[float, float, float]
 """When an epoch began, was committed and ended."""
 
 
-@dataclass(slots=True)
-class LastEpoch:
-    """Facts about the last epoch of a fragment."""
-
-    epoch: int = -1
-    snapshot: int = 0
-    rows_in: int = 0
-    rows_per_s: float = 0.0
-    """Rows in over the time since the epoch before began."""
-
-    rows_out: int = 0
-    began: float = field(default_factory=time.time)
-    seconds: float = 0.0
-
-
 class RunningFragment:
     """A fragment's query, from its start to its stop."""
 
@@ -81,6 +67,7 @@ class RunningFragment:
         self.context = context
         self.folder = context.state.fragment(fragment.id)
         self.last = LastEpoch()
+        self.started = time.time()
         self.query: StreamingQuery | None = None
         self.refusal: str | None = None
         """Why it could not be started, if it could not."""
@@ -151,6 +138,31 @@ class RunningFragment:
             return commit is None or self._is_delivered(commit)
         finally:
             self._at_work.release()
+
+    def between_epochs(self, do: Callable[[int], None]) -> None:
+        """Do something with the number of the last batch that was read, unless an epoch is running."""
+        if self._at_work.acquire(blocking=False):
+            try:
+                do(self.last_batch())
+            finally:
+                self._at_work.release()
+
+    def last_batch(self) -> int:
+        """The number of the batch of files up to which epochs that were committed have read."""
+        return self._read_up_to("batch")
+
+    def rows_read(self) -> int:
+        """The rows that they have read, where their source counts them."""
+        return self._read_up_to("rows")
+
+    def _read_up_to(self, key: str) -> int:
+        commit = self._commit()
+        return 0 if commit is None else next(iter(self._checkpoint.offsets(commit.epoch, key)), 0)
+
+    def is_delivered(self) -> bool:
+        """Whether sinks and topics have what was committed."""
+        commit = self._commit()
+        return commit is None or self._is_delivered(commit)
 
     def snapshots_under_way(self) -> list[int]:
         """The snapshots of the running epoch, and of the last one that was committed."""
@@ -242,7 +254,9 @@ class RunningFragment:
         else:
             # Where it is not known when rows came in, they did so one by one since the last epoch began.
             plans = self._plans(epoch)
-            result = self._run(rows, epoch, plans, _mean_us(batches, (began + self.last.began) / 2))
+            if self.fragment.kind is Kind.SOURCE:
+                self.context.settle(self.fragment, plans[-1].number, self.last_batch())
+            result = self._run(rows, epoch, plans, mean_us(batches, (began + self.last.began) / 2))
             numbers = tuple(plan.number for plan in plans)
             offsets = self._checkpoint.offsets_text(epoch)
             commit = EpochCommitted(self.begun.origin, epoch, numbers, result.outputs, offsets)
@@ -380,9 +394,3 @@ def _epochs(fragment: Fragment, context: FragmentContext, stopping: Any) -> Epoc
         context.spark.sparkContext.cancelJobsWithTag,
         stopping,
     )
-
-
-def _mean_us(batches: Sequence[tuple[int, int]], now: float) -> int:
-    """When the events of some batches were taken in, in the mean; ``now``, if there are none."""
-    rows = sum(count for count, _ in batches)
-    return sum(count * ingested for count, ingested in batches) // rows if rows else int(now * 1e6)

@@ -11,14 +11,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from headgate.runtime.file_source.batches import BatchLimits, BatchPlan, Span, next_plan
-from headgate.runtime.file_source.listing import FileListing, listing_of
-from headgate.runtime.file_source.memory import LAST, ReadFilesMemory
+from headgate.runtime.file_source.listing import FileListing, SourceFile, listing_of
+from headgate.runtime.file_source.memory import ReadFilesMemory
+from headgate.runtime.file_source.read_until import ReadUntil, plan_file, taken_up
 from headgate.runtime.file_source.spark_log import read_before
 from headgate.runtime.io.broken_records import forget_broken
 from headgate.store.files import write_bytes, write_text
 from headgate.tasks.file_paths import is_url
 from headgate.tasks.formats.files import bytes_per_row
-from headgate.tasks.source_folder import Due, limit_of, read_note, write_due, write_note
+from headgate.tasks.source_folder import Due, Extent, extent_of, limit_of, note_end, read_note, write_due, write_note
 from headgate.tasks.sources import ReadFiles
 
 __all__ = ["FileBatches"]
@@ -50,6 +51,8 @@ class FileBatches:
     """Of the plans since then."""
 
     _bytes_per_row: float = 100.0
+    _extent: Extent = field(default_factory=Extent)
+    _until: ReadUntil | None = None
 
     @property
     def home(self) -> Path:
@@ -67,9 +70,12 @@ class FileBatches:
     def next(self, start: Offset) -> Offset:
         """Plan what comes after the batch that Spark has committed last; the same offset if there is nothing."""
         self._pass(start)
+        if not self._may_read():
+            return start
         rest = None if self.last.rest is None else self.last.rest.path
         listing = self.list_files(self.options.path, lambda path: path == rest or self.memory.is_remembered(path))
-        files = [file for file in listing.files if not self.memory.is_read(file)]
+        wanted = (self._part(file) for file in listing.files if not self.memory.is_read(file))
+        files = [file for file in wanted if file is not None]
         listing = replace(listing, files=files)
         waiting = rest if rest is not None else files[0].path if files else None
         if waiting is not None:
@@ -79,10 +85,26 @@ class FileBatches:
         due = Due(time.time(), plan.rows + unread_rows, 0.0, unread_rows, plan.unread_bytes)
         write_due(self.folder, due)
         if not plan.spans:
+            if self._until is not None:
+                note_end(self.folder, self.last.number)
             return start
         self.home.mkdir(exist_ok=True)
         write_text(self._file(plan.number), plan.to_json(), "file-plan")
         return {"rows": plan.rows, "batch": plan.number}
+
+    def _may_read(self) -> bool:
+        """Whether it is to read now; one that is bounded waits until it is known by what."""
+        self._extent = extent_of(self.folder)
+        if self._extent.bounded and self._until is None:
+            self._until = ReadUntil.stored(self.home)
+        return not self._extent.paused and self._extent.bounded == (self._until is not None)
+
+    def _part(self, file: SourceFile) -> SourceFile | None:
+        """What of a file it is to read."""
+        extent = self._extent
+        if file.modified_ns < extent.modified_since_ns or file.arrived_ns < extent.arrived_since_ns:
+            return None
+        return file if self._until is None else self._until.part_of(file)
 
     def _limits(self) -> BatchLimits:
         rows = limit_of(self.folder, UNLIMITED)
@@ -91,7 +113,7 @@ class FileBatches:
         return replace(most, files=files, bytes=min(most.bytes, max(int(rows * self._bytes_per_row), 1)))
 
     def _file(self, number: int) -> Path:
-        return self.home / f"plan-{number}.json"
+        return plan_file(self.home, number)
 
     # what has been read
 
@@ -125,8 +147,7 @@ class FileBatches:
         self._plan_bytes += self._file(plan.number).stat().st_size
         if not read:
             return
-        end = (read[-1].modified_ns, read[-1].path) if plan.unread_bytes else LAST
-        self.memory.add([span.path for span in read], plan.listed_ns, end, all_read=not plan.unread_bytes)
+        taken_up(self.memory, plan)
         if self.options.after != "keep":
             write_note(self.home, "cleared.json", plan.number)
             gone = [span.path for span in read if self._cleared(span)]

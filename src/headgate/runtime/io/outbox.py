@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -15,6 +17,7 @@ from headgate.errors import os_reason
 from headgate.model.names import Signature
 from headgate.model.work import SinkWork
 from headgate.runtime.compile.plan import CompiledPlan
+from headgate.runtime.engine.past import SinkTurn
 from headgate.runtime.io.secret_options import used_options
 from headgate.runtime.io.sinks import MemorySink, StagedDelivery, deliver
 from headgate.runtime.spark_internals.failures import JOB_FAILURES, reason_of
@@ -28,16 +31,29 @@ LONGEST_REST_S = 10.0
 """How long a sink that takes long to refuse is left alone at most."""
 
 
+def _now(sink: Signature, snapshot: int) -> SinkTurn:
+    del sink, snapshot
+    return SinkTurn.NOW
+
+
 class SinkOutbox:
     """Delivers at once where it can; what is refused is kept on disk and offered again, in order."""
 
     def __init__(
-        self, folder: Path, spark: SparkSession, memory: MemorySink, plan: Callable[[int], CompiledPlan]
+        self,
+        folder: Path,
+        spark: SparkSession,
+        memory: MemorySink,
+        plan: Callable[[int], CompiledPlan],
+        due: Callable[[Signature, int], SinkTurn] = _now,
     ) -> None:
         self._folder = folder
         self._spark = spark
         self._memory = memory
         self._plan = plan
+        self._due = due
+        """What is to become of rows for a sink that were made under a snapshot."""
+
         self._lock = threading.RLock()
         self.refusals: dict[Signature, str] = {}
         """Why sinks refuse, as long as they do."""
@@ -56,7 +72,10 @@ class SinkOutbox:
 
     def __call__(self, snapshot: int, sink: Signature, delivery: StagedDelivery) -> None:
         with self._lock_of(sink):
-            if not self._waiting(sink) and self._offer(snapshot, sink, delivery):
+            due = self._due(sink, snapshot)
+            if due is SinkTurn.NEVER:
+                return
+            if due is SinkTurn.NOW and not self._waiting(sink) and self._offer(snapshot, sink, delivery):
                 return
             self._keep(snapshot, sink, delivery)
 
@@ -75,23 +94,39 @@ class SinkOutbox:
         began = time.monotonic()
         for item in self._waiting(sink):
             kept = read_json(item / "delivery.json")
+            due = self._due(sink, kept["snapshot"])
+            if due is SinkTurn.LATER:
+                break
+            if due is SinkTurn.NEVER:
+                _drop(item)
+                continue
             files = [(str(item / name), rows) for name, rows in kept["files"]]
             delivery = StagedDelivery(kept["fragment"], kept["epoch"], kept["snapshot"], files)
+            for path, _ in files:  # who reads a folder in the order of age reads in the order of delivery
+                with suppress(FileNotFoundError):
+                    os.utime(path)
             if not self._offer(kept["snapshot"], sink, delivery):
                 now = time.monotonic()
                 self._rests[sink] = now + min(4 * (now - began), LONGEST_REST_S)
                 break
             self.sync()
-            with step("outbox-emptied") as point:
-                # Without its description a delivery is no longer one, whatever is left of it.
-                (item / "delivery.json").unlink()
-                point.halfway()
-                shutil.rmtree(item)
+            _drop(item)
 
     def _lock_of(self, sink: Signature) -> threading.RLock:
         """The lock of a sink: one that is slow to refuse keeps no other waiting."""
         with self._lock:
             return self._locks.setdefault(sink, threading.RLock())
+
+    def keeps(self, sink: Signature) -> bool:
+        """Whether rows wait for a sink."""
+        with self._lock_of(sink):
+            return bool(self._waiting(sink))
+
+    def rename(self, sinks: Mapping[Signature, Signature]) -> None:
+        """Count the rows of some sinks for others from now on."""
+        with self._lock:
+            for before, after in sinks.items():
+                self.delivered[after] += self.delivered.pop(before, 0)
 
     def sync(self) -> None:
         """Make durable which files sinks have got; all folders together, for the disk takes them together."""
@@ -142,6 +177,15 @@ class SinkOutbox:
                 point.halfway()
         kept = {"snapshot": snapshot, "fragment": delivery.fragment, "epoch": delivery.epoch, "files": names}
         write_json(item / "delivery.json", kept, "outbox")
+
+
+def _drop(item: Path) -> None:
+    """Remove a delivery that is no longer due."""
+    with step("outbox-emptied") as point:
+        # Without its description a delivery is no longer one, whatever is left of it.
+        (item / "delivery.json").unlink()
+        point.halfway()
+        shutil.rmtree(item)
 
 
 def _reason(error: Exception) -> str:

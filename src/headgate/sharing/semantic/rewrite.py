@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from headgate.model.graph import Graph
 from headgate.model.names import PortName, Signature, TaskId
-from headgate.model.share import Share
+from headgate.model.share import Share, scope_of
 from headgate.model.stream import Stream
 from headgate.model.task import Task
 from headgate.sharing.change import RunningStream
@@ -181,12 +181,14 @@ class _Rewriting:
             if stream.source not in self.ids:
                 self._copy(stream.source, None)
         # It is confined to the same circle, so the dataflow's own words for that circle name it too.
-        share = Share.OWNER if running.task.scope else Share.ANYONE
+        circle = running.task.scope
+        is_own = circle in ("", scope_of(Share.OWNER, self.dataflow.owner, self.dataflow.name))
+        share = Share.OWNER if circle else Share.ANYONE
         copied = replace(
             running.task,
             id=self._free(name or TaskId(f"{running.brought_by}.{running.task.id}"), name),
-            scope="",
-            share=share,
+            scope="" if is_own else circle,
+            share=share if is_own else None,
         )
         streams = tuple(
             Stream(self.ids[s.source], s.source_port, copied.id, s.target_port, s.routing, s.side, s.feedback)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import time
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,6 +18,9 @@ __all__ = ["ANSWER_S", "KafkaConfig", "kafka", "kafka_admin", "settings_of", "to
 
 ANSWER_S = 10.0
 """How long a broker may take to answer a question."""
+
+KNOWN_S = 2.0
+"""How long it may take until a topic that was made is known."""
 
 LOG = logging.getLogger("headgate.kafka")
 LOG.setLevel(logging.CRITICAL)  # what matters is raised; the library would print every attempt to connect
@@ -90,10 +95,18 @@ def unreachable(servers: str, error: object) -> str:
     return f"Kafka at {servers} does not answer ({reason})"
 
 
-def topics_there(options: KafkaConfig) -> dict[str, int]:
-    """The topics that there are, and how many partitions each has; raises :class:`InputError` if nobody answers."""
-    try:
-        listed = kafka_admin().AdminClient(settings_of(options)).list_topics(timeout=ANSWER_S)
-    except kafka().KafkaException as error:
-        raise InputError("KAFKA_UNREACHABLE", unreachable(options.servers, error.args[0])) from None
-    return {name: len(topic.partitions) for name, topic in listed.topics.items()}
+def topics_there(options: KafkaConfig, wanted: Collection[str] = ()) -> set[str]:
+    """The topics that there are; raises :class:`InputError` if nobody answers.
+
+    One that was made a moment ago is not known to every broker: those that are wanted are waited for, shortly.
+    """
+    client = kafka_admin().AdminClient(settings_of(options))
+    until = time.monotonic() + KNOWN_S
+    while True:
+        try:
+            topics = set(client.list_topics(timeout=ANSWER_S).topics)
+        except kafka().KafkaException as error:
+            raise InputError("KAFKA_UNREACHABLE", unreachable(options.servers, error.args[0])) from None
+        if topics.issuperset(wanted) or time.monotonic() > until:
+            return topics
+        time.sleep(0.1)

@@ -146,9 +146,10 @@ def _read(options: ReadKafka, context: SourceContext) -> DataFrame:
 
 
 def _check_topics(options: ReadKafka) -> None:
-    there = topics_there(options)
-    for topic in options.topics:
-        if not topic.startswith(PATTERN) and topic not in there:
+    named = [topic for topic in options.topics if not topic.startswith(PATTERN)]
+    there = topics_there(options, named)
+    for topic in named:
+        if topic not in there:
             near = nearest(topic, there)
             hint = f"; did you mean '{near}'?" if near else ""
             message = f"Kafka at {options.servers} has no topic '{topic}'{hint}; make it, or correct the name"

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["WRITE_KAFKA", "WriteKafka"]
 
+Headers = list[tuple[str, bytes | None]]
+
 ROWS = 10_000
 """Rows that become records together."""
 
@@ -115,19 +117,23 @@ class _Producer:
         """Hand rows to the brokers and wait until they have them."""
         for batch in rows.to_batches(ROWS):
             keys, values, headers = record_columns(batch, self.options.key, self.options.value, self.options.headers)
-            for key, value, header in zip(keys, values, headers, strict=True):
-                self._produce(key, value, header)
+            for at, (key, value) in enumerate(zip(keys, values, strict=True)):
+                self._produce(key, value, headers[at] if headers else None)
             self.client.poll(0)
         until = time.monotonic() + 30.0
         while len(self.client):
             self.client.poll(0.02)
             self._check(until)
 
-    def _produce(self, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes | None]]) -> None:
+    def _produce(self, key: bytes | None, value: bytes | None, headers: Headers | None) -> None:
+        # A transaction fails if a record of it does; without one, every record has to be asked for.
+        more: dict[str, Any] = {} if self.name is not None else {"on_delivery": self._delivered}
+        if headers is not None:
+            more["headers"] = headers
         until = time.monotonic() + 30.0
         while True:
             try:
-                self.client.produce(self.options.topic, value, key, headers=list(headers), on_delivery=self._delivered)
+                self.client.produce(self.options.topic, value, key, **more)
                 return
             except BufferError:
                 self.client.poll(0.05)
@@ -175,7 +181,7 @@ def _reason(options: WriteKafka, error: Any) -> str:
 
 def _check(options: WriteKafka, spark: SparkSession, columns: Sequence[Sequence[str]]) -> None:
     del spark, columns
-    if options.topic not in topics_there(options):
+    if options.topic not in topics_there(options, [options.topic]):
         message = f"Kafka at {options.servers} has no topic '{options.topic}'; make it, or correct the name"
         raise InputError("SINK_UNUSABLE", message)
 

@@ -1,1 +1,0 @@
-"""``headgate bench tenants``: attacks of a hostile submitter beside honest dataflows, on one engine."""

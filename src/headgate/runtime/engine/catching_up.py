@@ -1,0 +1,176 @@
+"""Catching up: where the past of a dataflow ends, how far it is computed, and when it is.
+
+The past of a dataflow that joins a running source is what that source's epochs had read under plans that did not have
+the dataflow yet. It ends with the last of them. A bounded source reads up to there, in a fragment of its own; what the
+running tasks put out for the dataflow meanwhile waits in the outbox. When all of the past has been put out, the copy is
+withdrawn, and what waited follows.
+
+Where the past ends is settled between two epochs of the running source: before the first that runs a plan with the
+dataflow, or at any moment between epochs once such a plan is published. Both come to the same.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+
+from headgate.model.names import DataflowName, Signature
+from headgate.model.status import CatchUpStatus, DataflowStatus
+from headgate.runtime.compile.plan import CompiledPlan, Fragment, Kind
+from headgate.runtime.engine.pending_change import PendingChange
+from headgate.runtime.engine.plans import Plans
+from headgate.runtime.engine.snapshot import Snapshot
+from headgate.runtime.engine.state import StateDirectory
+from headgate.runtime.epochs.fragment import RunningFragment
+from headgate.runtime.exchange.files import FileExchange
+from headgate.runtime.file_source.batches import BatchPlan
+from headgate.runtime.file_source.read_until import ReadUntil, plan_file, read_until
+from headgate.runtime.io.outbox import SinkOutbox
+from headgate.sharing.past import past_name
+from headgate.tasks.source_folder import due_in, ended_after
+
+__all__ = ["CatchUps"]
+
+
+@dataclass(frozen=True, slots=True)
+class CatchUps:
+    """The catch-ups of an engine."""
+
+    state: StateDirectory
+    plans: Plans
+    running: Mapping[str, RunningFragment]
+    exchange: FileExchange
+    outbox: SinkOutbox
+
+    def change(self) -> PendingChange:
+        """A change to come, which knows where sources stand."""
+        return PendingChange(self.plans.snapshot, now_s=time.time(), position=self.position)
+
+    # where the past ends
+
+    def settle(self, fragment: Fragment, number: int, batch: int) -> None:
+        """Settle where the past of those ends that join a source with snapshot ``number`` or an earlier one.
+
+        To be called between two epochs of the source, of which the last has read up to ``batch``.
+        """
+        for source in self._unsettled(self.plans.snapshot, fragment, number):
+            past = read_until(self.state.fragment(fragment.id) / "files", batch)
+            past.store(self.state.fragment(_fragment_of(source)) / "files")
+
+    def settle_idle(self) -> None:
+        """Settle it for sources that are between two epochs now."""
+        snapshot = self.plans.snapshot
+        for fragment in list(self.running.values()) if snapshot.catch_ups else ():
+            if any(self._unsettled(snapshot, fragment.fragment, snapshot.number)):
+                with suppress(OSError):  # a full disk; it is done again
+                    fragment.between_epochs(partial(self.settle, fragment.fragment, snapshot.number))
+
+    def _unsettled(self, snapshot: Snapshot, fragment: Fragment, number: int) -> Iterator[Signature]:
+        if fragment.kind is Kind.SOURCE:
+            for source, reading in list(snapshot.readings.items()):
+                joins = reading.bounded and reading.of == fragment.roots[0] and reading.number <= number
+                if joins and ReadUntil.stored(self.state.fragment(_fragment_of(source)) / "files") is None:
+                    yield source
+
+    def position(self, source: Signature) -> int:
+        """When the last file was modified that a running source has read, in nanoseconds since 1970."""
+        fragment = self.running.get(_fragment_of(source))
+        if fragment is None:
+            return 0
+        file = plan_file(fragment.folder / "files", fragment.last_batch())
+        try:
+            spans = BatchPlan.from_json(file.read_text(encoding="utf-8")).spans
+        except FileNotFoundError:
+            return 0
+        return spans[-1].modified_ns if spans else 0
+
+    # when it is computed
+
+    def advance(self, publish: Callable[[PendingChange], object]) -> bool:
+        """End catch-ups that have computed what had passed; what waited for them follows.
+
+        Returns whether others go on by themselves.
+        """
+        self.settle_idle()
+        snapshot, ended = self.plans.snapshot, self.ended()
+        if ended:
+            with suppress(OSError):  # a full disk; it is done again
+                publish(PendingChange(snapshot).caught_up(ended))
+                for name in ended:
+                    self.outbox.rename(snapshot.catch_ups[name].sinks)
+                self.outbox.retry()
+        return self.under_way()
+
+    def go_on(self, lock: AbstractContextManager[object], publish: Callable[[PendingChange], object]) -> bool:
+        """The same, under the lock of all changes, for one who waits."""
+        with lock:
+            if not self.plans.snapshot.catch_ups or not self.advance(publish):
+                return False
+        time.sleep(0.01)
+        return True
+
+    def ended(self) -> list[DataflowName]:
+        """The dataflows whose past has been put out."""
+        snapshot, plan = self.plans.snapshot, self.plans.current
+        return [name for name in snapshot.catch_ups if self._has_ended(name, snapshot, plan)]
+
+    def _has_ended(self, name: DataflowName, snapshot: Snapshot, plan: CompiledPlan) -> bool:
+        tasks = snapshot.submitted(past_name(name)).signatures.values()
+        computed = all(self._is_quiet(fragment, plan) for fragment in plan.fragments_of(tasks))
+        return computed and not any(self.outbox.keeps(sink) for sink in snapshot.catch_ups[name].sinks)
+
+    def _is_quiet(self, name: str, plan: CompiledPlan) -> bool:
+        """Whether a fragment of a past has put out all; those that it reads are looked at first."""
+        fragment = self.running.get(name)
+        if fragment is None or fragment.failure is not None:
+            return False
+        if fragment.fragment.kind is Kind.SOURCE:
+            ended = ended_after(fragment.folder)
+            return ended is not None and fragment.last_batch() == ended and fragment.is_delivered()
+        writers = [one.id for one in plan.fragments.values() if any(topic.reader == name for topic in one.writes)]
+        if not all(self._is_quiet(writer, plan) for writer in writers):
+            return False
+        return all(self.exchange.position(topic) >= self.exchange.head(topic) for topic in fragment.fragment.reads)
+
+    def under_way(self) -> bool:
+        """Whether a past will go on being computed by itself."""
+        snapshot = self.plans.snapshot
+        refused = self.outbox.refusals.keys()
+        return any(
+            name not in snapshot.paused and refused.isdisjoint(one.sinks) for name, one in snapshot.catch_ups.items()
+        )
+
+    # how far it is
+
+    def explain(self, flows: Sequence[DataflowStatus]) -> list[DataflowStatus]:
+        """Dataflows, with how far they have caught up."""
+        return [flow if (far := self.progress(DataflowName(flow.name))) is None else _with(flow, far) for flow in flows]
+
+    def progress(self, name: DataflowName) -> CatchUpStatus | None:
+        """How far a dataflow has caught up; ``None`` if it has."""
+        snapshot = self.plans.snapshot
+        if name not in snapshot.catch_ups:
+            return None
+        tasks = snapshot.submitted(past_name(name)).signatures.values()
+        sources = [f for task in tasks if (f := self.running.get(_fragment_of(task))) is not None]
+        done = total = 0
+        rate = 0.0
+        for fragment in sources:
+            due, read = due_in(fragment.folder), fragment.rows_read()
+            done += read
+            total += max(read, 0 if due is None else due.rows)
+            rate += read / max(time.time() - fragment.started, 0.001)
+        known = bool(sources) and all(ended_after(f.folder) is not None or due_in(f.folder) for f in sources)
+        return CatchUpStatus(done, total if known else None, (total - done) / rate if known and rate > 0 else None)
+
+
+def _with(flow: DataflowStatus, far: CatchUpStatus) -> DataflowStatus:
+    reason = "; ".join(filter(None, [far.sentence(), flow.reason]))
+    return replace(flow, state="catching up" if flow.state == "running" else flow.state, reason=reason, catch_up=far)
+
+
+def _fragment_of(source: Signature) -> str:
+    return f"source-{source[:16]}"

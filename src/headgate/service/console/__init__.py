@@ -1,0 +1,1 @@
+"""What the console shows: the overview, the graph of all that runs, previews of changes, bills that open, levels."""

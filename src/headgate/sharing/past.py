@@ -1,0 +1,82 @@
+"""A dataflow's past: a bounded copy of it, beside the running tasks, for the rows that have passed already. Pure.
+
+The copy's sources are marked, so that their signatures, and those of all tasks behind them, are no running task's.
+Copies of several dataflows with one mark share their tasks as dataflows do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from headgate.model.dataflow import Dataflow
+from headgate.model.names import DataflowName, TaskId
+
+__all__ = ["dataflow_of", "marked", "past_name", "past_of"]
+
+_PAST = " (past)"
+"""No name of a dataflow has a blank."""
+
+
+def past_name(name: DataflowName) -> DataflowName:
+    """The name of the copy."""
+    return DataflowName(f"{name}{_PAST}")
+
+
+def dataflow_of(name: DataflowName) -> DataflowName:
+    """The dataflow that people know, of its name or its copy's.
+
+    >>> dataflow_of(past_name("a")), dataflow_of("a")
+    ('a', 'a')
+    """
+    return DataflowName(name.removesuffix(_PAST)) if name.endswith(_PAST) else name
+
+
+def marked(dataflow: Dataflow, marks: Mapping[TaskId, str]) -> Dataflow:
+    """The dataflow with some tasks confined to those with the same mark.
+
+    >>> from headgate.documents import parse
+    >>> flow = parse("tasks: [{id: r, type: rate}, {id: w, type: write_console, inputs: [r]}]", "yaml").dataflow
+    >>> [task.scope for task in marked(flow, {"r": "from 7"}).tasks]
+    ['from 7', '']
+    """
+    if not marks:
+        return dataflow
+    tasks = (
+        replace(task, scope=f"{dataflow.scope(task)} {marks[task.id]}".strip(), share=None)
+        if task.id in marks
+        else task
+        for task in dataflow.tasks
+    )
+    return replace(dataflow, tasks=tuple(tasks))
+
+
+def past_of(dataflow: Dataflow, late: Collection[TaskId], sinks: Collection[TaskId], mark: str) -> Dataflow | None:
+    """The copy: what rows of ``late`` sources reach on their way to some sinks; ``None`` if they reach none."""
+    reached = set(late)
+    readers: dict[TaskId, list[TaskId]] = {}
+    for stream in dataflow.streams:
+        readers.setdefault(stream.source, []).append(stream.target)
+    waiting = list(late)
+    while waiting:
+        fresh = [task for task in readers.get(waiting.pop(), ()) if task not in reached]
+        reached.update(fresh)
+        waiting += fresh
+    leading = reached & {*sinks}
+    waiting = list(leading)
+    before: dict[TaskId, list[TaskId]] = {}
+    for stream in dataflow.streams:
+        before.setdefault(stream.target, []).append(stream.source)
+    while waiting:
+        fresh = [task for task in before.get(waiting.pop(), ()) if task in reached and task not in leading]
+        leading.update(fresh)
+        waiting += fresh
+    if not leading:
+        return None
+    kept = marked(dataflow, {task: mark for task in late if task in leading})
+    return replace(
+        kept,
+        name=past_name(dataflow.name),
+        tasks=tuple(task for task in kept.tasks if task.id in leading),
+        streams=tuple(s for s in kept.streams if s.source in leading and s.target in leading),
+    )

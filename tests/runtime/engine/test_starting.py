@@ -1,0 +1,200 @@
+"""From where dataflows read that find their sources running: pure, on snapshots and plans."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headgate.errors import InputError
+from headgate.model.dataflow import Dataflow
+from headgate.model.names import DataflowName
+from headgate.model.start import Start
+from headgate.runtime.compile.compiler import compile_plan
+from headgate.runtime.compile.plan import CompiledPlan
+from headgate.runtime.engine.past import SinkTurn
+from headgate.runtime.engine.pending_change import PendingChange
+from headgate.runtime.engine.snapshot import Snapshot
+from headgate.sharing.shared_set import SharedSet
+from headgate.tasks.registry import default_registry
+from tests.runtime.small import files, flow, memory
+
+POSITIVE = {"id": "positive", "type": "filter", "config": {"where": "v > 0"}}
+COUNT = {"id": "n", "type": "count", "config": {"key": ["k"], "into": "n"}}
+WINDOW = {"id": "w", "type": "window", "config": {"time": "at", "size": "10s", "columns": {"n": "count(*)"}}}
+NOW_S = 1_800_000_000.0
+
+
+class Running:
+    """Snapshots that follow each other."""
+
+    def __init__(self) -> None:
+        self.snapshot = Snapshot(SharedSet(default_registry()))
+        self.plan = compile_plan(self.snapshot)
+        self.read_ns = 0
+
+    def change(self) -> PendingChange:
+        return PendingChange(self.snapshot, now_s=NOW_S, position=lambda _: self.read_ns)
+
+    def publish(self, change: PendingChange) -> PendingChange:
+        self.snapshot, self.plan = change.compiled(self.plan)
+        return change
+
+    def submit(self, *flows: Dataflow) -> list[str]:
+        """How each begins."""
+        change = self.change()
+        for one in flows:
+            change = change.submitted(one)
+        return [one.start.how.value for one in self.publish(change).submissions]
+
+    def caught_up(self) -> None:
+        self.publish(self.change().caught_up(list(self.snapshot.catch_ups)))
+
+    @property
+    def sources(self) -> int:
+        return sum(fragment.kind == "source" for fragment in self.plan.fragments.values())
+
+
+def small(name: str, *steps: dict[str, Any], start: str | None = None, **options: Any) -> Dataflow:
+    made = flow(
+        name, files(Path("in"), columns="id long, k string, v double, at timestamp", **options), *steps, memory(name)
+    )
+    return made if start is None else replace(made, start=Start.parse(start))
+
+
+def shape(plan: CompiledPlan) -> dict[str, tuple[str, ...]]:
+    return {task: known.users for task, known in plan.tasks.as_dict().items()}
+
+
+def test_a_late_dataflow_leaves_nothing_behind_once_it_has_caught_up() -> None:
+    late, together = Running(), Running()
+    flows = [small("base", POSITIVE, COUNT), small("one", POSITIVE), small("two", POSITIVE, COUNT)]
+    assert together.submit(*flows) == ["new", "new", "new"]
+    assert late.submit(flows[0]) == ["new"]
+    assert late.submit(*flows[1:]) == ["catch up", "catch up"]
+    assert late.sources == 2, "both catch up with one reader"
+    past = [task for task in late.plan.tasks.as_dict() if task not in together.plan.tasks]
+    assert len(past) == 5, "source, filter, count and two sinks"
+    assert {user for task in past for user in late.plan.tasks[task].users} == {"one", "two"}
+    late.caught_up()
+    assert shape(late.plan) == shape(together.plan)
+    assert (late.snapshot.readings, late.snapshot.catch_ups) == ({}, {})
+
+
+@pytest.mark.parametrize("steps", [[COUNT], [WINDOW], [POSITIVE, {**COUNT, "config": {"key": ["k"], "into": "m"}}]])
+def test_one_that_needs_state_that_nobody_has_reads_by_itself(steps: list[dict[str, Any]]) -> None:
+    running = Running()
+    running.submit(small("base", POSITIVE))
+    assert running.submit(small("late", *steps)) == ["alone"]
+    assert running.sources == 2
+    assert not running.snapshot.catch_ups
+    mine = [task for task in running.plan.tasks.as_dict().values() if "late" in task.users]
+    assert all(task.users == ("late",) for task in mine)
+
+
+def test_a_count_that_has_not_counted_from_the_beginning_is_not_shared() -> None:
+    running = Running()
+    running.submit(small("base", POSITIVE))
+    replaced = running.change().making_room([small("base", POSITIVE)]).submitted(small("base", POSITIVE, COUNT))
+    assert running.publish(replaced).submissions[0].start.how == "continued"
+    assert running.submit(small("late", POSITIVE, COUNT)) == ["alone"]
+
+
+def test_a_pause_breaks_a_count() -> None:
+    running = Running()
+    running.submit(small("base", COUNT), small("keeper"))
+    tasks = running.snapshot.find("base").signatures.values()
+    running.publish(running.change().chosen(tasks, paused=frozenset({"base"})))
+    running.publish(running.change().chosen(tasks, paused=frozenset()))
+    assert running.submit(small("late", COUNT)) == ["alone"]
+
+
+def test_now_shares_rows_and_no_state() -> None:
+    running = Running()
+    running.submit(small("base", POSITIVE, COUNT))
+    assert running.submit(small("late", POSITIVE, COUNT, start="now")) == ["now"]
+    assert running.sources == 1
+    users = {
+        task.name.partition(".")[2]: task.users for task in running.plan.tasks.as_dict().values() if len(task.users) > 1
+    }
+    assert users == {"t0": ("base", "late"), "positive": ("base", "late")}
+    assert running.submit(small("first", start="now", files_per_batch=7)) == ["now"]
+    (reading,) = running.snapshot.readings.values()
+    assert reading.arrived_since_ns == int(NOW_S * 1e9)
+    assert running.submit(small("second", start="now", files_per_batch=7)) == ["now"]
+    assert running.sources == 2, "it joins the one that reads from now on"
+
+
+def test_with_shares_what_another_has_counted() -> None:
+    running = Running()
+    running.submit(small("base", POSITIVE, COUNT))
+    assert running.submit(small("late", POSITIVE, COUNT, start="with base")) == ["with"]
+    assert len(running.plan.tasks) == 5
+    with pytest.raises(InputError, match="no dataflow 'none' is running"):
+        running.submit(small("later", start="with none"))
+
+
+def test_a_time_or_an_age() -> None:
+    running = Running()
+    running.submit(small("base", POSITIVE))
+    running.read_ns = int((NOW_S - 3_600) * 1e9)
+    assert running.submit(small("late", POSITIVE, start="6h")) == ["catch up"]
+    (reading,) = running.snapshot.readings.values()
+    assert (reading.bounded, reading.modified_since_ns) == (True, int((NOW_S - 6 * 3_600) * 1e9))
+    assert running.submit(small("behind", POSITIVE, start="10min")) == ["new"], "the source has yet to get there"
+    assert sorted(one.bounded for one in running.snapshot.readings.values()) == [False, True]
+    with pytest.raises(InputError, match="is in the future"):
+        running.submit(small("soon", start="2099-01-01T00:00Z"))
+
+
+def test_files_that_are_gone_cannot_be_caught_up_with() -> None:
+    running = Running()
+    running.submit(small("base", POSITIVE, after="delete"))
+    with pytest.raises(InputError, match="deletes files that it has read; give start: now"):
+        running.submit(small("late", POSITIVE, after="delete"))
+    assert running.submit(small("late", POSITIVE, after="delete", start="now")) == ["now"]
+
+
+def test_rows_wait_for_the_past_and_are_dropped_if_it_never_comes() -> None:
+    running = Running()
+    running.submit(small("base", POSITIVE))
+    running.submit(small("late", POSITIVE))
+    number = running.snapshot.number
+    (sink,) = running.snapshot.catch_ups[DataflowName("late")].sinks.values()
+    assert running.snapshot.due(sink, number) is SinkTurn.LATER
+    with pytest.raises(InputError, match="'late' is catching up; replace it when it has"):
+        running.change().making_room([small("late", COUNT)])
+    before = running.snapshot
+    running.publish(running.change().withdrawn("late"))
+    assert running.snapshot.due(sink, number) is SinkTurn.NEVER
+    assert running.sources == 1
+    assert not running.snapshot.readings
+    running.submit(small("late", POSITIVE))
+    assert running.snapshot.due(sink, running.snapshot.number) is SinkTurn.LATER
+    running.caught_up()
+    assert running.snapshot.due(sink, running.snapshot.number) is SinkTurn.NOW
+    assert running.snapshot.due(sink, before.number) is SinkTurn.NEVER
+
+
+def test_a_sink_that_has_all_is_not_written_again() -> None:
+    running = Running()
+    running.submit(small("base", POSITIVE))
+    again = replace(small("base", POSITIVE), name=DataflowName("again"))
+    assert running.submit(again) == ["new"]
+    assert not running.snapshot.catch_ups
+    assert len(running.plan.tasks) == 3
+
+
+def test_a_loop_reads_by_itself() -> None:
+    loop = {
+        "id": "loop",
+        "type": "filter",
+        "config": {"where": "v > 1"},
+        "inputs": ["t0", {"from": "back", "feedback": True}],
+    }
+    back = {"id": "back", "type": "filter", "config": {"where": "v > 2"}, "inputs": ["loop"]}
+    running = Running()
+    running.submit(small("base", POSITIVE))
+    assert running.submit(small("late", loop, back)) == ["alone"]
