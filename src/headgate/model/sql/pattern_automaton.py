@@ -7,8 +7,8 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from re import _constants as names  # type: ignore[attr-defined]
-from re import _parser as parser  # type: ignore[attr-defined]
+from re import _constants as names
+from re import _parser as parser
 from typing import Any
 
 __all__ = ["Automaton", "NotAnalysed", "automata_of"]
