@@ -22,7 +22,7 @@ from headgate.model.sql.bounds import bounded
 from headgate.model.sql.permitted import check_permitted
 from headgate.model.task import Gather, Port, Ports
 from headgate.model.touching import Touched, marked
-from headgate.model.work import BatchWork, FrameWork, KeyedWork, RowExpression, SinkWork, SourceWork, Work
+from headgate.model.work import BatchWork, ChainWork, FrameWork, KeyedWork, RowExpression, SinkWork, SourceWork, Work
 
 __all__ = [
     "IN",
@@ -201,6 +201,7 @@ TYPICAL_COST_S: Mapping[type[Work], float] = {
     BatchWork: 5e-6,
     FrameWork: 5e-6,
     KeyedWork: 2e-5,
+    ChainWork: 4e-6,
     SourceWork: 3e-6,
     SinkWork: 3e-6,
 }

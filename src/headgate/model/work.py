@@ -1,4 +1,4 @@
-"""What a task type does: one of six kinds of work, as a value of its :class:`~headgate.model.task_type.TaskType`.
+"""What a task type does: one of seven kinds of work, as a value of its :class:`~headgate.model.task_type.TaskType`.
 
 ============== =========================================================== =====================================
 kind           what it is given                                            built-in example
@@ -7,6 +7,7 @@ RowExpression  the names of columns; it makes SQL                          ``fil
 BatchWork      Arrow record batches, in Spark's Python workers             ``python``
 FrameWork      Spark DataFrames, one for each port                         ``explode``, ``window``
 KeyedWork      the rows of one key, and what it remembers of that key      ``count``
+ChainWork      Arrow tables, and state in chains of files                  none yet
 SourceWork     the Spark session                                           ``read_files``
 SinkWork       the rows of an epoch, in staged files                       ``write_table``
 ============== =========================================================== =====================================
@@ -22,6 +23,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
 
+from headgate.model.chain_work import ChainWork
 from headgate.model.on_error import OnError
 
 __all__ = [
@@ -30,6 +32,7 @@ __all__ = [
     "BatchResult",
     "BatchTarget",
     "BatchWork",
+    "ChainWork",
     "Delivery",
     "FrameWork",
     "KeyRows",
@@ -319,4 +322,4 @@ class SinkWork:
     """The folder that it puts files into, so that the disk can be made to have them."""
 
 
-Work = RowExpression | BatchWork | FrameWork | KeyedWork | SourceWork | SinkWork
+Work = RowExpression | BatchWork | FrameWork | KeyedWork | ChainWork | SourceWork | SinkWork
