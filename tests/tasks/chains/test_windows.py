@@ -119,8 +119,8 @@ def times(row: Row) -> int:
 class Reference:
     """Which rows are in which windows, kept for each epoch by hand."""
 
-    def __init__(self, kind: str, size: int, slide: int, late_by: int) -> None:
-        self.kind, self.size, self.slide, self.late_by = kind, size, slide, late_by
+    def __init__(self, kind: str, size: int, slide: int, late_by: int, eager: bool) -> None:
+        self.kind, self.size, self.slide, self.late_by, self.eager = kind, size, slide, late_by, eager
         self.open: defaultdict[Any, list[Row]] = defaultdict(list)
         self.before: int | None = None
         self.after: int | None = None
@@ -135,13 +135,18 @@ class Reference:
             self.late += not windows
             for window in windows:
                 self._add(window, row)
+        if self.eager:
+            self._see(rows)
         due = [] if self.after is None else [name for name in self.open if name[1] <= self.after]
         closed = [(*name, self.open.pop(name)) for name in due]
         self.before = self.after
+        self._see(rows)
+        return closed
+
+    def _see(self, rows: Sequence[Row]) -> None:
         greatest = max((row["t"] for row in rows if row["t"] is not None), default=None)
         if greatest is not None:
             self.after = max(greatest - self.late_by, greatest - self.late_by if self.after is None else self.after)
-        return closed
 
     def _windows(self, time: int) -> list[tuple[int, int]]:
         if self.kind == "session":
@@ -240,7 +245,7 @@ def test_windows_of_random_streams(
         late_by=f"{late_by}s",
     )
     chain = InMemoryChain(WINDOW_WORK, options, [SCHEMA], seed, few_hashes)
-    reference = Reference(kind, size * SECOND, slide * SECOND, late_by * SECOND)
+    reference = Reference(kind, size * SECOND, slide * SECOND, late_by * SECOND, chain.eager)
     flush = {**dict.fromkeys(SCHEMA.names), "t": 10_000 * SECOND, "place": 10_000}
     for epoch in [*in_epochs(timed(rows), sizes), [], [flush], [], []]:
         output = chain.feed(table(epoch))
