@@ -109,6 +109,9 @@ class InMemoryChain:
 
     def _kernel(self, side: int, rows: pa.Table) -> pa.Table:
         made = projected(self.sides[side], rows)
+        if self.random.random() < 0.3:  # the types of texts that another reader has
+            wide = [pa.field(f.name, pa.large_string() if f.type == pa.string() else f.type) for f in made.schema]
+            made = made.cast(pa.schema(wide))
         names = self.work.keys(self.options)[side]
         hashes = hash_keys([made[name] for name in names], made.num_rows)
         if self.few_hashes:  # collisions

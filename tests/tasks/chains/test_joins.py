@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.errors import InputError
+from headgate.tasks.chains import joins
 from headgate.tasks.chains.join_work import JOIN_WORK
 from headgate.tasks.windows import Join
 from tests.tasks.chains.memory_chain import InMemoryChain, in_epochs
@@ -84,11 +85,23 @@ def seconds(column: pa.ChunkedArray) -> list[int | None]:
     late_by=st.integers(0, 5),
     seed=st.integers(0, 1 << 30),
     few_hashes=st.booleans(),
+    many=st.sampled_from([0, 4]),
 )
 def test_joins_of_random_streams(
-    kind: Kind, stream: list[Row], sizes: list[int], within: int, late_by: int, seed: int, few_hashes: bool
+    kind: Kind, stream: list[Row], sizes: list[int], within: int, late_by: int, seed: int, few_hashes: bool, many: int
 ) -> None:
-    chain = InMemoryChain(JOIN_WORK, options_of(kind, within, late_by), [LEFT, RIGHT], seed, few_hashes)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(joins, "_MANY", many)  # so that pairs are looked up by time too
+        check(
+            kind,
+            stream,
+            sizes,
+            InMemoryChain(JOIN_WORK, options_of(kind, within, late_by), [LEFT, RIGHT], seed, few_hashes),
+            within,
+        )
+
+
+def check(kind: Kind, stream: list[Row], sizes: list[int], chain: InMemoryChain, within: int) -> None:
     end = [{"side": side, "k": None, "f": None, "t": 10_000, "v": -1} for side in (0, 1)]
     accepted: tuple[list[Row], list[Row]] = ([], [])
     made: Counter[tuple[Any, ...]] = Counter()

@@ -12,7 +12,17 @@ from headgate.tasks.chains.grouping import Groups, grouped
 from headgate.tasks.chains.rows import hashes_of, key_columns, live, table_of, times_of
 from headgate.tasks.heavy import np, pa
 
-__all__ = ["KEYS", "VALUE", "KeyedFold", "KeyedKernel", "KeyedStep", "TimeToLive", "state_names"]
+__all__ = [
+    "FOREVER",
+    "KEYS",
+    "VALUE",
+    "KeyedFold",
+    "KeyedKernel",
+    "KeyedStep",
+    "TimeToLive",
+    "rows_with_results",
+    "state_names",
+]
 
 KEYS, VALUE = "keys", "__value"
 FOREVER = (1 << 63) - 1
@@ -82,7 +92,7 @@ class KeyedFold:
         dead = self._dead(moment)
         if not rows.num_rows:
             return Folded(self.output.empty_table(), late=(np.zeros(0, np.int64),), dead=dead)
-        hashes, keys = hashes_of(rows), key_columns(rows, self.keys)
+        hashes, keys = hashes_of(rows), key_columns(rows, self.keys, self.state)
         groups = grouped(hashes, keys)
         heads = [key.take(pa.array(groups.firsts)) for key in keys]
         old, known = self._old(moment, hashes[groups.firsts], heads, state)
@@ -94,7 +104,9 @@ class KeyedFold:
             new = new.filter(pa.array(made.changed))
         appended = {KEYS: new} if new.num_rows else {}
         late = (np.zeros(0, np.int64),)
-        return Folded(self._output(rows, groups, made), appended, late, dead, int((~known).sum()))
+        return Folded(
+            rows_with_results(rows, groups, made, self.columns, self.output), appended, late, dead, int((~known).sum())
+        )
 
     def merge(self, table: str, rows: Any) -> Any:
         """The newest row of each key."""
@@ -147,18 +159,16 @@ class KeyedFold:
             return np.where(known, before, seen + self.life.span)
         return np.where(known, np.maximum(before, seen + self.life.span), seen + self.life.span)
 
-    def _output(self, rows: Any, groups: Groups, made: KeyedStep) -> Any:
-        """The rows that pass, in order of arrival, with their results."""
-        back = np.empty(len(groups.order), np.int64)
-        back[groups.order] = np.arange(len(groups.order))
-        passing = np.arange(rows.num_rows) if made.passes is None else np.flatnonzero(made.passes[back])
-        sorted_places, places = pa.array(back[passing]), pa.array(passing)
-        arrays = [
-            one_chunk(rows[source]).take(places)
-            if isinstance(source, str)
-            else made.results[source].take(sorted_places)
-            for source in self.columns
-        ]
-        return pa.Table.from_arrays(
-            [array.cast(field.type) for array, field in zip(arrays, self.output, strict=True)], schema=self.output
-        )
+
+def rows_with_results(rows: Any, groups: Groups, made: KeyedStep, columns: Sequence[str | int], schema: Any) -> Any:
+    """The rows that pass, in order of arrival, with their results (of the sorted rows) in some columns."""
+    back = np.empty(len(groups.order), np.int64)
+    back[groups.order] = np.arange(len(groups.order))
+    passing = np.arange(rows.num_rows) if made.passes is None else np.flatnonzero(made.passes[back])
+    sorted_places, places = pa.array(back[passing]), pa.array(passing)
+    arrays = [
+        one_chunk(rows[source]).take(places) if isinstance(source, str) else made.results[source].take(sorted_places)
+        for source in columns
+    ]
+    cast = [array.cast(field.type) for array, field in zip(arrays, schema, strict=True)]
+    return pa.Table.from_arrays(cast, schema=schema)
