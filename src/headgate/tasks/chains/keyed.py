@@ -20,6 +20,8 @@ __all__ = [
     "KeyedKernel",
     "KeyedStep",
     "TimeToLive",
+    "looked_up",
+    "newest",
     "rows_with_results",
     "state_names",
 ]
@@ -111,8 +113,7 @@ class KeyedFold:
     def merge(self, table: str, rows: Any) -> Any:
         """The newest row of each key."""
         del table
-        groups = grouped(hashes_of(rows), key_columns(rows, self.keys))
-        return rows.take(pa.array(groups.lasts if len(groups) else groups.starts)).combine_chunks()
+        return newest(rows, self.keys)
 
     def _mark(self, moment: Moment) -> int | None:
         """What rows of state must be beyond to be alive."""
@@ -125,20 +126,9 @@ class KeyedFold:
         return {} if mark is None else {self.life.axis: mark}
 
     def _old(self, moment: Moment, hashes: Any, heads: Sequence[Any], state: StateReader) -> tuple[Any, Any]:
-        """The state of each key, nulls where there is none, and where there is one."""
         read = state.rows_of(KEYS, np.unique(hashes)).select(self.state.names)
         old = live(self.merge(KEYS, read), self._mark(moment)).combine_chunks()
-        both = [pa.concat_arrays([one_chunk(old[name]), head]) for name, head in zip(self.keys, heads, strict=True)]
-        groups = grouped(np.concatenate([hashes_of(old), hashes]), both)
-        matching = (groups.firsts < old.num_rows) & (groups.lasts >= old.num_rows)
-        places, known = np.zeros(len(hashes), np.int64), np.zeros(len(hashes), bool)
-        at = groups.lasts[matching] - old.num_rows
-        places[at], known[at] = groups.firsts[matching], True
-        if not old.num_rows:
-            return pa.Table.from_arrays(
-                [pa.nulls(len(hashes), field.type) for field in self.state], self.state.names
-            ), known
-        return old.take(pa.array(places, mask=~known)).combine_chunks(), known
+        return looked_up(old, hashes, heads, self.keys)
 
     def _until(self, moment: Moment, rows: Any, groups: Groups, old: Any, known: Any) -> Any:
         if self.life.axis is Axis.NEVER:
@@ -158,6 +148,27 @@ class KeyedFold:
         if self.life.from_first:
             return np.where(known, before, seen + self.life.span)
         return np.where(known, np.maximum(before, seen + self.life.span), seen + self.life.span)
+
+
+def looked_up(old: Any, hashes: Any, heads: Sequence[Any], names: Sequence[str]) -> tuple[Any, Any]:
+    """The row of state of each key, nulls where there is none, and where there is one."""
+    both = [pa.concat_arrays([one_chunk(old[name]), head]) for name, head in zip(names, heads, strict=True)]
+    groups = grouped(np.concatenate([hashes_of(old), hashes]), both)
+    matching = (groups.firsts < old.num_rows) & (groups.lasts >= old.num_rows)
+    places, known = np.zeros(len(hashes), np.int64), np.zeros(len(hashes), bool)
+    at = groups.lasts[matching] - old.num_rows
+    places[at], known[at] = groups.firsts[matching], True
+    if not old.num_rows:
+        return pa.Table.from_arrays(
+            [pa.nulls(len(hashes), field.type) for field in old.schema], old.schema.names
+        ), known
+    return old.take(pa.array(places, mask=~known)).combine_chunks(), known
+
+
+def newest(rows: Any, names: Sequence[str]) -> Any:
+    """The newest row of each key."""
+    groups = grouped(hashes_of(rows), key_columns(rows, names))
+    return rows.take(pa.array(groups.lasts if len(groups) else groups.starts)).combine_chunks()
 
 
 def rows_with_results(rows: Any, groups: Groups, made: KeyedStep, columns: Sequence[str | int], schema: Any) -> Any:
