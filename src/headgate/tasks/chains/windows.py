@@ -53,14 +53,19 @@ class WindowFold:
         rows, late = self._accepted(moment, sides[0])
         new = self._begun(moment, rows)
         output = self._updated(moment, new, state)
-        if moment.after is not None and moment.after != moment.before:
-            reach = moment.after + self.panes.size + self.updated_for
-            old = live(state.rows(PANES, moment.before, reach), moment.before)
+        if moment.after is not None and self._closes(moment.before, moment.after):
+            since = None if moment.before is None else moment.before + self.updated_for
+            reach = moment.after + self.panes.overlap + self.updated_for
+            old = live(state.rows(PANES, since, reach), since)
             closed = self._closed(moment, pa.concat_tables([old.select(self.state.names), new]))
             output = pa.concat_tables([output, closed])
-            new = live(new, moment.after)
+        new = live(new, moment.after)
         appended = {PANES: new} if new.num_rows else {}
         return Folded(output, appended, (late,), after_mark(moment), new.num_rows)
+
+    def _closes(self, before: int | None, after: int) -> bool:
+        """Whether any window ends in (before, after]; in most epochs none does, and then no state is read."""
+        return before is None or self.panes.last_end(before) < self.panes.last_end(after)
 
     def merge(self, table: str, rows: Any) -> Any:
         """One row for each pane and key."""
