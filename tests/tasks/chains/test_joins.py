@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Literal
 
-import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -16,7 +15,7 @@ from headgate.errors import InputError
 from headgate.tasks.chains import joins
 from headgate.tasks.chains.join_work import JOIN_WORK
 from headgate.tasks.windows import Join
-from tests.tasks.chains.memory_chain import InMemoryChain, in_epochs
+from tests.tasks.chains.memory_chain import InMemoryChain, database, in_epochs
 
 SECOND = 1_000_000
 Kind = Literal["inner", "left", "right", "full"]
@@ -31,17 +30,15 @@ def options_of(kind: Kind, within: int = 4, late_by: int = 0) -> Join:
 
 
 def due(kind: Kind, within: int, left: Sequence[Row], right: Sequence[Row]) -> Counter[tuple[Any, ...]]:
-    with duckdb.connect(config={"threads": 1}) as connection:
-        for name, rows in (("l", left), ("r", right)):
-            connection.sql(f"create table {name} (k varchar, f double, t bigint, v bigint)")
-            if rows:
-                connection.executemany(
-                    f"insert into {name} values (?, ?, ?, ?)", [(r["k"], r["f"], r["t"], r["v"]) for r in rows]
-                )
-        joined = connection.execute(f"""
-            select coalesce(l.k, r.k), coalesce(l.f, r.f), l.t, l.v, r.t, r.v
-            from l {kind} join r on l.k = r.k and l.f = r.f and r.t between l.t - {within} and l.t + {within}""")
-        return Counter(joined.fetchall())
+    connection = database()
+    schema = pa.schema([("k", pa.string()), ("f", pa.float64()), ("t", pa.int64()), ("v", pa.int64())])
+    for name, rows in (("l", left), ("r", right)):
+        columns = [pa.array([row[field.name] for row in rows], field.type) for field in schema]
+        connection.register(name, pa.table(columns, schema))
+    joined = connection.execute(f"""
+        select coalesce(l.k, r.k), coalesce(l.f, r.f), l.t, l.v, r.t, r.v
+        from l {kind} join r on l.k = r.k and l.f = r.f and r.t between l.t - {within} and l.t + {within}""")
+    return Counter(joined.fetchall())
 
 
 streams = st.lists(
