@@ -45,13 +45,14 @@ streams = st.lists(
     st.fixed_dictionaries(
         {
             "side": st.integers(0, 1),
-            "k": st.sampled_from([None, "", "a", "b"]),
-            "f": st.sampled_from([None, 0.0, -0.0, 1.5]),
-            "step": st.integers(-12, 4),
+            "k": st.sampled_from([None, "", "a", "a"]),
+            "f": st.sampled_from([None, 0.0, -0.0, 0.0]),
+            "step": st.integers(-8, 2),
             "no_time": st.integers(0, 20).map(lambda n: n == 0),
         }
     ),
-    max_size=60,
+    min_size=20,
+    max_size=70,
 )
 
 
@@ -77,8 +78,8 @@ def seconds(column: pa.ChunkedArray) -> list[int | None]:
 @settings(max_examples=20, deadline=None)
 @given(
     stream=streams,
-    sizes=st.lists(st.integers(0, 15), max_size=8),
-    within=st.integers(0, 6),
+    sizes=st.lists(st.integers(0, 6), min_size=4, max_size=20),
+    within=st.integers(0, 9),
     late_by=st.integers(0, 5),
     seed=st.integers(0, 1 << 30),
     few_hashes=st.booleans(),
