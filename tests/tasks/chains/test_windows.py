@@ -7,7 +7,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pytest
@@ -34,6 +34,7 @@ SCHEMA = pa.schema(
 )
 
 Row = dict[str, Any]
+Kind = Literal["tumbling", "sliding", "session"]
 
 
 def known(rows: Sequence[Row], name: str) -> list[Any]:
@@ -50,7 +51,7 @@ def last_of_max(rows: Sequence[Row]) -> Any:
     return next((row["s"] for row in candidates if row["v"] == best), None)
 
 
-def percentile(values: list[float], share: float) -> float | None:
+def percentile(values: list[float], share: float) -> Any:
     ordered, at = sorted(values), share * (len(values) - 1)
     if not ordered:
         return None
@@ -64,7 +65,7 @@ def skewness(values: list[float]) -> float | None:
         return None
     mean = math.fsum(values) / len(values)
     third = math.fsum((value - mean) ** 3 for value in values) / len(values)
-    return third / statistics.pvariance(values, mean) ** 1.5
+    return float(third / statistics.pvariance(values, mean) ** 1.5)
 
 
 def correlation(rows: Sequence[Row]) -> float | None:
@@ -225,7 +226,7 @@ def same(one: Any, other: Any) -> bool:
     chosen=st.lists(st.sampled_from(sorted(AGGREGATES)), min_size=1, max_size=6, unique=True),
 )
 def test_windows_of_random_streams(
-    kind: str,
+    kind: Kind,
     size: int,
     slide: int,
     rows: list[Row],
