@@ -20,7 +20,7 @@ from headgate.model.names import Signature
 from headgate.runtime.chains.files import MERGED, remove_others
 from headgate.runtime.chains.fold import FoldedPart
 from headgate.runtime.chains.jobs import ChainEpoch, ChainJobs, ChainTask, FoldPlan
-from headgate.runtime.chains.merging import Merged, due_merges, with_merged
+from headgate.runtime.chains.merging import MergedFiles, due_merges, with_merged
 from headgate.runtime.chains.ranges import appended, empty, living, resliced
 from headgate.store.chain_entries import ChainKept
 from headgate.store.files import sync_folder
@@ -84,7 +84,7 @@ class ChainHost:
         self._merging: set[str] = set()
         """Files that are being merged."""
 
-        self._merged: list[Merged] = []
+        self._merged: list[MergedFiles] = []
         """What is to take the place of files with the next commit."""
 
         self._epochs = 0
@@ -174,7 +174,7 @@ class ChainHost:
             self._merging = files
 
         def work() -> None:
-            done: list[Merged] = []
+            done: list[MergedFiles] = []
             try:
                 done = self._jobs.merge(due)
                 sync_folder(self._jobs.folder)

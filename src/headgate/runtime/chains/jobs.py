@@ -18,7 +18,7 @@ import pyarrow as pa
 from headgate.model.chain_work import Chain, ChainWork
 from headgate.runtime.chains.files import mapped
 from headgate.runtime.chains.fold import FoldedPart, Folding, fold_part
-from headgate.runtime.chains.merging import Merge, Merged, merged
+from headgate.runtime.chains.merging import Merge, MergedFiles, merged
 from headgate.store.chain_entries import ChainKept
 
 __all__ = ["ChainEpoch", "ChainJobs", "ChainOf", "ChainTask", "FoldPlan", "fold_range", "merge_one", "registered_chain"]
@@ -98,7 +98,7 @@ def fold_range(epoch: ChainEpoch, at: int, attempt: int, chain_of: ChainOf) -> l
     return made
 
 
-def merge_one(folder: Path, task: ChainTask, merge: Merge, chain_of: ChainOf) -> Merged:
+def merge_one(folder: Path, task: ChainTask, merge: Merge, chain_of: ChainOf) -> MergedFiles:
     """Merge files of a chain."""
     _, _, chain = chain_of(task)
     return merged(merge, chain, folder)
@@ -134,6 +134,6 @@ class ChainJobs:
                 made[number][at] = result
         return made
 
-    def merge(self, merges: Sequence[tuple[ChainTask, Merge]]) -> list[Merged]:
+    def merge(self, merges: Sequence[tuple[ChainTask, Merge]]) -> list[MergedFiles]:
         """Merge files of some chains."""
         return [merge_one(self.folder, task, merge, self.chain_of) for task, merge in merges]

@@ -12,7 +12,7 @@ from headgate.model.chain_work import UNTIL, Chain
 from headgate.runtime.chains.files import MERGED, PartReader, written
 from headgate.store.chain_entries import ChainKept, ChainPart, StateFile
 
-__all__ = ["Merge", "Merged", "due_merges", "merged", "with_merged"]
+__all__ = ["Merge", "MergedFiles", "due_merges", "merged", "with_merged"]
 
 FILES = 6
 """So many files of a table may be read in each epoch before some are merged."""
@@ -39,7 +39,7 @@ class Merge:
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class MergedFiles:
     """What files have become: one, or none if all their rows were dead."""
 
     merge: Merge
@@ -76,17 +76,17 @@ def newest_to_merge(rows: Sequence[int]) -> int:
     return count
 
 
-def merged(merge: Merge, chain: Chain, folder: Path) -> Merged:
+def merged(merge: Merge, chain: Chain, folder: Path) -> MergedFiles:
     """Merge files; those that there are stay as they are."""
     table = next(one for one in chain.tables if one.name == merge.table)
     rows = PartReader(folder, chain.tables, merge.part).rows(merge.table)
     if merge.dead is not None:
         rows = rows.filter(pc.greater(rows.column(UNTIL), merge.dead))
     rows = chain.merge(table.name, rows)
-    return Merged(merge, written(folder, MERGED, rows) if len(rows) else None)
+    return MergedFiles(merge, written(folder, MERGED, rows) if len(rows) else None)
 
 
-def with_merged(kept: ChainKept, done: Sequence[Merged]) -> ChainKept:
+def with_merged(kept: ChainKept, done: Sequence[MergedFiles]) -> ChainKept:
     """A chain with merged files in the place of those that they were; what has changed since is left as it is."""
     for one in done:
         if one.merge.life == kept.life:
@@ -95,7 +95,7 @@ def with_merged(kept: ChainKept, done: Sequence[Merged]) -> ChainKept:
     return kept
 
 
-def _replaced(part: ChainPart, one: Merged) -> ChainPart:
+def _replaced(part: ChainPart, one: MergedFiles) -> ChainPart:
     merge, known = one.merge, part.files.get(one.merge.table, ())
     if (part.low, part.high) != (merge.part.low, merge.part.high):
         return part
