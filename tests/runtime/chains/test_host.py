@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.model.names import Signature
-from headgate.runtime.chains.files import mapped
+from headgate.runtime.chains.files import PartReader, mapped
 from headgate.runtime.chains.host import ChainHost, FoldedTask
 from headgate.runtime.chains.jobs import ChainJobs, ChainTask
 from headgate.store.chain_entries import ChainKept
@@ -55,6 +55,8 @@ class Engine:
         task = FoldedTask(TASK, 1, KNOWN, ((str(file),),), self.partitions)
         folded = self.host.fold(self.epoch, self.commit, [task], lambda _: True)
         assert not folded.failed
+        if killed == "merged meanwhile":
+            self.merge()
         if killed == "before the commit":
             return self.start()
         self.commit = folded.kept
@@ -66,6 +68,12 @@ class Engine:
             return self.start()
         return self.host.tidy(self.commit)
 
+    def state(self) -> list[dict[str, Any]]:
+        tables = self.chain[2].tables
+        (kept,) = self.commit
+        readers = [PartReader(self.folder / "chains", tables, part) for part in kept.parts]
+        return [row for reader in readers for row in reader.rows("windows").to_pylist()]
+
     def merge(self) -> None:
         while self.waiting:
             self.waiting.pop()()
@@ -76,6 +84,7 @@ steps = st.lists(
         st.tuples(st.just("epoch"), rows),
         st.tuples(st.just("before the commit"), rows),
         st.tuples(st.just("after the commit"), rows),
+        st.tuples(st.just("merged meanwhile"), rows),
         st.tuples(st.just("merge"), st.none()),
         st.tuples(st.just("resize"), st.integers(1, 5)),
     ),
@@ -111,6 +120,16 @@ def test_files_are_merged_and_collected_beside_the_epochs(tmp_path: Path) -> Non
     assert max(len(files) for part in kept.parts for files in part.files.values()) <= 8
     assert len(list((tmp_path / "chains").glob("*.arrow"))) <= 40, "files that no commit names are gone"
     assert kept.rows < 40, "rows of a window and a key have become one"
+
+
+def test_what_is_merged_while_an_epoch_is_folded_waits_for_the_next_commit(tmp_path: Path) -> None:
+    engine = Engine(tmp_path)
+    for second in range(40):
+        engine.run([("a", 1_000_000 + second, 1)], killed="merged meanwhile")
+        engine.host._epochs = 0  # files are collected after each epoch
+    (kept,) = engine.commit
+    assert max(len(files) for part in kept.parts for files in part.files.values()) <= 9
+    assert sum(row["n"] for row in engine.state()) == 40
 
 
 def test_state_of_another_form_is_not_gone_on_with(tmp_path: Path) -> None:
