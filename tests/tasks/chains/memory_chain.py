@@ -109,6 +109,9 @@ class InMemoryChain:
 
     def _kernel(self, side: int, rows: pa.Table) -> pa.Table:
         made = projected(self.sides[side], rows)
+        if self.random.random() < 0.3:  # the types of texts that another reader has
+            wide = [pa.field(f.name, pa.large_string() if f.type == pa.string() else f.type) for f in made.schema]
+            made = made.cast(pa.schema(wide))
         names = self.work.keys(self.options)[side]
         hashes = hash_keys([made[name] for name in names], made.num_rows)
         if self.few_hashes:  # collisions
@@ -188,7 +191,7 @@ def projected(row: RowWise, table: pa.Table) -> pa.Table:
 
 
 @cache
-def _database() -> duckdb.DuckDBPyConnection:
+def database() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(config={"threads": 1})
     connection.execute("set TimeZone = 'UTC'")
     connection.execute("create macro struct(one, other) as {'one': one, 'other': other}")
@@ -197,10 +200,10 @@ def _database() -> duckdb.DuckDBPyConnection:
 
 def _evaluated(text: str, table: pa.Table) -> Any:
     numbered = table.append_column("__place", pa.array(range(table.num_rows), pa.int64()))
-    database = _database()
-    database.register("rows", numbered)
+    connection = database()
+    connection.register("rows", numbered)
     query = f"select {text.replace('`', chr(34))} as value from rows order by __place"
-    return database.sql(query).to_arrow_table()["value"]
+    return connection.sql(query).to_arrow_table()["value"]
 
 
 def in_epochs(rows: Sequence[Any], sizes: Sequence[int]) -> list[list[Any]]:

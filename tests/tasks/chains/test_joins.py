@@ -6,16 +6,16 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Literal
 
-import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.errors import InputError
+from headgate.tasks.chains import joins
 from headgate.tasks.chains.join_work import JOIN_WORK
 from headgate.tasks.windows import Join
-from tests.tasks.chains.memory_chain import InMemoryChain, in_epochs
+from tests.tasks.chains.memory_chain import InMemoryChain, database, in_epochs
 
 SECOND = 1_000_000
 Kind = Literal["inner", "left", "right", "full"]
@@ -30,17 +30,15 @@ def options_of(kind: Kind, within: int = 4, late_by: int = 0) -> Join:
 
 
 def due(kind: Kind, within: int, left: Sequence[Row], right: Sequence[Row]) -> Counter[tuple[Any, ...]]:
-    with duckdb.connect(config={"threads": 1}) as connection:
-        for name, rows in (("l", left), ("r", right)):
-            connection.sql(f"create table {name} (k varchar, f double, t bigint, v bigint)")
-            if rows:
-                connection.executemany(
-                    f"insert into {name} values (?, ?, ?, ?)", [(r["k"], r["f"], r["t"], r["v"]) for r in rows]
-                )
-        joined = connection.execute(f"""
-            select coalesce(l.k, r.k), coalesce(l.f, r.f), l.t, l.v, r.t, r.v
-            from l {kind} join r on l.k = r.k and l.f = r.f and r.t between l.t - {within} and l.t + {within}""")
-        return Counter(joined.fetchall())
+    connection = database()
+    schema = pa.schema([("k", pa.string()), ("f", pa.float64()), ("t", pa.int64()), ("v", pa.int64())])
+    for name, rows in (("l", left), ("r", right)):
+        columns = [pa.array([row[field.name] for row in rows], field.type) for field in schema]
+        connection.register(name, pa.table(columns, schema))
+    joined = connection.execute(f"""
+        select coalesce(l.k, r.k), coalesce(l.f, r.f), l.t, l.v, r.t, r.v
+        from l {kind} join r on l.k = r.k and l.f = r.f and r.t between l.t - {within} and l.t + {within}""")
+    return Counter(joined.fetchall())
 
 
 streams = st.lists(
@@ -84,11 +82,23 @@ def seconds(column: pa.ChunkedArray) -> list[int | None]:
     late_by=st.integers(0, 5),
     seed=st.integers(0, 1 << 30),
     few_hashes=st.booleans(),
+    many=st.sampled_from([0, 4]),
 )
 def test_joins_of_random_streams(
-    kind: Kind, stream: list[Row], sizes: list[int], within: int, late_by: int, seed: int, few_hashes: bool
+    kind: Kind, stream: list[Row], sizes: list[int], within: int, late_by: int, seed: int, few_hashes: bool, many: int
 ) -> None:
-    chain = InMemoryChain(JOIN_WORK, options_of(kind, within, late_by), [LEFT, RIGHT], seed, few_hashes)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(joins, "_MANY", many)  # so that pairs are looked up by time too
+        check(
+            kind,
+            stream,
+            sizes,
+            InMemoryChain(JOIN_WORK, options_of(kind, within, late_by), [LEFT, RIGHT], seed, few_hashes),
+            within,
+        )
+
+
+def check(kind: Kind, stream: list[Row], sizes: list[int], chain: InMemoryChain, within: int) -> None:
     end = [{"side": side, "k": None, "f": None, "t": 10_000, "v": -1} for side in (0, 1)]
     accepted: tuple[list[Row], list[Row]] = ([], [])
     made: Counter[tuple[Any, ...]] = Counter()

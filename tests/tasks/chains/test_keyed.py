@@ -17,7 +17,7 @@ from headgate.tasks.chains import keyed_work as works
 from headgate.tasks.chains.kernels import CountKernel, FirstKernel
 from headgate.tasks.chains.keyed import TimeToLive
 from headgate.tasks.chains.rows import microseconds
-from headgate.tasks.keyed import Count, Dedup, Difference, KalmanFilter, MovingAverage, Running, TopK
+from headgate.tasks.keyed import Count, Dedup, Difference, Distinct, KalmanFilter, MovingAverage, Running, TopK
 from headgate.tasks.keyed_base import KeyedConfig
 from tests.tasks.chains.memory_chain import InMemoryChain, in_epochs
 
@@ -77,6 +77,10 @@ def rank(seen: Sequence[float | None]) -> New:
     return {"rank": place} if place <= 2 else None
 
 
+def different(seen: Sequence[float | None]) -> New:
+    return {"distinct": float(len(set(known(seen))))}
+
+
 RUNNING = Running(
     key=KEY, column="v", columns={"n": "count", "total": "sum", "mean": "mean", "low": "min", "high": "max"}
 )
@@ -85,6 +89,7 @@ CASES: list[tuple[ChainWork, KeyedConfig, Callable[[Sequence[float | None]], New
     (works.DEDUP_WORK, Dedup(key=KEY), first),
     (works.MOVING_AVERAGE_WORK, MovingAverage(key=KEY, column="v", size=3), average),
     (works.DIFFERENCE_WORK, Difference(key=KEY, column="v", lag=2), difference),
+    (works.DISTINCT_WORK, Distinct(key=KEY, column="v"), different),
     (works.RUNNING_WORK, RUNNING, aggregates),
     (works.KALMAN_WORK, KalmanFilter(key=KEY, column="v"), kalman),
     (works.TOP_K_WORK, TopK(key=KEY, column="v", size=2), rank),

@@ -6,6 +6,7 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any, Literal
 
@@ -15,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.errors import InputError
-from headgate.tasks.chains.window_work import WINDOW_WORK
+from headgate.model.chain_work import ChainWork
+from headgate.tasks.chains.window_work import WINDOW_WORK, window_chain
 from headgate.tasks.windows import EventTimeWindow
 from tests.tasks.chains.memory_chain import InMemoryChain, in_epochs
 
@@ -132,7 +134,7 @@ class Reference:
         for row in rows:
             if row["t"] is None:
                 continue
-            windows = [window for window in self._windows(row["t"]) if self.before is None or window[1] > self.before]
+            windows = [window for window in self.windows_of(row["t"]) if self.before is None or window[1] > self.before]
             self.late += not windows
             for window in windows:
                 self._add(window, row)
@@ -149,7 +151,7 @@ class Reference:
         if greatest is not None:
             self.after = max(greatest - self.late_by, greatest - self.late_by if self.after is None else self.after)
 
-    def _windows(self, time: int) -> list[tuple[int, int]]:
+    def windows_of(self, time: int) -> list[tuple[int, int]]:
         if self.kind == "session":
             return [(time, time + self.size)]
         first = time // self.slide * self.slide
@@ -283,3 +285,52 @@ def test_a_window_needs_a_timestamp() -> None:
     options = EventTimeWindow(time="t", size="10s", columns={"n": "count(*)"})
     with pytest.raises(InputError, match="event time 't' is of type int64; cast it to timestamp before"):
         InMemoryChain(WINDOW_WORK, options, [pa.schema([("t", pa.int64())])])
+
+
+@pytest.mark.parametrize(("kind", "size", "slide"), [("tumbling", 10, 10), ("sliding", 10, 4)])
+@settings(max_examples=20, deadline=None)
+@given(
+    rows=rows_of_stream,
+    sizes=st.lists(st.integers(0, 12), max_size=10),
+    kept=st.integers(1, 30),
+    seed=st.integers(0, 1 << 30),
+    few_hashes=st.booleans(),
+)
+def test_late_rows_update_windows_for_some_time(
+    kind: Kind, size: int, slide: int, rows: list[Row], sizes: list[int], kept: int, seed: int, few_hashes: bool
+) -> None:
+    columns = {"n": "count(*)", "total": "sum(n)"}
+    sliding = f"{slide}s" if kind == "sliding" else None
+    options = EventTimeWindow(time="t", kind=kind, size=f"{size}s", slide=sliding, key=("k", "f"), columns=columns)
+    chain = InMemoryChain(updating(kept), options, [SCHEMA], seed, few_hashes)
+    windows: defaultdict[Any, list[Row]] = defaultdict(list)
+    reference = Reference(kind, size * SECOND, slide * SECOND, 0, chain.eager)
+    late = 0
+    for epoch in in_epochs(timed(rows), sizes):
+        changed = set()
+        for row in epoch:
+            of_row = [] if row["t"] is None else reference.windows_of(row["t"])
+            taking = [w for w in of_row if chain.before is None or w[1] + kept * SECOND > chain.before]
+            late += bool(of_row) and not taking
+            for window in taking:
+                windows[(*window, row["k"], row["f"])].append(row)
+                changed.add((*window, row["k"], row["f"]))
+        before = chain.before
+        output = chain.feed(table(epoch))
+        due = {w for w in changed if before is not None and w[1] <= before}
+        if chain.before is not None:
+            due |= {w for w in windows if w[1] <= chain.before and (before is None or w[1] > before)}
+        starts, ends = (output[name].cast(pa.int64()).to_pylist() for name in ("window_start", "window_end"))
+        made = {
+            (start, end, row["k"], row["f"]): (row["n"], row["total"])
+            for start, end, row in zip(starts, ends, output.to_pylist(), strict=True)
+        }
+        assert output.num_rows == len(made)
+        assert made == {w: (len(windows[w]), or_none(sum)(known(windows[w], "n"))) for w in due}
+    assert chain.late == late
+
+
+def updating(seconds: int) -> ChainWork:
+    """Windows that are updated by late rows."""
+
+    return replace(WINDOW_WORK, start=lambda options, schemas: window_chain(options, schemas, seconds * SECOND))

@@ -22,6 +22,8 @@ __all__ = ["SIDES", "JoinFold"]
 
 SIDES = ("left", "right")
 _NONE = -1
+_MANY = 4
+"""So many pairs of equal hash for each row, and times are looked up too, rather than compared."""
 
 
 @dataclass(frozen=True)
@@ -148,24 +150,28 @@ class JoinFold:
         return pa.Table.from_arrays(made, schema=self.output)
 
     def _pairs(self, left: Any, right: Any) -> tuple[Any, Any]:
-        """The places of partners: right rows sorted by hash and time are looked up by the left ones."""
+        """The places of partners: left rows look up right ones by hash; where these are many, by hash and time."""
         if not left.num_rows or not right.num_rows:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         hashes, times = hashes_of(right), times_of(right)[0]
-        order = np.lexsort((times, hashes))
-        hash_values, hash_codes = np.unique(hashes[order], return_inverse=True)
-        time_values, time_codes = np.unique(times[order], return_inverse=True)
-        width = np.int64(len(time_values) + 1)
-        address = hash_codes * width + time_codes
-        wanted, at = hashes_of(left), times_of(left)[0]
-        code = np.searchsorted(hash_values, wanted).clip(max=len(hash_values) - 1)
-        present = hash_values[code] == wanted
-        begin = np.searchsorted(address, code * width + np.searchsorted(time_values, at + self.low, "left"), "left")
-        end = np.searchsorted(address, code * width + np.searchsorted(time_values, at + self.high, "right"), "left")
-        counts = np.where(present, end - begin, 0).clip(0)
-        one = np.repeat(np.arange(len(wanted)), counts)
-        steps = np.arange(len(one)) - np.repeat(np.cumsum(counts) - counts, counts)
-        return self._of_equal_keys(left, right, one, order[np.repeat(begin, counts) + steps])
+        values, codes, counts = np.unique(hashes, return_inverse=True, return_counts=True)
+        code = np.searchsorted(values, hashes_of(left)).clip(max=len(values) - 1)
+        one = np.flatnonzero(values[code] == hashes_of(left))
+        code, at = code[one], times_of(left)[0][one]
+        if int(counts[code].sum()) <= _MANY * (left.num_rows + right.num_rows):
+            order = np.argsort(codes, kind="stable")
+            begin = (np.cumsum(counts) - counts)[code]
+            one, other = _expanded(one, order, begin, counts[code])
+            apart = times[other] - times_of(left)[0][one]
+            near = (apart >= self.low) & (apart <= self.high)
+            return self._of_equal_keys(left, right, one[near], other[near])
+        order = np.lexsort((times, codes))
+        moments, ranks = np.unique(times[order], return_inverse=True)
+        width = np.int64(len(moments) + 1)
+        address = codes[order] * width + ranks
+        begin = np.searchsorted(address, code * width + np.searchsorted(moments, at + self.low, "left"), "left")
+        end = np.searchsorted(address, code * width + np.searchsorted(moments, at + self.high, "right"), "left")
+        return self._of_equal_keys(left, right, *_expanded(one, order, begin, (end - begin).clip(0)))
 
     def _of_equal_keys(self, left: Any, right: Any, one: Any, other: Any) -> tuple[Any, Any]:
         """The pairs whose keys are equal, and not only their hashes."""
@@ -174,3 +180,9 @@ class JoinFold:
         for mine, theirs, kind in zip(*sides, self.kinds, strict=True):
             same &= ~differ(mine.cast(kind).take(pa.array(one)), theirs.cast(kind).take(pa.array(other)))
         return (one, other) if same.all() else (one[same], other[same])
+
+
+def _expanded(one: Any, order: Any, begin: Any, counts: Any) -> tuple[Any, Any]:
+    """Each place of ``one`` as often as it has partners, and these: ``counts`` of ``order`` from ``begin`` on."""
+    steps = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+    return np.repeat(one, counts), order[np.repeat(begin, counts) + steps]

@@ -12,7 +12,19 @@ from headgate.tasks.chains.grouping import Groups, grouped
 from headgate.tasks.chains.rows import hashes_of, key_columns, live, table_of, times_of
 from headgate.tasks.heavy import np, pa
 
-__all__ = ["KEYS", "VALUE", "KeyedFold", "KeyedKernel", "KeyedStep", "TimeToLive", "state_names"]
+__all__ = [
+    "FOREVER",
+    "KEYS",
+    "VALUE",
+    "KeyedFold",
+    "KeyedKernel",
+    "KeyedStep",
+    "TimeToLive",
+    "looked_up",
+    "newest",
+    "rows_with_results",
+    "state_names",
+]
 
 KEYS, VALUE = "keys", "__value"
 FOREVER = (1 << 63) - 1
@@ -82,7 +94,7 @@ class KeyedFold:
         dead = self._dead(moment)
         if not rows.num_rows:
             return Folded(self.output.empty_table(), late=(np.zeros(0, np.int64),), dead=dead)
-        hashes, keys = hashes_of(rows), key_columns(rows, self.keys)
+        hashes, keys = hashes_of(rows), key_columns(rows, self.keys, self.state)
         groups = grouped(hashes, keys)
         heads = [key.take(pa.array(groups.firsts)) for key in keys]
         old, known = self._old(moment, hashes[groups.firsts], heads, state)
@@ -94,13 +106,14 @@ class KeyedFold:
             new = new.filter(pa.array(made.changed))
         appended = {KEYS: new} if new.num_rows else {}
         late = (np.zeros(0, np.int64),)
-        return Folded(self._output(rows, groups, made), appended, late, dead, int((~known).sum()))
+        return Folded(
+            rows_with_results(rows, groups, made, self.columns, self.output), appended, late, dead, int((~known).sum())
+        )
 
     def merge(self, table: str, rows: Any) -> Any:
         """The newest row of each key."""
         del table
-        groups = grouped(hashes_of(rows), key_columns(rows, self.keys))
-        return rows.take(pa.array(groups.lasts if len(groups) else groups.starts)).combine_chunks()
+        return newest(rows, self.keys)
 
     def _mark(self, moment: Moment) -> int | None:
         """What rows of state must be beyond to be alive."""
@@ -113,20 +126,9 @@ class KeyedFold:
         return {} if mark is None else {self.life.axis: mark}
 
     def _old(self, moment: Moment, hashes: Any, heads: Sequence[Any], state: StateReader) -> tuple[Any, Any]:
-        """The state of each key, nulls where there is none, and where there is one."""
         read = state.rows_of(KEYS, np.unique(hashes)).select(self.state.names)
         old = live(self.merge(KEYS, read), self._mark(moment)).combine_chunks()
-        both = [pa.concat_arrays([one_chunk(old[name]), head]) for name, head in zip(self.keys, heads, strict=True)]
-        groups = grouped(np.concatenate([hashes_of(old), hashes]), both)
-        matching = (groups.firsts < old.num_rows) & (groups.lasts >= old.num_rows)
-        places, known = np.zeros(len(hashes), np.int64), np.zeros(len(hashes), bool)
-        at = groups.lasts[matching] - old.num_rows
-        places[at], known[at] = groups.firsts[matching], True
-        if not old.num_rows:
-            return pa.Table.from_arrays(
-                [pa.nulls(len(hashes), field.type) for field in self.state], self.state.names
-            ), known
-        return old.take(pa.array(places, mask=~known)).combine_chunks(), known
+        return looked_up(old, hashes, heads, self.keys)
 
     def _until(self, moment: Moment, rows: Any, groups: Groups, old: Any, known: Any) -> Any:
         if self.life.axis is Axis.NEVER:
@@ -147,18 +149,37 @@ class KeyedFold:
             return np.where(known, before, seen + self.life.span)
         return np.where(known, np.maximum(before, seen + self.life.span), seen + self.life.span)
 
-    def _output(self, rows: Any, groups: Groups, made: KeyedStep) -> Any:
-        """The rows that pass, in order of arrival, with their results."""
-        back = np.empty(len(groups.order), np.int64)
-        back[groups.order] = np.arange(len(groups.order))
-        passing = np.arange(rows.num_rows) if made.passes is None else np.flatnonzero(made.passes[back])
-        sorted_places, places = pa.array(back[passing]), pa.array(passing)
-        arrays = [
-            one_chunk(rows[source]).take(places)
-            if isinstance(source, str)
-            else made.results[source].take(sorted_places)
-            for source in self.columns
-        ]
+
+def looked_up(old: Any, hashes: Any, heads: Sequence[Any], names: Sequence[str]) -> tuple[Any, Any]:
+    """The row of state of each key, nulls where there is none, and where there is one."""
+    both = [pa.concat_arrays([one_chunk(old[name]), head]) for name, head in zip(names, heads, strict=True)]
+    groups = grouped(np.concatenate([hashes_of(old), hashes]), both)
+    matching = (groups.firsts < old.num_rows) & (groups.lasts >= old.num_rows)
+    places, known = np.zeros(len(hashes), np.int64), np.zeros(len(hashes), bool)
+    at = groups.lasts[matching] - old.num_rows
+    places[at], known[at] = groups.firsts[matching], True
+    if not old.num_rows:
         return pa.Table.from_arrays(
-            [array.cast(field.type) for array, field in zip(arrays, self.output, strict=True)], schema=self.output
-        )
+            [pa.nulls(len(hashes), field.type) for field in old.schema], old.schema.names
+        ), known
+    return old.take(pa.array(places, mask=~known)).combine_chunks(), known
+
+
+def newest(rows: Any, names: Sequence[str]) -> Any:
+    """The newest row of each key."""
+    groups = grouped(hashes_of(rows), key_columns(rows, names))
+    return rows.take(pa.array(groups.lasts if len(groups) else groups.starts)).combine_chunks()
+
+
+def rows_with_results(rows: Any, groups: Groups, made: KeyedStep, columns: Sequence[str | int], schema: Any) -> Any:
+    """The rows that pass, in order of arrival, with their results (of the sorted rows) in some columns."""
+    back = np.empty(len(groups.order), np.int64)
+    back[groups.order] = np.arange(len(groups.order))
+    passing = np.arange(rows.num_rows) if made.passes is None else np.flatnonzero(made.passes[back])
+    sorted_places, places = pa.array(back[passing]), pa.array(passing)
+    arrays = [
+        one_chunk(rows[source]).take(places) if isinstance(source, str) else made.results[source].take(sorted_places)
+        for source in columns
+    ]
+    cast = [array.cast(field.type) for array, field in zip(arrays, schema, strict=True)]
+    return pa.Table.from_arrays(cast, schema=schema)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from headgate.model.chain_work import HASH, Chain, ChainWork, StateTable
+from headgate.model.chain_work import HASH, Axis, Chain, ChainWork, StateTable
 from headgate.model.work import RowWise
 from headgate.tasks.chains.aggregation import state_schema
+from headgate.tasks.chains.distinct import VALUES, DistinctFold
 from headgate.tasks.chains.kernels import (
     CountKernel,
     DifferenceKernel,
@@ -20,6 +21,7 @@ from headgate.tasks.chains.kernels import (
 from headgate.tasks.chains.keyed import KEYS, VALUE, KeyedFold, KeyedKernel, TimeToLive, state_names
 from headgate.tasks.chains.rows import TIME
 from headgate.tasks.heavy import pa
+from headgate.tasks.keyed import Distinct
 from headgate.tasks.keyed_base import KeyedConfig
 from headgate.tasks.sql_text import quoted
 
@@ -27,6 +29,7 @@ __all__ = [
     "COUNT_WORK",
     "DEDUP_WORK",
     "DIFFERENCE_WORK",
+    "DISTINCT_WORK",
     "KALMAN_WORK",
     "MOVING_AVERAGE_WORK",
     "RUNNING_WORK",
@@ -79,6 +82,21 @@ def keyed_work(
     return ChainWork(before, start, lambda options: (options.key,), lambda o: (TIME if time(o) else None,), late_by)
 
 
+def _distinct_before(options: Distinct, names: Sequence[Sequence[str]]) -> Sequence[RowWise]:
+    keys = {name.casefold(): name for name in options.key}
+    columns = [(keys.get(name.casefold(), name), quoted(name)) for name in names[0]] + [(VALUE, quoted(options.column))]
+    return (RowWise(tuple(name for name, _ in columns), columns=tuple(columns)),)
+
+
+def _distinct(options: Distinct, schemas: Sequence[Any]) -> Chain:
+    (rows,) = schemas
+    columns, fields = _output(options, rows)
+    state = state_schema(*((name, rows.field(name).type) for name in (*options.key, VALUE)))
+    fold = DistinctFold(options.key, state, pa.schema(fields), columns)
+    table = StateTable(VALUES, state, Axis.NEVER, key=(*options.key, VALUE))
+    return Chain((table,), fold.output, fold.fold, fold.merge)
+
+
 def _output(options: KeyedConfig, rows: Any) -> tuple[tuple[str | int, ...], list[Any]]:
     """The columns of the new rows: those of the old ones, results in place of columns of their name or at the end."""
     kinds = {"double": pa.float64(), "bigint": pa.int64()}
@@ -101,6 +119,7 @@ def _output(options: KeyedConfig, rows: Any) -> tuple[tuple[str | int, ...], lis
 
 COUNT_WORK = keyed_work(lambda _: CountKernel())
 DEDUP_WORK = keyed_work(lambda _: FirstKernel())
+DISTINCT_WORK = ChainWork(_distinct_before, _distinct, lambda options: (options.key,), lambda _: (None,), lambda _: 0)
 DIFFERENCE_WORK = keyed_work(lambda options: DifferenceKernel(options.lag))
 KALMAN_WORK = keyed_work(lambda o: KalmanKernel(o.process_noise, o.sensor_noise, o.first_error))
 MOVING_AVERAGE_WORK = keyed_work(lambda options: MovingAverageKernel(options.size))

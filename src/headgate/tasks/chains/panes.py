@@ -42,6 +42,11 @@ class Panes:
         """The first end of a window that is later than a time."""
         return (edge - self.size) // self.slide * self.slide + self.size + self.slide
 
+    @property
+    def overlap(self) -> int:
+        """How much later than its first window the last window of a pane ends, at most."""
+        return (-(-self.size // self.slide) - 1) * self.slide
+
     def last_end(self, edge: int) -> int:
         """The last end of a window that is not later than a time."""
         return (edge - self.size) // self.slide * self.slide + self.size

@@ -41,9 +41,10 @@ def hashes_of(table: Any) -> Any:
     return one_chunk(table[HASH]).to_numpy(zero_copy_only=False)
 
 
-def key_columns(table: Any, names: Sequence[str]) -> list[Any]:
-    """The key columns of a table, as Spark SQL groups by them."""
-    return [normalised(one_chunk(table[name])) for name in names]
+def key_columns(table: Any, names: Sequence[str], schema: Any = None) -> list[Any]:
+    """The key columns of a table, as Spark SQL groups by them; with a schema, in its types."""
+    columns = [normalised(one_chunk(table[name])) for name in names]
+    return columns if schema is None else [c.cast(schema.field(n).type) for c, n in zip(columns, names, strict=True)]
 
 
 def live(table: Any, mark: int | None) -> Any:

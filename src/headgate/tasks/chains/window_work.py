@@ -19,7 +19,7 @@ from headgate.tasks.heavy import pa
 from headgate.tasks.sql_text import quoted
 from headgate.tasks.windows import EventTimeWindow
 
-__all__ = ["WINDOW_WORK"]
+__all__ = ["WINDOW_WORK", "window_chain"]
 
 BOUNDS = ("window_start", "window_end")
 
@@ -45,7 +45,8 @@ def named(outer: Sequence[tuple[str, str]]) -> tuple[tuple[int, ...], tuple[str,
     return tuple(places[text.strip()] for _, text in outer), tuple(name for name, _ in outer)
 
 
-def _start(options: EventTimeWindow, schemas: Sequence[Any]) -> Chain:
+def window_chain(options: EventTimeWindow, schemas: Sequence[Any], updated_for: int = 0) -> Chain:
+    """The chain of a window; other than sessions, windows can be updated by late rows for some microseconds."""
     (rows,) = schemas
     check_time(rows.field(TIME).type, options.time)
     panes = _panes(options)
@@ -59,7 +60,8 @@ def _start(options: EventTimeWindow, schemas: Sequence[Any]) -> Chain:
     bounds = [(name, pa.timestamp("us", rows.field(TIME).type.tz)) for name in BOUNDS]
     made = [(name, results[place][1]) for name, place in zip(names, picked, strict=True)]
     state = state_schema((START, pa.int64()), *keys, *aggregation.state)
-    windows = WindowFold(panes, options.key, aggregation, state, pa.schema([*bounds, *keys, *made]), picked)
+    output = pa.schema([*bounds, *keys, *made])
+    windows = WindowFold(panes, options.key, aggregation, state, output, picked, updated_for)
     fold = windows if options.kind != "session" else SessionFold(panes.size, windows)
     table = StateTable(PANES if options.kind != "session" else SESSIONS, state, Axis.EVENT)
     return Chain((table,), windows.output, fold.fold, fold.merge, None if plain else _after(options, parts))
@@ -81,7 +83,7 @@ def _panes(options: EventTimeWindow) -> Panes:
 
 WINDOW_WORK = ChainWork(
     before=_before,
-    start=_start,
+    start=window_chain,
     keys=lambda options: (options.key,),
     times=lambda _: (TIME,),
     late_by=lambda options: microseconds(options.late_by),

@@ -1,7 +1,9 @@
 """Tumbling and sliding windows: partial aggregates by pane and key are appended, and merged when a window closes.
 
 A window closes in the one epoch whose step of the watermark, (before, after], has its end: never twice, never none,
-whatever the state still holds. A row is late if all windows that it belongs to have closed before the epoch.
+whatever the state still holds. A row is late if all windows that it belongs to have closed before the epoch. Where
+closed windows are updated for some time (``updated_for``), it is late if that is over, too; otherwise the windows that
+it changes are passed on once more.
 """
 
 from __future__ import annotations
@@ -43,18 +45,27 @@ class WindowFold:
     picked: tuple[int, ...]
     """For each result the call that it comes from."""
 
+    updated_for: int = 0
+    """How long after its end a window that has closed takes rows, in microseconds of the watermark."""
+
     def fold(self, moment: Moment, sides: Sequence[Any], state: StateReader) -> Folded:
         """Fold an epoch."""
         rows, late = self._accepted(moment, sides[0])
         new = self._begun(moment, rows)
-        output = self.output.empty_table()
-        if moment.after is not None and moment.after != moment.before:
-            reach = moment.after + self.panes.size
-            old = live(state.rows(PANES, moment.before, reach), moment.before)
-            output = self._closed(moment, pa.concat_tables([old.select(self.state.names), new]))
-            new = live(new, moment.after)
+        output = self._updated(moment, new, state)
+        if moment.after is not None and self._closes(moment.before, moment.after):
+            since = None if moment.before is None else moment.before + self.updated_for
+            reach = moment.after + self.panes.overlap + self.updated_for
+            old = live(state.rows(PANES, since, reach), since)
+            closed = self._closed(moment, pa.concat_tables([old.select(self.state.names), new]))
+            output = pa.concat_tables([output, closed])
+        new = live(new, moment.after)
         appended = {PANES: new} if new.num_rows else {}
         return Folded(output, appended, (late,), after_mark(moment), new.num_rows)
+
+    def _closes(self, before: int | None, after: int) -> bool:
+        """Whether any window ends in (before, after]; in most epochs none does, and then no state is read."""
+        return before is None or self.panes.last_end(before) < self.panes.last_end(after)
 
     def merge(self, table: str, rows: Any) -> Any:
         """One row for each pane and key."""
@@ -74,7 +85,7 @@ class WindowFold:
         inside = last > times
         if valid is not None:
             inside &= valid
-        in_time = last > (NO_MARK if moment.before is None else moment.before)
+        in_time = last + self.updated_for > (NO_MARK if moment.before is None else moment.before)
         return rows_where(rows, inside & in_time), np.flatnonzero(inside & ~in_time)
 
     def _begun(self, moment: Moment, rows: Any) -> Any:
@@ -86,7 +97,8 @@ class WindowFold:
         firsts = pa.array(groups.firsts)
         partial = self.aggregation.begin(rows, numbered(moment.epoch, rows.num_rows), groups)
         start = starts[groups.firsts]
-        heads = [hashes[groups.firsts], self.panes.last_ends(start), start, *(key.take(firsts) for key in keys)]
+        until = self.panes.last_ends(start) + self.updated_for
+        heads = [hashes[groups.firsts], until, start, *(key.take(firsts) for key in keys)]
         return table_of(self.state, [*heads, *partial])
 
     def _closed(self, moment: Moment, rows: Any) -> Any:
@@ -97,6 +109,25 @@ class WindowFold:
             return self.output.empty_table()
         rows = rows.take(pa.array(places)).combine_chunks()
         groups = grouped(hashes_of(rows), key_columns(rows, self.keys), ends)
+        return self.results(rows, groups, ends[groups.firsts] - self.panes.size, ends[groups.firsts])
+
+    def _updated(self, moment: Moment, new: Any, state: StateReader) -> Any:
+        """The results of closed windows that new rows have changed."""
+        if not self.updated_for or moment.before is None or not new.num_rows:
+            return self.output.empty_table()
+        closed = moment.before - self.updated_for, moment.before
+        changing = np.unique(self.panes.closing(new[START].to_numpy(), *closed)[0])
+        hashes = np.unique(hashes_of(new)[changing])
+        if not len(hashes):
+            return self.output.empty_table()
+        old = live(state.rows_of(PANES, hashes), moment.before).select(self.state.names)
+        rows = pa.concat_tables([old, new.take(pa.array(changing))]).combine_chunks()
+        places, ends = self.panes.closing(rows[START].to_numpy(), *closed)
+        rows = rows.take(pa.array(places)).combine_chunks()
+        groups = grouped(hashes_of(rows), key_columns(rows, self.keys), ends)
+        changed = np.logical_or.reduceat(places[groups.order] >= old.num_rows, groups.starts)
+        order, lengths = groups.order[np.repeat(changed, groups.lengths)], groups.lengths[changed]
+        groups = Groups(order, np.cumsum(lengths) - lengths)
         return self.results(rows, groups, ends[groups.firsts] - self.panes.size, ends[groups.firsts])
 
     def results(self, rows: Any, groups: Groups, starts: Any, ends: Any) -> Any:
