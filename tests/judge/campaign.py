@@ -36,6 +36,8 @@ __all__ = [
 ELSEWHERE = {
     "version": "an engine makes its state directory once, before it answers",
     "machine": "only a local cluster writes it",
+    "state-file": "no fragment keeps its state in chains yet; the program of that name writes it (tests.judge.pure)",
+    "state-collected": "as state-file",
 }
 """Steps that no change of dataflows comes to."""
 

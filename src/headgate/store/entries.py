@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from pydantic import TypeAdapter
 
+from headgate.store.chain_entries import ChainKept
 from headgate.store.decision_entries import (
     DecisionEnded,
     DecisionMade,
@@ -181,6 +182,9 @@ class EpochCommitted:
     outputs: tuple[CommittedOutput, ...] = ()
     offsets: str = ""
     """Up to where it has read, as Spark's checkpoint has it."""
+
+    chains: tuple[ChainKept, ...] = ()
+    """The state of its windows and joins after it."""
 
     @property
     def key(self) -> str:
