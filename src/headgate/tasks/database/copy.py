@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.csv
+from headgate.tasks.heavy import pa
 
 __all__ = ["copy_rows"]
 
@@ -28,10 +27,12 @@ def csv_of(rows: pa.Table) -> pa.Buffer:
     >>> csv_of(pa.table({"a": [1, None], "b": ["x", ""], "c": [b"\\x01", None], "d": [[1], None]})).to_pybytes()
     b'1,"x","\\\\x01","[1]"\\n,"",,\\n'
     """
+    from pyarrow import csv
+
     plain = pa.table({name: _plain(rows.column(name)) for name in rows.schema.names})
     sink = pa.BufferOutputStream()
-    options = pyarrow.csv.WriteOptions(include_header=False)
-    pyarrow.csv.write_csv(plain, sink, options)
+    options = csv.WriteOptions(include_header=False)
+    csv.write_csv(plain, sink, options)
     return sink.getvalue()
 
 
