@@ -6,9 +6,10 @@ import atexit
 import os
 import shutil
 import tempfile
+import uuid
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
@@ -18,7 +19,7 @@ from headgate.machines.services.broker import Broker
 from headgate.machines.services.database import Database
 from headgate.machines.standalone import free_port
 
-__all__ = ["the_broker", "the_database"]
+__all__ = ["S3_SETTINGS", "the_broker", "the_database", "the_object_store"]
 
 Service = TypeVar("Service", Broker, Database)
 
@@ -67,3 +68,55 @@ def _started(service: Service) -> Service | InputError:
     except InputError as error:
         return error
     return service
+
+
+S3_PORT = free_port("127.0.0.1")
+
+S3_SETTINGS = {
+    "AWS_ENDPOINT_URL": f"http://127.0.0.1:{S3_PORT}",
+    "AWS_ACCESS_KEY_ID": "headgate",
+    "AWS_SECRET_ACCESS_KEY": "headgate",
+    "AWS_REGION": "us-east-1",
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "AWS_ALLOW_HTTP": "true",
+}
+"""The environment in which everything finds the local S3; workers have it from when they are started."""
+
+
+class ObjectStore:
+    """A local S3, in this process; what it stores stays when it is away for a while."""
+
+    def __init__(self) -> None:
+        self._server: Any = None
+
+    def start(self) -> None:
+        from moto.server import ThreadedMotoServer
+
+        self._server = ThreadedMotoServer(ip_address="127.0.0.1", port=S3_PORT, verbose=False)
+        self._server.start()
+
+    def stop(self) -> None:
+        self._server.stop()
+
+    def bucket(self) -> str:
+        """A new bucket, as a URL."""
+        name = f"b{uuid.uuid4().hex[:10]}"
+        self.client().create_bucket(Bucket=name)
+        return f"s3://{name}"
+
+    def client(self) -> Any:
+        """Amazon's own client."""
+        import boto3
+
+        place = {"endpoint_url": S3_SETTINGS["AWS_ENDPOINT_URL"], "region_name": "us-east-1"}
+        keys = {"aws_access_key_id": "headgate", "aws_secret_access_key": "headgate"}
+        return boto3.client("s3", **place, **keys)
+
+
+@cache
+def the_object_store() -> ObjectStore:
+    """A local S3 that runs."""
+    os.environ.update(S3_SETTINGS)
+    store = ObjectStore()
+    store.start()
+    return store
