@@ -1,4 +1,4 @@
-"""Kafka to Kafka under kills, judged; and the judge judged."""
+"""Kafka to Kafka, to PostgreSQL and to Delta under kills, judged; and the judge judged."""
 
 from __future__ import annotations
 
@@ -6,14 +6,18 @@ import json
 import os
 import random
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from headgate.errors import InputError
+from headgate.machines.services.broker import Broker
+from headgate.machines.services.database import server_programs
 from headgate.machines.services.jars import kafka_jars
 from tests.judge.kafka_campaign import KEYS, KINDS, KafkaCampaign, judged
+from tests.judge.kafka_targets import DeltaTarget, KafkaTarget, PostgresTarget, Target
 from tests.judge.processes import WarmStarts
 
 
@@ -39,20 +43,29 @@ def test_the_judge_sees_each_kind_of_fault() -> None:
     assert judged(200, changed).wrong == 1
 
 
+TARGETS: dict[str, Callable[[Path, Broker], Target]] = {
+    "kafka": lambda _, broker: KafkaTarget(broker),
+    "postgresql": lambda folder, _: PostgresTarget(folder),
+    "delta": lambda folder, _: DeltaTarget(folder),
+}
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(7_200)
-def test_kafka_to_kafka_while_everything_is_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("to", TARGETS)
+def test_from_kafka_while_everything_is_killed(tmp_path: Path, to: str) -> None:
     """As many kills of each kind as HEADGATE_KAFKA_KILLS says, in random order. Prints what was judged."""
     if shutil.which("kcat") is None:
         pytest.skip("no kcat: a client that is not ours has to check what was written")
     try:
         kafka_jars().fetch()
+        server_programs()
     except InputError as error:
         pytest.skip(error.message)
-    dice = random.Random(7)
-    kinds = list(KINDS) * int(os.environ.get("HEADGATE_KAFKA_KILLS", "3"))
+    dice = random.Random(int(os.environ.get("HEADGATE_KAFKA_SEED", "7")))
+    campaign = KafkaCampaign(tmp_path, WarmStarts(), TARGETS[to])
+    kinds = [*KINDS, *campaign.target.kills()] * int(os.environ.get("HEADGATE_KAFKA_KILLS", "3"))
     dice.shuffle(kinds)
-    campaign = KafkaCampaign(tmp_path, WarmStarts())
     try:
         campaign.begin()
         for kind in kinds:
@@ -60,6 +73,6 @@ def test_kafka_to_kafka_while_everything_is_killed(tmp_path: Path) -> None:
         verdict = campaign.finish()
     finally:
         campaign.close()
-    print(dict(campaign.kills), verdict)
+    print(to, dict(campaign.kills), verdict)
     assert verdict.is_clean, verdict
     assert verdict.rows > 0
