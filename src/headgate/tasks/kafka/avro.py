@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from headgate.errors import InputError, missing_package
-from headgate.tasks.kafka.registry import Registry, WrittenSchema, numbered
+from headgate.tasks.kafka.schema_registry import SchemaRegistry, WrittenSchema, numbered
 
 __all__ = ["avro_by_file", "avro_by_registry"]
 
@@ -26,7 +26,7 @@ def avro_by_file(text: str) -> ReadValue:
     return lambda value: _read(value, schema)
 
 
-def avro_by_registry(registry: Registry) -> ReadValue:
+def avro_by_registry(registry: SchemaRegistry) -> ReadValue:
     """What reads values that begin with the number of their schema."""
 
     def read(value: bytes) -> Any:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from headgate.errors import InputError, missing_package
-from headgate.tasks.kafka.registry import Registry, WrittenSchema, numbered
+from headgate.tasks.kafka.schema_registry import SchemaRegistry, WrittenSchema, numbered
 
 __all__ = ["protobuf_by_file", "protobuf_by_registry"]
 
@@ -39,7 +39,7 @@ def protobuf_by_file(text: str, message: str | None, folder: Path) -> ReadValue:
     return _reader(types[message])
 
 
-def protobuf_by_registry(registry: Registry) -> ReadValue:
+def protobuf_by_registry(registry: SchemaRegistry) -> ReadValue:
     """What reads values that begin with the number of their schema, and with which of its messages they are."""
 
     def read(value: bytes) -> Any:

@@ -9,7 +9,7 @@ from headgate.errors import InputError
 from headgate.tasks.kafka.avro import avro_by_file, avro_by_registry
 from headgate.tasks.kafka.protobuf import protobuf_by_file, protobuf_by_registry
 from headgate.tasks.kafka.read import ReadKafka
-from headgate.tasks.kafka.registry import Registry
+from headgate.tasks.kafka.schema_registry import SchemaRegistry
 from headgate.tasks.kafka.values import ReadValue
 
 __all__ = ["check_schema", "value_reader"]
@@ -44,6 +44,6 @@ def check_schema(options: ReadKafka) -> None:
 
 
 @lru_cache(maxsize=8)
-def _registry(url: str) -> Registry:
+def _registry(url: str) -> SchemaRegistry:
     """What this process knows of a registry: a worker keeps it from one micro-batch to the next."""
-    return Registry(url)
+    return SchemaRegistry(url)

@@ -7,14 +7,14 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 
 from headgate.errors import InputError
-from headgate.store.secrets import SECRETS
 from headgate.tasks.row_errors import SourceAwayError
 
-__all__ = ["Registry", "WrittenSchema", "numbered"]
+__all__ = ["SchemaRegistry", "WrittenSchema", "numbered"]
 
 ANSWER_S = 10.0
 """How long a registry may take to answer."""
@@ -45,7 +45,7 @@ def numbered(value: bytes) -> tuple[int, bytes]:
     return int.from_bytes(value[1:5], "big"), value[5:]
 
 
-class Registry:
+class SchemaRegistry:
     """A schema registry at a URL (Confluent's protocol); what it has answered is kept, for schemas never change."""
 
     def __init__(self, url: str) -> None:
@@ -85,7 +85,7 @@ class Registry:
         return WrittenSchema(answer.get("schemaType") or "AVRO", answer["schema"], references)
 
     def _ask(self, path: str) -> Any:
-        where = SECRETS.hidden(self._url)
+        where = _without_password(self._url)
         try:
             answer = httpx.get(f"{self._url}/{path}", timeout=ANSWER_S, follow_redirects=True)
         except httpx.HTTPError as error:
@@ -95,3 +95,13 @@ class Registry:
         if answer.is_error:
             raise SourceAwayError(f"the schema registry at {where} answers {answer.status_code}")
         return answer.json()
+
+
+def _without_password(url: str) -> str:
+    """A URL as it may be shown.
+
+    >>> _without_password("https://reader:secret@registry:8081/v1")
+    'https://registry:8081/v1'
+    """
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
