@@ -18,7 +18,6 @@ from headgate.model.on_error import OnError
 from headgate.runtime.io.broken_records import LONGEST, write_broken
 from headgate.runtime.spark_internals.frames import arrow_schema
 from headgate.runtime.spark_internals.worker import settle
-from headgate.runtime.table_source.database import sql_table
 from headgate.runtime.table_source.delta import DeltaCommits
 from headgate.runtime.table_source.driver import GrowingTable, Offset, TableBatches
 from headgate.runtime.table_source.iceberg import IcebergCommits
@@ -42,8 +41,14 @@ class _Part(InputPartition):
 
 Task = ReadTable | ReadDelta | ReadIceberg
 
+def _sql_table(options: ReadTable) -> GrowingTable:
+    from headgate.runtime.table_source.database import sql_table  # an engine without such sources need not load it
+
+    return sql_table(options)
+
+
 KINDS: Mapping[str, tuple[type[Task], Callable[[Any], GrowingTable]]] = {
-    "read_table": (ReadTable, sql_table),
+    "read_table": (ReadTable, _sql_table),
     "read_delta": (ReadDelta, lambda options: VersionedTable(options, DeltaCommits(options))),
     "read_iceberg": (ReadIceberg, lambda options: VersionedTable(options, IcebergCommits(options))),
 }
