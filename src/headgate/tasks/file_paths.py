@@ -9,7 +9,7 @@ from typing import Any
 
 from headgate.errors import InputError
 
-__all__ = ["absolute", "appears_whole", "file_system", "is_there", "is_url"]
+__all__ = ["absolute", "appears_whole", "away", "file_system", "is_there", "is_url"]
 
 
 def is_url(path: str) -> bool:
@@ -61,3 +61,8 @@ def is_there(path: str, *, may_be_empty: bool = False) -> bool:
         system, root = file_system(path)
         return may_be_empty or bool(system.glob(root) if glob.has_magic(root) else system.exists(root))
     return bool(glob.glob(path)) or Path(path).exists() or (may_be_empty and Path(path).parent.is_dir())  # noqa: PTH207
+
+
+def away(path: str, error: Exception) -> str:
+    """A sentence for storage that does not answer, or not as it should."""
+    return f"{path} cannot be reached ({' '.join(str(error).split())[:300]})"

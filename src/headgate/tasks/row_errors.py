@@ -26,7 +26,6 @@ __all__ = [
     "TimeBudget",
     "TimeIsUp",
     "UnreadableSourceError",
-    "away",
     "error_text",
     "letter_array",
     "over_budget",
@@ -70,11 +69,6 @@ class UnreadableSourceError(Exception):
 
 class SourceAwayError(UnreadableSourceError):
     """Somebody who does not answer, and may do so later."""
-
-
-def away(path: str, error: Exception) -> str:
-    """A sentence for storage that does not answer, or not as it should."""
-    return f"{path} cannot be reached ({' '.join(str(error).split())[:300]})"
 
 
 def over_budget(guard: Guard) -> TaskRaised:

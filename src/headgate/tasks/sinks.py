@@ -20,12 +20,11 @@ from headgate.model.task_type import SINK, Inputs, TaskConfig, TaskType
 from headgate.model.touching import WrittenPath
 from headgate.model.work import Delivery, SinkContext, SinkWork
 from headgate.tasks.database.write import WRITE_TABLE
-from headgate.tasks.file_paths import appears_whole, file_system, is_url
+from headgate.tasks.file_paths import appears_whole, away, file_system, is_url
 from headgate.tasks.functions import ImportPath, load_function
 from headgate.tasks.kafka.write import WRITE_KAFKA
 from headgate.tasks.lakehouse.delta import WRITE_DELTA
 from headgate.tasks.lakehouse.iceberg import WRITE_ICEBERG
-from headgate.tasks.row_errors import away
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,9 +17,8 @@ from headgate.runtime.file_source.read_until import ReadUntil, plan_file, taken_
 from headgate.runtime.file_source.spark_log import read_before
 from headgate.runtime.io.broken_records import forget_broken
 from headgate.store.files import write_bytes, write_text
-from headgate.tasks.file_paths import file_system, is_url
+from headgate.tasks.file_paths import away, file_system, is_url
 from headgate.tasks.formats.files import bytes_per_row
-from headgate.tasks.row_errors import away
 from headgate.tasks.source_folder import Due, Extent, extent_of, limit_of, note_end, read_note, write_due, write_note
 from headgate.tasks.sources import ReadFiles
 

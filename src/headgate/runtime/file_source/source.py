@@ -22,9 +22,9 @@ from headgate.runtime.file_source.spark_log import SPARK_OFFSET, read_between
 from headgate.runtime.io.broken_records import LONGEST, write_broken
 from headgate.runtime.spark_internals.frames import arrow_schema
 from headgate.runtime.spark_internals.worker import settle
-from headgate.tasks.file_paths import is_url
+from headgate.tasks.file_paths import away, is_url
 from headgate.tasks.formats.files import can_be_cut, read_file
-from headgate.tasks.row_errors import CARRIED, SourceAwayError, UnreadableSourceError, away
+from headgate.tasks.row_errors import CARRIED, SourceAwayError, UnreadableSourceError
 from headgate.tasks.sources import ReadFiles
 
 __all__ = ["FileReader", "FileSource"]

@@ -41,6 +41,7 @@ class _Part(InputPartition):
 
 Task = ReadTable | ReadDelta | ReadIceberg
 
+
 def _sql_table(options: ReadTable) -> GrowingTable:
     from headgate.runtime.table_source.database import sql_table  # an engine without such sources need not load it
 

@@ -41,6 +41,7 @@ def protobuf_by_file(text: str, message: str | None, folder: Path) -> ReadValue:
 
 def protobuf_by_registry(registry: SchemaRegistry) -> ReadValue:
     """What reads values that begin with the number of their schema, and with which of its messages they are."""
+    _check_compiler()  # what is missing is no fault of a record
 
     def read(value: bytes) -> Any:
         number, rest = numbered(value)
@@ -111,9 +112,7 @@ def _all_references(written: WrittenSchema) -> dict[str, str]:
 @lru_cache(maxsize=100)
 def _pool(text: str, imported: tuple[tuple[str, str], ...], folder: str | None) -> tuple[Any, str]:
     """The messages of a text and of the files that it imports, and under which name the text is there."""
-    if find_spec("grpc_tools") is None:
-        error = ModuleNotFoundError("grpc_tools", name="grpcio-tools")
-        raise missing_package("MISSING_PACKAGE", "Protobuf values", error, "kafka")
+    _check_compiler()
     from google.protobuf import descriptor_pb2, descriptor_pool
 
     with tempfile.TemporaryDirectory() as place:
@@ -141,6 +140,13 @@ def _pool(text: str, imported: tuple[tuple[str, str], ...], folder: str | None) 
     for file in files.file:
         pool.Add(file)
     return pool, MAIN
+
+
+def _check_compiler() -> None:
+    """Raise :class:`InputError` where Google's compiler is not installed."""
+    if find_spec("grpc_tools") is None:
+        error = ModuleNotFoundError("grpc_tools", name="grpcio-tools")
+        raise missing_package("MISSING_PACKAGE", "Protobuf values", error, "kafka")
 
 
 def _reader(kind: Any) -> ReadValue:
