@@ -184,7 +184,9 @@ def test_a_writer_that_stays_open_keeps_rows_waiting_and_is_said(
         quick.execute(f"insert into {table} (s) values ('quick')")
         quick.commit()
         assert batches.next(first) == first
-        assert read_note(tmp_path / "read", "waits.json") == f"1 open transactions write to '{table}'"
+        assert (
+            read_note(tmp_path / "read", "waits.json") == f"writers of '{table}' have not ended their transactions (1)"
+        )
         slow.commit()
         assert batches.next(first)["rows"] == 2
         assert read_note(tmp_path / "read", "waits.json") is None
@@ -252,6 +254,20 @@ def test_a_value_of_another_type_is_a_broken_row_in_postgresql_too(table: str, t
     read = reading(of_postgres(table, columns="id bigint, s bigint"), tmp_path, schema=schema)
     assert [row["s"] for row in read.all()] == [1, 3]
     assert read.broken == [f"table {table}: s: invalid literal for int() with base 10: 'two'"]
+
+
+@pytest.mark.spark
+def test_dates_are_read_whatever_the_style_in_which_the_server_writes_them(tmp_path: Path) -> None:
+    name = f"d{uuid.uuid4().hex[:8]}"
+    with connected() as connection:
+        connection.execute(f"create table {name} (at timestamptz, d date)")
+        connection.execute(f"insert into {name} values ('2026-11-02 00:00:00+00', '2026-11-02')")
+        connection.execute(f"insert into {name} values ('2026-11-03 00:00:00+00', '2026-11-03')")
+    url = f"{the_database().url}?options=-c%20datestyle%3DGerman"
+    options = ReadTable(url=url, table=name, by="at", columns="at timestamp, d date", rows_per_batch=1)
+    read = reading(options, tmp_path, 1, pa.schema([("at", pa.timestamp("us", "UTC")), ("d", pa.date32())]))
+    assert [row["d"] for row in read.all()] == [date(2026, 11, 2), date(2026, 11, 3)]
+    assert [row["at"].day for row in read.rows] == [2, 3]
 
 
 def test_nobody_at_the_address_is_somebody_who_is_away() -> None:

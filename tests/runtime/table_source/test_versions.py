@@ -101,7 +101,7 @@ def reading(table: Table, folder: Path, limit: int | None = None, **options: Any
 
 
 @BOTH
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_every_row_once_while_the_table_grows(make: Make, tmp_path: Path, seed: int) -> None:
     dice, table, made = random.Random(seed), make(tmp_path), 0
     table.add(numbered(0, 5))

@@ -174,6 +174,12 @@ class PostgresTable(SqlTable):
 
     _highest: Any = field(default=None)
 
+    @contextmanager
+    def _asking(self) -> Iterator[Any]:
+        with SqlTable._asking(self) as connection:
+            connection.exec_driver_sql("set local datestyle = 'ISO'")  # whatever the server's, or the user's, is
+            yield connection
+
     def _settled(self, connection: Any) -> tuple[Any, str | None]:
         newest = self._newest(connection)  # before the writers are asked for
         writers = frozenset(connection.execute(sa.text(LOCKS), {"name": self._quoted_table}).scalars())
@@ -184,7 +190,8 @@ class PostgresTable(SqlTable):
         elif self._seen is None:
             self._seen, self._writers, self._since = newest, writers, time.monotonic()
         if self._seen is not None and time.monotonic() - self._since > SAID_AFTER_S:
-            return self._highest, f"{len(self._writers & writers)} open transactions write to '{self.options.table}'"
+            count = len(self._writers & writers)
+            return self._highest, f"writers of '{self.options.table}' have not ended their transactions ({count})"
         return self._highest, None
 
     @property
