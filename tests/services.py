@@ -5,6 +5,8 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 import uuid
 from functools import cache
@@ -83,20 +85,50 @@ S3_SETTINGS = {
 """The environment in which everything finds the local S3; workers have it from when they are started."""
 
 
+SERVE_S3 = """
+import sys
+from moto.server import ThreadedMotoServer
+made = None
+for line in sys.stdin:
+    if line.strip() == "start":
+        made = ThreadedMotoServer(ip_address="127.0.0.1", port=int(sys.argv[1]), verbose=False)
+        made.start()
+    else:
+        made.stop()
+    print("done", flush=True)
+"""
+
+
 class ObjectStore:
-    """A local S3, in this process; what it stores stays when it is away for a while."""
+    """A local S3; what it stores stays when it is away for a while.
+
+    It is a process of its own: libraries in Rust keep Python's lock while they wait for an answer.
+    """
 
     def __init__(self) -> None:
-        self._server: Any = None
+        command = [sys.executable, "-c", SERVE_S3, str(S3_PORT)]
+        self._server = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        atexit.register(self.close)
 
     def start(self) -> None:
-        from moto.server import ThreadedMotoServer
-
-        self._server = ThreadedMotoServer(ip_address="127.0.0.1", port=S3_PORT, verbose=False)
-        self._server.start()
+        self._do("start")
 
     def stop(self) -> None:
-        self._server.stop()
+        self._do("stop")
+
+    def close(self) -> None:
+        """End it."""
+        self._server.kill()
+        self._server.communicate()
+
+    def _do(self, what: str) -> None:
+        assert self._server.stdin is not None
+        assert self._server.stdout is not None
+        self._server.stdin.write(f"{what}\n")
+        self._server.stdin.flush()
+        assert self._server.stdout.readline() == "done\n"
 
     def bucket(self) -> str:
         """A new bucket, as a URL."""
