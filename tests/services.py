@@ -20,6 +20,7 @@ from headgate.machines.processes import end
 from headgate.machines.services.broker import Broker
 from headgate.machines.services.database import Database
 from headgate.machines.standalone import free_port
+from headgate.runtime.spark_internals.worker_limits import PASSED_VARIABLE
 
 __all__ = ["S3_SETTINGS", "the_broker", "the_database", "the_object_store"]
 
@@ -81,8 +82,9 @@ S3_SETTINGS = {
     "AWS_REGION": "us-east-1",
     "AWS_DEFAULT_REGION": "us-east-1",
     "AWS_ALLOW_HTTP": "true",
+    PASSED_VARIABLE: "AWS_*",
 }
-"""The environment in which everything finds the local S3; workers have it from when they are started."""
+"""The environment in which everything finds the local S3; workers have it from when Spark is started."""
 
 
 SERVE_S3 = """
