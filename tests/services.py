@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import shutil
 import subprocess
@@ -22,9 +21,21 @@ from headgate.machines.services.database import Database
 from headgate.machines.standalone import free_port
 from headgate.runtime.spark_internals.worker_limits import PASSED_VARIABLE
 
-__all__ = ["S3_SETTINGS", "the_broker", "the_database", "the_object_store"]
+__all__ = ["S3_SETTINGS", "end_services", "the_broker", "the_database", "the_object_store"]
 
 Service = TypeVar("Service", Broker, Database)
+_started_here: list[Broker | Database] = []
+_stores: list[ObjectStore] = []
+
+
+def end_services() -> None:
+    """End what this process has started; a process of xdist may be ended before what runs at exit."""
+    for service in _started_here:
+        end(service.mark, 5.0)
+        shutil.rmtree(service.folder, ignore_errors=True)
+    _started_here.clear()
+    while _stores:
+        _stores.pop().close()
 
 
 def the_broker() -> Broker:
@@ -64,8 +75,7 @@ def _folder() -> Path:
 
 
 def _started(service: Service) -> Service | InputError:
-    atexit.register(shutil.rmtree, service.folder, ignore_errors=True)
-    atexit.register(end, service.mark, 5.0)
+    _started_here.append(service)
     try:
         service.start()
     except InputError as error:
@@ -112,7 +122,7 @@ class ObjectStore:
         self._server = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
-        atexit.register(self.close)
+        _stores.append(self)
 
     def start(self) -> None:
         self._do("start")

@@ -24,8 +24,8 @@ TABLES = set((RIOTBENCH / "tables").iterdir())
 MADE = ("nexmark", "micro")
 """Folders whose dataflows are written by a make.py."""
 
-WITH_SCRIPTS = ("tweets", "riotbench", "nexmark", "sentiment", "micro", "linear_road")
-SCRIPTS = {EXAMPLES / name for name in ("demo.py", "demo_screen.py", "city_data.py", "orders/fill.py")} | {
+WITH_SCRIPTS = ("tweets", "riotbench", "nexmark", "sentiment", "micro", "linear_road", "orders")
+SCRIPTS = {EXAMPLES / "demo.py", EXAMPLES / "demo_screen.py", EXAMPLES / "city_data.py"} | {
     path for folder in WITH_SCRIPTS for path in (EXAMPLES / folder).glob("*.py")
 }
 TEXTS = {path for path in (EXAMPLES / "sentiment").rglob("*") if path.suffix in (".txt", ".json")}

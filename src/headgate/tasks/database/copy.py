@@ -27,12 +27,11 @@ def csv_of(rows: pa.Table) -> pa.Buffer:
     >>> csv_of(pa.table({"a": [1, None], "b": ["x", ""], "c": [b"\\x01", None], "d": [[1], None]})).to_pybytes()
     b'1,"x","\\\\x01","[1]"\\n,"",,\\n'
     """
-    from pyarrow import csv
-
     plain = pa.table({name: _plain(rows.column(name)) for name in rows.schema.names})
     sink = pa.BufferOutputStream()
-    options = csv.WriteOptions(include_header=False)
-    csv.write_csv(plain, sink, options)
+    from pyarrow import csv
+
+    csv.write_csv(plain, sink, csv.WriteOptions(include_header=False))
     return sink.getvalue()
 
 
