@@ -77,7 +77,9 @@ def _print_no_more() -> None:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     from headgate.runtime.spark_internals.session import open_session
     from tests.runtime.place import MASTER, SETTINGS
+    from tests.services import S3_SETTINGS
 
+    os.environ.update(S3_SETTINGS)  # or workers would not know where the tests' S3 is
     log = tmp_path_factory.getbasetemp() / "spark.log"
     # The folder in which Spark starts is where its workers look for modules; the first test may be in one of its own.
     with contextlib.chdir(Path(__file__).parent.parent):

@@ -13,7 +13,7 @@ import pytest
 
 from tests.services import the_broker
 
-Record = tuple[str | None, str | None]
+Record = tuple[str | None, str | bytes | None]
 """Key and value."""
 
 

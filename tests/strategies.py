@@ -154,6 +154,8 @@ def sources(draw: st.DrawFn) -> Work:
             {"type": "read_kafka", "config": {"servers": "a:1", "topics": ["x", f"x{draw(texts)}"]}},
             frozenset({"key", "value", "topic", "partition", "offset", "timestamp"}),
         ),
+        ({"type": "read_table", "config": {"url": "u", "table": "t", "by": "k", "columns": COLUMNS_TEXT}}, BASE),
+        ({"type": "read_delta", "config": {"path": "p", "columns": COLUMNS_TEXT, "start": 7}}, BASE),
         ({"type": "opaque", "ports": {"outputs": ["out"]}, "config": {"label": draw(texts)}}, UNKNOWN),
     ]
     return draw(st.sampled_from(choices))

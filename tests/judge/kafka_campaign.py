@@ -1,7 +1,7 @@
-"""Kafka to Kafka while broker, engine, JVM and workers are killed; judged from what a producer was told and kcat reads.
+"""Kafka to a target while broker, engine, JVM, workers and the target's server are killed; and what is judged then.
 
-The judge knows which rows brokers have acknowledged. It computes what must be in the target topic, and reads that with
-kcat (committed records only). It shares no code with the engine.
+The judge knows which rows brokers have acknowledged to a producer. It computes what must be in the target, and reads
+that with a program that is not ours (:mod:`tests.judge.kafka_targets`). It shares no code with the engine.
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ import json
 import os
 import random
 import signal
-import subprocess
 import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,14 +25,14 @@ import psutil
 from headgate.machines.processes import end, reap
 from headgate.machines.services.broker import Broker
 from headgate.machines.standalone import free_port
+from tests.judge.kafka_targets import CLIENT, PARTITIONS, KafkaTarget, Target
 from tests.judge.processes import Starts
 
 __all__ = ["KINDS", "KafkaCampaign", "KafkaVerdict", "judged"]
 
 KINDS = ("engine", "broker", "worker", "jvm")
-KEYS, PARTITIONS = 20, 3
+KEYS = 20
 PATIENCE_S = 300.0
-CLIENT = {"reconnect.backoff.max.ms": 500, "log_level": 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,7 @@ class KafkaVerdict:
         return (self.lost, self.doubled, self.wrong, self.out_of_order) == (0, 0, 0, 0)
 
 
-def judged(acknowledged: int, records: list[dict[str, Any]]) -> KafkaVerdict:
+def judged(acknowledged: int, records: Sequence[dict[str, Any]]) -> KafkaVerdict:
     """The verdict over records as kcat prints them, where the first so many rows were acknowledged.
 
     Row n has the key ``k{n % KEYS}`` and the value ``v = n``; the dataflow drops every fifth and adds ``twice``.
@@ -76,13 +75,14 @@ def judged(acknowledged: int, records: list[dict[str, Any]]) -> KafkaVerdict:
 
 @dataclass(slots=True)
 class KafkaCampaign:
-    """An engine and a broker of its own; ``starts`` starts engines."""
+    """An engine and a broker of its own; ``starts`` starts engines, ``to`` makes the target."""
 
     folder: Path
     starts: Starts
-    seed: int = 0
+    to: Callable[[Path, Broker], Target] = lambda _, broker: KafkaTarget(broker)
     rows_per_s: int = 400
     broker: Broker = field(init=False)
+    target: Target = field(init=False)
     engine: psutil.Process | None = None
     kills: Counter[str] = field(default_factory=Counter)
     _home: tempfile.TemporaryDirectory[str] = field(default_factory=tempfile.TemporaryDirectory)
@@ -93,15 +93,16 @@ class KafkaCampaign:
 
     def __post_init__(self) -> None:
         place = Path(self._home.name)
-        self.broker = Broker(place, free_port("127.0.0.1"), free_port("127.0.0.1"), f"judged broker {place}")
+        self.broker = Broker(place / "broker", free_port("127.0.0.1"), free_port("127.0.0.1"), f"judged broker {place}")
+        place.chmod(0o755)  # a database's user may have to pass
+        self.target = self.to(place / "target", self.broker)
 
     def begin(self) -> None:
         """Start broker, engine and the producer, and wait until rows come through."""
         self.broker.start()
         client, admin = self._admin()
-        topics = [admin.NewTopic(name, PARTITIONS, 1) for name in ("source", "target")]
-        for made in client.create_topics(topics).values():
-            made.result(60)
+        client.create_topics([admin.NewTopic("source", PARTITIONS, 1)])["source"].result(60)
+        self.target.begin()
         self._write_flow()
         self._feeder = threading.Thread(target=self._feed, daemon=True)
         self._feeder.start()
@@ -111,17 +112,11 @@ class KafkaCampaign:
     def _write_flow(self) -> None:
         servers = {"servers": self.broker.servers}
         read = {**servers, "topics": ["source"], "start": "earliest", "format": "json"}
-        write = {**servers, "topic": "target", "key": "k"}
         tasks = [
             {"id": "read", "type": "read_kafka", "config": {**read, "columns": "id bigint, k string, v bigint"}},
             {"id": "kept", "type": "filter", "config": {"where": "id % 5 <> 0"}, "inputs": ["read"]},
             {"id": "more", "type": "derive", "config": {"columns": {"twice": "v * 2"}}, "inputs": ["kept"]},
-            {
-                "id": "out",
-                "type": "write_kafka",
-                "config": write,
-                "inputs": ["more"],
-            },
+            {"id": "out", **self.target.sink(), "inputs": ["more"]},
         ]
         (self.folder / "flow.json").write_text(json.dumps({"name": "judged", "tasks": tasks}))
 
@@ -155,9 +150,12 @@ class KafkaCampaign:
     def kill(self, kind: str, dice: random.Random) -> None:
         """Kill something while it works, let it come back, and wait until rows that were made after that are out."""
         self.kills[kind] += 1
-        {"engine": self._kill_engine, "jvm": self._kill_jvm, "worker": self._kill_worker, "broker": self._kill_broker}[
-            kind
-        ](dice)
+        own = {"engine": self._kill_engine, "jvm": self._kill_jvm, "worker": self._kill_worker}
+        own["broker"] = self._kill_broker
+        if kind in own:
+            own[kind](dice)
+        else:
+            self.target.kills()[kind](dice.uniform(0, 3))
         self._wait_for_rows(self._made)
         print(f"{sum(self.kills.values())} kills, the last of {kind}", flush=True)
 
@@ -197,20 +195,7 @@ class KafkaCampaign:
     def _wait_for_rows(self, after: int) -> None:
         """Wait until as many rows are in the target as must be once so many have been made."""
         wanted = sum(n % 5 != 0 for n in range(after)) + 1
-        self._wait(lambda: self._committed_offsets() >= wanted, f"{wanted} records")
-
-    def _committed_offsets(self) -> int:
-        from confluent_kafka import Consumer, KafkaException, TopicPartition
-
-        settings = {"bootstrap.servers": self.broker.servers, "group.id": "judge", "isolation.level": "read_committed"}
-        consumer = Consumer({**settings, **CLIENT})
-        try:
-            places = [TopicPartition("target", partition) for partition in range(PARTITIONS)]
-            return sum(consumer.get_watermark_offsets(place, timeout=10)[1] for place in places)
-        except KafkaException:
-            return -1
-        finally:
-            consumer.close()
+        self._wait(lambda: self.target.count() >= wanted, f"{wanted} records")
 
     def _wait(self, condition: Callable[[], bool], what: str) -> None:
         until = time.monotonic() + PATIENCE_S
@@ -228,16 +213,9 @@ class KafkaCampaign:
         assert self._acknowledged == self._made
         wanted = sum(n % 5 != 0 for n in range(self._acknowledged))
         until = time.monotonic() + PATIENCE_S
-        while len(records := self._records()) < wanted and time.monotonic() < until:
+        while len(records := self.target.records()) < wanted and time.monotonic() < until:
             time.sleep(0.5)
         return judged(self._acknowledged, records)
-
-    def _records(self) -> list[dict[str, Any]]:
-        command = ["kcat", "-C", "-e", "-q", "-J", "-b", self.broker.servers, "-t", "target", "-o", "beginning"]
-        ran = subprocess.run(
-            [*command, "-X", "isolation.level=read_committed"], capture_output=True, text=True, timeout=300, check=True
-        )
-        return [json.loads(line) for line in ran.stdout.splitlines()]
 
     def _admin(self) -> tuple[Any, Any]:
         import confluent_kafka.admin
@@ -249,6 +227,7 @@ class KafkaCampaign:
         """End everything."""
         self._stop.set()
         self.starts.close()
+        self.target.close()
         end(self.broker.mark, 1.0)
         with suppress(OSError):
             self._home.cleanup()

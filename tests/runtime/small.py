@@ -32,7 +32,8 @@ def flow(name: str, *tasks: Mapping[str, Any]) -> Dataflow:
 
 
 def _is_source(task: Mapping[str, Any]) -> bool:
-    return task.get("type") in ("read_files", "replay", "rate", "read_socket", "read_kafka", "read_mqtt", "generate")
+    kind = str(task.get("type"))
+    return kind.startswith("read_") or kind in ("replay", "rate", "generate")
 
 
 def beside(dataflow: Dataflow, other: str) -> Dataflow:

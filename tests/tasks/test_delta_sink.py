@@ -95,7 +95,7 @@ import os, signal, sys
 import tests.tasks.test_delta_sink as here
 from headgate.tasks.lakehouse import delta
 path, moment = sys.argv[1:]
-library = delta._library()
+library = delta.delta_library()
 def killed(*args, **more):
     if moment == "after":
         written(*args, **more)

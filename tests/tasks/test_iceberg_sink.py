@@ -29,7 +29,7 @@ def write(options: WriteIceberg, delivery: Delivery) -> None:
 
 
 def content(options: WriteIceberg, columns: str = "k, n, v") -> list[tuple[Any, ...]]:
-    catalog = iceberg._catalog(options.catalog, options.warehouse)
+    catalog = iceberg.catalogue(options.catalog, options.warehouse, options.catalog_name)
     files = catalog.load_table(options.table).inspect.data_files()["file_path"].to_pylist()
     if not files:
         return []

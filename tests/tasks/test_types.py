@@ -204,6 +204,9 @@ def test_the_columns_of_a_join() -> None:
         ("replay", {"path": "p", "columns": "a int, t timestamp", "time_column": "T"}, "a int, t timestamp"),
         ("rate", {}, "timestamp timestamp, value bigint"),
         ("read_socket", {"port": 1}, "value string"),
+        ("read_table", {"url": "sqlite://", "table": "t", "by": "A", "columns": "a long"}, "a bigint"),
+        ("read_delta", {"path": "p", "columns": "a long"}, "a bigint"),
+        ("read_iceberg", {"catalog": "sqlite://", "table": "n.t", "columns": "a long"}, "a bigint"),
         ("generate", {}, "id bigint, value string"),
         ("read_mqtt", {"topics": ["a"]}, "topic string, value string"),
         (

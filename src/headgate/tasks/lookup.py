@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -18,6 +17,7 @@ from headgate.model.touching import ReadPath
 from headgate.model.work import BatchFunction, BatchResult, BatchTarget, BatchWork, FrameWork
 from headgate.tasks.batch import replaced
 from headgate.tasks.database.connection import database
+from headgate.tasks.database.values import moment
 from headgate.tasks.heavy import F, np, pa
 from headgate.tasks.sql_text import equal_keys, joined_columns
 
@@ -169,17 +169,9 @@ def query_table(options: QueryTable, target: BatchTarget | None = None) -> Batch
 
 def _column(values: Sequence[Any], kind: pa.DataType | None) -> pa.Array:
     if kind is not None and pa.types.is_timestamp(kind):
-        return pa.array([_moment(value) for value in values], kind)
+        return pa.array([moment(value) for value in values], kind)
     column = pa.array(values)
     return column if kind is None else column.cast(kind)
-
-
-def _moment(value: Any) -> datetime | None:
-    """A moment as databases have it: a datetime, ISO 8601, or milliseconds since 1970; in UTC if it names no zone."""
-    if isinstance(value, int | float):
-        return datetime.fromtimestamp(value / 1e3, UTC)
-    moment: datetime | None = datetime.fromisoformat(value) if isinstance(value, str) else value
-    return moment if moment is None or moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 Answer = list[tuple[Any, ...]]

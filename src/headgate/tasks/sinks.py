@@ -20,6 +20,7 @@ from headgate.model.task_type import SINK, Inputs, TaskConfig, TaskType
 from headgate.model.touching import WrittenPath
 from headgate.model.work import Delivery, SinkContext, SinkWork
 from headgate.tasks.database.write import WRITE_TABLE
+from headgate.tasks.file_paths import appears_whole, away, file_system, is_url
 from headgate.tasks.functions import ImportPath, load_function
 from headgate.tasks.kafka.write import WRITE_KAFKA
 from headgate.tasks.lakehouse.delta import WRITE_DELTA
@@ -47,7 +48,7 @@ class WriteFiles(SinkConfig):
 
     example: ClassVar[Mapping[str, Any]] = {"path": "out/alarms", "format": "json"}
 
-    path: WrittenPath = Field(min_length=1, description="Folder for the files.")
+    path: WrittenPath = Field(min_length=1, description="Folder or URL for the files.")
     format: Literal["json", "csv", "parquet", "text"] = Field(
         "json", description="How to write; json means one object a line, text the only column as it is, a line a row."
     )
@@ -55,11 +56,36 @@ class WriteFiles(SinkConfig):
 
 def _to_files(options: WriteFiles, delivery: Delivery, context: SinkContext) -> None:
     del context
-    folder = Path(options.path)
-    folder.mkdir(parents=True, exist_ok=True)
+    url = options.path if is_url(options.path) else None
+    if url is None:
+        Path(options.path).mkdir(parents=True, exist_ok=True)
     for index, (staged, _) in enumerate(delivery.files):
-        final = folder / f"part-{delivery.epoch:08d}-{delivery.origin}-{index}{Path(staged).suffix}"
-        _move(Path(staged), final)
+        name = f"part-{delivery.epoch:08d}-{delivery.origin}-{index}{Path(staged).suffix}"
+        if url is None:
+            _move(Path(staged), Path(options.path) / name)
+        else:
+            _upload(Path(staged), url, name)
+
+
+def _upload(staged: Path, url: str, name: str) -> None:
+    """Put a file behind a URL, where nothing can be renamed in one step.
+
+    Its name follows from the delivery, and an object is there when all of it is: writing one again changes nothing.
+    """
+    system, folder = file_system(url)
+    final = f"{folder.rstrip('/')}/{name}"
+    if not staged.exists():
+        if not system.exists(final):
+            raise FileNotFoundError(errno.ENOENT, "the staged file is gone", str(staged))
+        return
+    if appears_whole(url):
+        system.put_file(str(staged), final)
+    else:
+        system.makedirs(folder, exist_ok=True)
+        beside = f"{folder.rstrip('/')}/.{name}.tmp"
+        system.put_file(str(staged), beside)
+        system.mv(beside, final)
+    staged.unlink()
 
 
 def _move(staged: Path, final: Path) -> None:
@@ -80,6 +106,12 @@ def _move(staged: Path, final: Path) -> None:
 
 def _check_files(options: WriteFiles, spark: SparkSession, columns: InputColumns) -> None:
     del spark
+    if is_url(options.path):
+        system, folder = file_system(options.path)
+        try:
+            system.exists(folder)
+        except Exception as error:  # each kind of storage has its own
+            raise InputError("SINK_UNUSABLE", away(options.path, error)) from None
     several = [len(names) for names in columns if len(names) != 1]
     if options.format == "text" and several:
         message = f"format text writes the only column, and rows have {several[0]}; select one before it"
@@ -90,8 +122,8 @@ def _format(options: WriteFiles) -> str:
     return options.format
 
 
-def _folder(options: WriteFiles) -> str:
-    return options.path
+def _folder(options: WriteFiles) -> str | None:
+    return None if is_url(options.path) else options.path
 
 
 class WriteConsole(SinkConfig):
@@ -138,9 +170,7 @@ def _check_call(options: WriteCall, spark: SparkSession, columns: InputColumns) 
 
 
 TYPES = (
-    TaskType(
-        "write_files", WriteFiles, SINK, work=SinkWork(_to_files, _check_files, _format, lambda options: options.path)
-    ),
+    TaskType("write_files", WriteFiles, SINK, work=SinkWork(_to_files, _check_files, _format, _folder)),
     TaskType("write_console", WriteConsole, SINK, work=SinkWork(_to_console)),
     TaskType("write_memory", WriteMemory, SINK, work=SinkWork(_to_memory)),
     TaskType("write_call", WriteCall, SINK, work=SinkWork(_to_call, _check_call)),

@@ -14,8 +14,10 @@ from headgate.model.schema import Column, Schema
 from headgate.model.task_type import OUT, SOURCE, ColumnName, Inputs, SchemaText, TaskConfig, TaskType
 from headgate.model.touching import HostNames, ReadPath, Touch, Touched
 from headgate.model.work import RowLimit, SourceContext, SourceWork
+from headgate.tasks.database.read import READ_TABLE
 from headgate.tasks.file_paths import absolute, is_there
 from headgate.tasks.kafka.read import READ_KAFKA
+from headgate.tasks.lakehouse.read import READ_DELTA, READ_ICEBERG
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -29,7 +31,7 @@ TEXT = Schema((Column("value", "string"),))
 
 
 class _FilesOptions(TaskConfig):
-    path: ReadPath = Field(min_length=1, description="Folder or glob of the files.")
+    path: ReadPath = Field(min_length=1, description="Folder, pattern or URL of the files.")
     format: FileFormat = Field("json", description="How the files are written; json means one object a line.")
     columns: SchemaText | None = Field(
         None, description="The columns, such as 'id string, v double'; text has one, value."
@@ -203,4 +205,7 @@ TYPES = (
     TaskType("rate", RateSource, SOURCE, work=SourceWork(_rate, _row_time, RowLimit.NEVER)),
     TaskType("read_socket", ReadSocket, SOURCE, work=SourceWork(_socket, limit=RowLimit.NEVER)),
     READ_KAFKA,
+    READ_TABLE,
+    READ_DELTA,
+    READ_ICEBERG,
 )

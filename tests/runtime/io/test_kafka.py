@@ -14,7 +14,9 @@ from headgate.machines.processes import end, reap
 from headgate.runtime.engine.engine import Engine
 from tests.kafka import add_partitions, committed, committed_rows, delete_before, new_topic, produce, produce_rows
 from tests.runtime.small import COLUMNS, Rows, files, flow, memory, multiset, numbered, put, wait_for
+from tests.schema_registry import registry
 from tests.services import the_broker
+from tests.tasks.test_kafka_schemas import avro_text, framed, zigzag
 
 pytestmark = pytest.mark.spark
 
@@ -108,6 +110,33 @@ def test_broken_records_are_dead_letters_and_the_others_go_on(engine: Engine) ->
     (status,), _ = engine.status()
     assert status.rows_dead == 3
     assert "offset 5: not a JSON object" in status.reason
+
+
+def test_avro_by_a_registry_that_is_away_for_a_while(engine: Engine) -> None:
+    """Schemas come from a registry; while that is away the source waits, and no record is taken for broken."""
+    source = new_topic(1)
+    schema = {
+        "type": "record",
+        "name": "R",
+        "fields": [{"name": "id", "type": "long"}, {"name": "k", "type": "string"}],
+    }
+    rows: Rows = [{"id": n, "k": f"k{n}"} for n in range(4)]
+    with registry() as server:
+        server.add(7, "AVRO", json.dumps(schema))
+        server.fails = True
+        read = topic(source, format="avro", registry=server.url, columns="id bigint, k string", start="earliest")
+        with pytest.raises(InputError, match=r"the schema registry at .* answers 503"):
+            engine.submit(flow("avro", read, memory("avro")))
+        server.fails = False
+        engine.submit(flow("avro", {**read, "on_error": "dead_letter"}, memory("avro")))
+        server.fails = True
+        values = [framed(7, zigzag(row["id"]) + avro_text(row["k"])) for row in rows]
+        produce(source, [(None, value) for value in [*values[:2], b"{}", *values[2:]]])
+        wait_for(lambda: "goes on by itself" in _reason(engine, "avro"), "the source says that it waits")
+        server.fails = False
+        wait_for(lambda: len(engine.memory.rows("avro")) == 4, "the source goes on")
+    assert engine.memory.rows("avro") == rows
+    wait_for(lambda: engine.status()[0][0].rows_dead == 1, "the record that has no schema is a dead letter")
 
 
 def test_records_that_the_broker_has_removed_are_said(engine: Engine) -> None:

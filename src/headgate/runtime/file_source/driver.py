@@ -17,7 +17,7 @@ from headgate.runtime.file_source.read_until import ReadUntil, plan_file, taken_
 from headgate.runtime.file_source.spark_log import read_before
 from headgate.runtime.io.broken_records import forget_broken
 from headgate.store.files import write_bytes, write_text
-from headgate.tasks.file_paths import is_url
+from headgate.tasks.file_paths import away, file_system, is_url
 from headgate.tasks.formats.files import bytes_per_row
 from headgate.tasks.source_folder import Due, Extent, extent_of, limit_of, note_end, read_note, write_due, write_note
 from headgate.tasks.sources import ReadFiles
@@ -73,7 +73,9 @@ class FileBatches:
         if not self._may_read():
             return start
         rest = None if self.last.rest is None else self.last.rest.path
-        listing = self.list_files(self.options.path, lambda path: path == rest or self.memory.is_remembered(path))
+        listing = self._listing(rest)
+        if listing is None:
+            return start
         wanted = (self._part(file) for file in listing.files if not self.memory.is_read(file))
         files = [file for file in wanted if file is not None]
         listing = replace(listing, files=files)
@@ -91,6 +93,20 @@ class FileBatches:
         self.home.mkdir(exist_ok=True)
         write_text(self._file(plan.number), plan.to_json(), "file-plan")
         return {"rows": plan.rows, "batch": plan.number}
+
+    def _listing(self, rest: str | None) -> FileListing | None:
+        """What there is but for what is remembered; ``None`` while storage behind a URL does not answer."""
+        path = self.options.path
+        try:
+            listing = self.list_files(path, lambda path: path == rest or self.memory.is_remembered(path))
+        except Exception as error:  # each kind of storage has its own
+            if not is_url(path):
+                raise
+            write_note(self.folder, "waits.json", away(path, error))
+            return None
+        if is_url(path):
+            write_note(self.folder, "waits.json", None)
+        return listing
 
     def _may_read(self) -> bool:
         """Whether it is to read now; one that is bounded waits until it is known by what."""
@@ -190,9 +206,7 @@ def _free(path: Path) -> Path:
 
 
 def _cleared_remote(span: Span, options: ReadFiles) -> bool:
-    from fsspec.core import url_to_fs
-
-    system, path = url_to_fs(span.path)
+    system, path = file_system(span.path)
     with suppress(FileNotFoundError):
         if int(system.info(path)["size"]) != span.size:
             return False

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from headgate.tasks.file_paths import is_url
+from headgate.tasks.file_paths import file_system, is_url
 
 __all__ = ["FileListing", "SourceFile", "listing_of"]
 
@@ -91,9 +91,7 @@ def _described(path: str) -> Iterator[SourceFile]:
 
 
 def _remote(path: str, is_read: IsRead) -> Iterator[SourceFile]:
-    from fsspec.core import url_to_fs
-
-    system, root = url_to_fs(path)
+    system, root = file_system(path)
     if glob.has_magic(root):
         matches = system.glob(root, detail=True)
     else:

@@ -22,9 +22,9 @@ from headgate.runtime.file_source.spark_log import SPARK_OFFSET, read_between
 from headgate.runtime.io.broken_records import LONGEST, write_broken
 from headgate.runtime.spark_internals.frames import arrow_schema
 from headgate.runtime.spark_internals.worker import settle
-from headgate.tasks.file_paths import is_url
+from headgate.tasks.file_paths import away, is_url
 from headgate.tasks.formats.files import can_be_cut, read_file
-from headgate.tasks.row_errors import CARRIED, UnreadableSourceError
+from headgate.tasks.row_errors import CARRIED, SourceAwayError, UnreadableSourceError
 from headgate.tasks.sources import ReadFiles
 
 __all__ = ["FileReader", "FileSource"]
@@ -125,6 +125,12 @@ class FileReader(DataSourceStreamReader):
                 raise
             gone = isinstance(error, FileNotFoundError)  # nothing is gained by waiting for it
             self._note(broken, span.path, span.path, " ".join(str(error).split()), stops=not gone)
+        except UnreadableSourceError:
+            raise
+        except Exception as error:  # each kind of storage has its own for not being there
+            if not is_url(span.path):
+                raise
+            raise SourceAwayError(away(span.path, error)) from None
 
     def _note(self, broken: list[dict[str, str]], place: str, text: str, reason: str, *, stops: bool = True) -> None:
         if stops and self.on_error is OnError.FAIL:

@@ -16,6 +16,7 @@ from headgate.runtime.exchange.files import INGEST
 from headgate.runtime.file_source.source import FileReader
 from headgate.runtime.io.secret_options import used_options
 from headgate.runtime.kafka_source.source import KafkaReader
+from headgate.runtime.table_source.source import TableReader
 from headgate.store.secrets import SECRETS
 from headgate.tasks.frames import declared_schema
 from headgate.tasks.sql_text import quoted
@@ -25,6 +26,7 @@ __all__ = ["hot_limit", "read_source", "split_reader"]
 READERS: Mapping[str, Callable[[Mapping[str, str]], SourceReader]] = {
     "headgate_files": FileReader,
     "headgate_kafka": KafkaReader,
+    "headgate_tables": TableReader,
 }
 """What reads the parts of a micro-batch in workers, by the name of the data source."""
 

@@ -22,6 +22,7 @@ from headgate.runtime.kafka_source.records import LostError, records_of
 from headgate.runtime.spark_internals.frames import arrow_schema
 from headgate.runtime.spark_internals.worker import settle
 from headgate.tasks.kafka.read import ReadKafka
+from headgate.tasks.kafka.schemas import value_reader
 from headgate.tasks.kafka.values import decoder
 from headgate.tasks.row_errors import CARRIED, UnreadableSourceError
 
@@ -82,7 +83,8 @@ class KafkaReader(DataSourceStreamReader):
     def read(self, partition: InputPartition) -> Iterator[Any]:
         assert isinstance(partition, _Part)
         names = [column.name for column in self.options.value_columns().columns]
-        decode = decoder(self.options.format, pa.schema([self.arrow.field(name) for name in names]))
+        of_values = pa.schema([self.arrow.field(name) for name in names])
+        decode = decoder(self.options.format, of_values, value_reader(self.options))
         broken: list[dict[str, str]] = []
         for some in records_of(self.options, partition.spans):
             if isinstance(some, LostError):

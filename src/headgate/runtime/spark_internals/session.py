@@ -23,6 +23,7 @@ from headgate.runtime.exchange.files import ExchangeSource
 from headgate.runtime.file_source.source import FileSource
 from headgate.runtime.kafka_source.source import KafkaSource
 from headgate.runtime.spark_internals.internals import internals
+from headgate.runtime.table_source.source import TableSource
 from headgate.store.files import scratch_of
 
 __all__ = ["DEFAULTS", "open_session"]
@@ -111,6 +112,7 @@ def open_session(
     spark.dataSource.register(ExchangeSource)
     spark.dataSource.register(FileSource)
     spark.dataSource.register(KafkaSource)
+    spark.dataSource.register(TableSource)
     return spark
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from headgate.errors import InputError
 from headgate.tasks.heavy import pa
 
-__all__ = ["check_database", "database", "is_postgresql", "sql_type"]
+__all__ = ["absolute_url", "check_database", "database", "is_postgresql", "sql_type"]
 
 CONNECT_S = 5
 """How long a server may take to let somebody in."""
@@ -32,15 +32,25 @@ def database(url: str) -> Any:
     return sa.create_engine(url, json_serializer=serializer, pool_pre_ping=True, connect_args=patience)
 
 
-def check_database(url: str) -> None:
+def absolute_url(url: str) -> str:
+    """The URL of a database as it is understood from any folder: workers may have been started in another one.
+
+    >>> absolute_url("sqlite:////srv/city.db"), absolute_url("sqlite://"), absolute_url("postgresql://db/city")
+    ('sqlite:////srv/city.db', 'sqlite://', 'postgresql://db/city')
+    """
+    path = url.removeprefix("sqlite:///")
+    return url if path in (url, "", ":memory:") else f"sqlite:///{Path(path).absolute()}"
+
+
+def check_database(url: str, condition: str = "SINK_UNUSABLE") -> None:
     """Raise :class:`InputError` where no engine can be made; whether the database answers is not asked."""
     try:
         database(url)
     except ImportError as error:
         message = f"the database needs the package {error.name}, which is not installed; install it"
-        raise InputError("SINK_UNUSABLE", message) from None
+        raise InputError(condition, message) from None
     except Exception as error:  # whatever SQLAlchemy and its dialects have against a URL
-        raise InputError("SINK_UNUSABLE", f"not a database that can be used: {error}") from None
+        raise InputError(condition, f"not a database that can be used: {error}") from None
 
 
 def is_postgresql(connection: Any) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from headgate.tasks.file_paths import is_url
+from headgate.tasks.file_paths import file_system, is_url
 from headgate.tasks.formats.lines import BrokenLine, Parse, csv_lines, json_lines, text_lines
 
 __all__ = ["FileRows", "bytes_per_row", "can_be_cut", "is_compressed", "read_file"]
@@ -67,9 +67,8 @@ def read_file(
 def opened(path: str) -> Any:
     """A file to read bytes from, decompressed."""
     if is_url(path):
-        import fsspec
-
-        return fsspec.open(path, "rb", compression="infer").open()
+        system, place = file_system(path)
+        return system.open(place, "rb", compression="infer")
     return pa.input_stream(path, compression="detect") if is_compressed(path) else open(path, "rb")  # noqa: PTH123
 
 
@@ -123,9 +122,8 @@ def _parquet(path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
 
 def _plain(path: str) -> Any:
     if is_url(path):
-        import fsspec
-
-        return fsspec.open(path, "rb").open()
+        system, place = file_system(path)
+        return system.open(place, "rb")
     return pa.OSFile(path)
 
 

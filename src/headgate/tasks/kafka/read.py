@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, PositiveInt, field_validator, model_validator
 
 from headgate.errors import InputError, nearest
 from headgate.model.schema import Column, Schema
 from headgate.model.task_type import OUT, SOURCE, Inputs, SchemaText, TaskType
+from headgate.model.touching import Touch
 from headgate.model.work import RowLimit, SourceContext, SourceWork
+from headgate.tasks.file_paths import absolute
 from headgate.tasks.kafka.connection import KafkaConfig, topics_there
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BEGUN", "PATTERN", "READ_KAFKA", "ReadKafka", "ValueFormat", "start_ms"]
 
-ValueFormat = Literal["bytes", "text", "json", "csv"]
+ValueFormat = Literal["bytes", "text", "json", "csv", "avro", "protobuf"]
 RecordField = Literal["key", "topic", "partition", "offset", "timestamp", "headers"]
 
 FIELD_TYPES: Mapping[str, str] = {
@@ -61,6 +63,17 @@ class ReadKafka(KafkaConfig):
     columns: SchemaText | None = Field(
         None, description="The columns of the value, such as 'id string, v double'; bytes and text have one, value."
     )
+    schema_file: Annotated[str | None, Touch.READ] = Field(
+        None, description="The schema of avro (.avsc) or protobuf (.proto) values, which are nothing but the value."
+    )
+    message: str | None = Field(
+        None, min_length=1, description="The message of a .proto file that values are; its first if left out."
+    )
+    registry: Annotated[str | None, Touch.READ] = Field(
+        None,
+        pattern=r"^https?://",
+        description="URL of a schema registry: avro and protobuf values begin with the number of their schema.",
+    )
     fields: tuple[RecordField, ...] | None = Field(
         None, description="What of the record becomes a column too; for bytes all but headers if left out."
     )
@@ -96,6 +109,17 @@ class ReadKafka(KafkaConfig):
         twice = [name for name in self.record_fields() if name in names]
         if twice:
             raise ValueError(f"fields names '{twice[0]}', which is a column of the value already")
+        return self
+
+    @model_validator(mode="after")
+    def _schema_is_known(self) -> ReadKafka:
+        has_schema = self.format in ("avro", "protobuf")
+        if has_schema and (self.schema_file is None) == (self.registry is None):
+            raise ValueError(f"format {self.format} needs either schema_file or registry")
+        if not has_schema and (self.schema_file is not None or self.registry is not None):
+            raise ValueError(f"format {self.format} has no schema; leave schema_file and registry out")
+        if self.message is not None and (self.format != "protobuf" or self.schema_file is None):
+            raise ValueError("message names a message of the schema_file of format protobuf; leave it out")
         return self
 
     def value_columns(self) -> Schema:
@@ -139,7 +163,10 @@ def start_ms(start: str) -> int | None:
 
 def _read(options: ReadKafka, context: SourceContext) -> DataFrame:
     if not (context.folder / BEGUN).exists():  # once it has begun, it waits for brokers that are away
+        from headgate.tasks.kafka.schemas import check_schema
+
         _check_topics(options)
+        check_schema(options)
     # Registered with every session of the engine: it is no matter of this room how records are planned.
     reader: Any = context.spark.readStream.format("headgate_kafka").options(**_reader_options(options, context))
     return reader.load()  # type: ignore[no-any-return]
@@ -160,8 +187,10 @@ def _reader_options(options: ReadKafka, context: SourceContext) -> dict[str, str
     """The options of the data source that reads records."""
     from headgate.tasks.frames import declared_schema
 
+    # Spark's process, and its workers, may have been started in another folder than this one.
+    file = None if options.schema_file is None else absolute(options.schema_file)
     return {
-        "task": options.model_dump_json(),
+        "task": options.model_copy(update={"schema_file": file}).model_dump_json(),
         "columns": declared_schema(options).json(),
         "folder": str(context.folder),
         "on_error": context.on_error.value,

@@ -8,9 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from headgate.tasks.database.values import rows_of
 from headgate.tasks.formats.lines import Parse, csv_lines, json_lines
+from headgate.tasks.row_errors import UnreadableSourceError, error_text
 
-__all__ = ["Decode", "Decoded", "decoder"]
+__all__ = ["Decode", "Decoded", "ReadValue", "decoder"]
 
 Value = bytes | None
 
@@ -24,16 +26,20 @@ class Decoded:
 
 
 Decode = Callable[[Sequence[Value]], Decoded]
+ReadValue = Callable[[bytes], Any]
+"""From a value to its fields by name; raises whatever its library does for one that cannot be read."""
 
 
-def decoder(form: str, schema: pa.Schema) -> Decode:
-    """What reads values of a format.
+def decoder(form: str, schema: pa.Schema, read: ReadValue | None = None) -> Decode:
+    """What reads values of a format; ``read`` reads a single one, where only its schema says how.
 
     >>> read = decoder("json", pa.schema([("a", pa.int64())]))
     >>> decoded = read([b'{"a": 1}', b"[]", None, b'{"a": 2}'])
     >>> decoded.rows.column(0).to_pylist(), decoded.broken
     ([1, None, 2], ((1, 'not a JSON object'),))
     """
+    if read is not None:
+        return lambda values: _each(values, schema, read)
     if form in ("bytes", "text"):
         return lambda values: _as_they_are(values, schema)
     return lambda values: _lines(values, schema, form)
@@ -45,6 +51,27 @@ def _as_they_are(values: Sequence[Value], schema: pa.Schema) -> Decoded:
     if kind != column.type:
         column = pa.compute.cast(column, options=pa.compute.CastOptions(kind, allow_invalid_utf8=True))
     return Decoded(pa.RecordBatch.from_arrays([column], schema=schema))
+
+
+def _each(values: Sequence[Value], schema: pa.Schema, read: ReadValue) -> Decoded:
+    """Values that are read one after the other; a field that a column is named after may be written in another case."""
+    wanted = [name.casefold() for name in schema.names]
+    read_rows: list[list[Any]] = []
+    places: list[int] = []
+    broken: dict[int, str] = {}
+    for place, value in enumerate(values):
+        try:
+            fields = {} if value is None else {name.casefold(): one for name, one in read(value).items()}
+        except UnreadableSourceError:
+            raise
+        except Exception as error:  # what a library raises for bytes that are no value is anybody's guess
+            broken[place] = error_text(error)
+            continue
+        read_rows.append([fields.get(name) for name in wanted])
+        places.append(place)
+    rows, unfit = rows_of(read_rows, schema)
+    broken |= {places[at]: reason for at, reason in unfit}
+    return Decoded(rows, tuple(sorted(broken.items())))
 
 
 EMPTY = {"json": b"{}", "csv": b","}

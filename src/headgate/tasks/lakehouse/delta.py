@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-__all__ = ["WRITE_DELTA", "WriteDelta"]
+__all__ = ["WRITE_DELTA", "WriteDelta", "delta_library"]
 
 
 class WriteDelta(TaskConfig):
@@ -65,7 +65,7 @@ class WriteDelta(TaskConfig):
         return {}
 
 
-def _library() -> Any:
+def delta_library() -> Any:
     try:
         import deltalake
     except ModuleNotFoundError as error:
@@ -74,7 +74,7 @@ def _library() -> Any:
 
 
 def _to_delta(options: WriteDelta, delivery: Delivery, context: SinkContext) -> None:
-    delta = _library()
+    delta = delta_library()
     application = f"headgate-{context.signature}-{delivery.origin}"
     there = delta.DeltaTable.is_deltatable(options.path)
     table = delta.DeltaTable(options.path) if there else None
@@ -127,7 +127,7 @@ def _compact(delta: Any, options: WriteDelta) -> None:
 
 def _check(options: WriteDelta, spark: SparkSession, columns: Sequence[Sequence[str]]) -> None:
     del spark, columns
-    delta = _library()
+    delta = delta_library()
     if is_url(options.path) or delta.DeltaTable.is_deltatable(options.path):
         return
     if Path(options.path).is_dir() and any(Path(options.path).iterdir()):

@@ -25,7 +25,7 @@ from headgate.tasks.heavy import pa, pc
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["WRITE_ICEBERG", "WriteIceberg"]
+__all__ = ["WRITE_ICEBERG", "WriteIceberg", "catalogue"]
 
 
 class WriteIceberg(TaskConfig):
@@ -46,6 +46,7 @@ class WriteIceberg(TaskConfig):
     warehouse: Annotated[str | None, Touch.WRITE] = Field(
         None, description="The folder or URL for new tables; a REST catalogue may know it."
     )
+    catalog_name: str = Field("headgate", min_length=1, description="The name of a catalogue that is a SQL database.")
     table: str = Field(pattern=r"^[^.]+(\.[^.]+)+$", description="Namespace and name; made if it is not there.")
     key: tuple[ColumnName, ...] = Field(
         (), description="The columns of the key; a row replaces the one with its key. None: rows are added."
@@ -87,21 +88,22 @@ def _to_iceberg(options: WriteIceberg, delivery: Delivery, context: SinkContext)
 
 def _table(options: WriteIceberg, schema: pa.Schema) -> Any:
     """The table, with the columns of some rows if it is new."""
-    catalog = _catalog(options.catalog, options.warehouse)
+    catalog = catalogue(options.catalog, options.warehouse, options.catalog_name)
     namespace = options.table.rpartition(".")[0]
     catalog.create_namespace_if_not_exists(namespace)
     return catalog.create_table_if_not_exists(options.table, schema)
 
 
 @lru_cache(maxsize=8)
-def _catalog(uri: str, warehouse: str | None) -> Any:
+def catalogue(uri: str, warehouse: str | None, name: str) -> Any:
+    """A catalogue of tables; a SQL database may have several, by their names."""
     try:
         from pyiceberg.catalog import load_catalog
     except ModuleNotFoundError as error:
         raise missing_package("MISSING_PACKAGE", "Iceberg tables", error, "iceberg") from None
     kind = "rest" if uri.startswith(("http://", "https://")) else "sql"
     place = {} if warehouse is None else {"warehouse": warehouse}
-    return load_catalog("headgate", type=kind, uri=uri, **place)
+    return load_catalog(name, type=kind, uri=uri, **place)
 
 
 def _replace(transaction: Any, rows: pa.Table, options: WriteIceberg) -> None:
@@ -121,7 +123,7 @@ def _replace(transaction: Any, rows: pa.Table, options: WriteIceberg) -> None:
 def _check(options: WriteIceberg, spark: SparkSession, columns: Sequence[Sequence[str]]) -> None:
     del spark, columns
     try:
-        _catalog(options.catalog, options.warehouse)
+        catalogue(options.catalog, options.warehouse, options.catalog_name)
     except InputError:
         raise
     except Exception as error:  # whatever a catalogue has against its address
