@@ -13,9 +13,10 @@ from headgate.errors import InputError
 from headgate.model.alternate_choice import ActiveAlternate
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import TaskId
+from headgate.model.redrive_result import RedriveResult
 from headgate.model.service_level import ServiceLevel
 from headgate.model.status import DataflowStatus, FragmentStatus
-from headgate.sharing.applied import Acknowledge, Applied
+from headgate.sharing.applied import Acknowledge, AcknowledgeRedrive, Applied
 from headgate.sharing.change import GraphChange
 from headgate.sharing.deduplicate import SignedDataflow
 from headgate.sharing.shared_set import SharedSet, Submission
@@ -121,6 +122,11 @@ class FakeEngine:
     ) -> None:
         self.switched_by = by
         self._set(acknowledge, "switch", dataflow, task, alternate)
+
+    def redrive(self, dataflow: str, task: str, acknowledge: AcknowledgeRedrive | None = None) -> RedriveResult:
+        result = RedriveResult((dataflow,), f"{dataflow}.{task}", 3, 1, self.snapshot)
+        self._set(None if acknowledge is None else lambda _applied: acknowledge(result), "redrive", dataflow, task)
+        return result
 
     def set_level(self, name: str, level: ServiceLevel | None, acknowledge: Acknowledge | None = None) -> None:
         self._set(acknowledge, "level", name, level)

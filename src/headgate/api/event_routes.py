@@ -32,6 +32,7 @@ class EventTopic(StrEnum):
     DECISION = "decision"
     RATES = "rates"
     HEALTH = "health"
+    OPERATION = "operation"
 
 
 Topics = Annotated[list[EventTopic] | None, Query(description="What to follow; everything if left out.")]

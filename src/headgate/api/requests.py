@@ -96,6 +96,30 @@ class ApiRequests(ABC, Generic[R]):
         """The rows for which tasks raised, oldest first."""
         return self._get("/dead-letters", dataflow=dataflow, task=task)
 
+    def redrive(self, dataflow: str, task: str, *, request_id: str | None = None) -> R:
+        """Offer the rows again that a task has refused."""
+        return self._change("POST", _task(dataflow, task, "redrive"), request_id)
+
+    def recommend(self, policy: str) -> R:
+        """What a policy would do now."""
+        return self._get("/recommendation", policy=policy)
+
+    def what_if(self, question: Mapping[str, Any], *, request_id: str | None = None) -> R:
+        """Start to answer what the past would have been; the operation that does it."""
+        return self._change("POST", "/what-ifs", request_id, question)
+
+    def operations(self) -> R:
+        """Long work, newest first."""
+        return self._get("/operations")
+
+    def operation(self, name: str) -> R:
+        """One piece of long work, with its result."""
+        return self._get(f"/operations/{_part(name)}")
+
+    def cancel(self, name: str) -> R:
+        """End a piece of long work."""
+        return self.send(ApiRequest("DELETE", f"/operations/{_part(name)}"))
+
     def bill(
         self,
         owner: str | None = None,

@@ -70,7 +70,7 @@ COMMANDS = {
     **{"diff": "dataflow_files", "plan": "plan", "schema": "dataflow_files", "tasks": "tasks", "size": "size"},
     **{name: name for name in ("simulate", "experiment", "forecast", "run", "serve", "submit")},
     **{"withdraw": "engine", "status": "engine", "whoami": "access", "access": "access", "token": "token"},
-    **dict.fromkeys(("switch", "pause", "resume", "limit", "partitions", "level"), "steer"),
+    **dict.fromkeys(("switch", "pause", "resume", "redrive", "limit", "partitions", "level"), "steer"),
     **dict.fromkeys(("policy", "decisions", "why"), "policy"),
     **dict.fromkeys(("recommend", "replay"), "replay"),
     **dict.fromkeys(("machines", "scale"), "machines"),

@@ -9,9 +9,10 @@ from typing import Any, Protocol
 from headgate.model.alternate_choice import ActiveAlternate
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import TaskId
+from headgate.model.redrive_result import RedriveResult
 from headgate.model.service_level import ServiceLevel
 from headgate.model.status import DataflowStatus, FragmentStatus
-from headgate.sharing.applied import Acknowledge, Applied
+from headgate.sharing.applied import Acknowledge, AcknowledgeRedrive, Applied
 from headgate.sharing.deduplicate import SignedDataflow
 from headgate.sharing.shared_set import SharedSet
 from headgate.store.journal import Journal
@@ -45,6 +46,7 @@ class RunningEngine(Protocol):
     ) -> None: ...
     def set_level(self, name: str, level: ServiceLevel | None, acknowledge: Acknowledge | None = None) -> None: ...
     def alternates(self, name: str) -> Mapping[TaskId, ActiveAlternate]: ...
+    def redrive(self, dataflow: str, task: str, acknowledge: AcknowledgeRedrive | None = None) -> RedriveResult: ...
     def status(self) -> tuple[Sequence[DataflowStatus], Sequence[FragmentStatus]]: ...
     def about(self) -> dict[str, Any]: ...
 

@@ -15,13 +15,14 @@ from headgate.access.rules import TenantRules
 from headgate.model.alternate_choice import ActiveAlternate
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import DataflowName, TaskId
+from headgate.model.redrive_result import RedriveResult
 from headgate.model.service_level import ServiceLevel
 from headgate.model.status import DataflowStatus, FragmentStatus
 from headgate.report.text import describe_service_level
 from headgate.service.dead_letters import dead_letters as read_dead_letters
 from headgate.service.engine import RunningEngine
 from headgate.service.touched_places import check_places
-from headgate.sharing.applied import Acknowledge, Applied
+from headgate.sharing.applied import Acknowledge, AcknowledgeRedrive, Applied
 from headgate.sharing.deduplicate import SignedDataflow
 from headgate.sharing.shared_set import SharedSet
 from headgate.store.entries import Audited
@@ -127,6 +128,14 @@ class PrincipalEngine:
         noted = self._noted("repartition", [f"{dataflow}.{task}", str(partitions)], acknowledge)
         self._engine.repartition(dataflow, task, partitions, noted)
 
+    def redrive(self, dataflow: str, task: str, acknowledge: AcknowledgeRedrive | None = None) -> RedriveResult:
+        """Offer rows that failed again, as somebody who may change all dataflows that share the task."""
+        self._check_change(*self._users(dataflow, task))
+        entry = self._entry("redrive", [f"{dataflow}.{task}"])
+        return self._engine.redrive(
+            dataflow, task, lambda result: [*(() if acknowledge is None else acknowledge(result)), entry]
+        )
+
     def set_level(self, name: str, level: ServiceLevel | None, acknowledge: Acknowledge | None = None) -> None:
         self._check_change(name)
         said = "as written" if level is None else describe_service_level(level)
@@ -166,10 +175,13 @@ class PrincipalEngine:
     def _sees(self, flow: DataflowStatus) -> bool:
         return may(self.principal, Verb.INSPECT, AccessObject(flow.owner, DataflowName(flow.name)))
 
+    def _entry(self, action: str, objects: Sequence[str]) -> Audited:
+        who = self.principal
+        return Audited(time.time(), who.name, who.role.value, who.origin, action, tuple(objects), "done")
+
     def _noted(self, action: str, objects: Sequence[str], acknowledge: Acknowledge | None) -> Acknowledge:
         """What becomes durable with a change: what was asked for, and who made it."""
-        who = self.principal
-        entry = Audited(time.time(), who.name, who.role.value, who.origin, action, tuple(objects), "done")
+        entry = self._entry(action, objects)
         return lambda applied: [*(() if acknowledge is None else acknowledge(applied)), entry]
 
 

@@ -74,6 +74,7 @@ class Rig:
             self.records,
             cast(Any, FakeProfiler()),
             True,
+            lambda: None,
             lambda *_: None,
         )
         self.fragment = self.start()

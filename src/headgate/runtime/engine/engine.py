@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -27,6 +26,7 @@ from headgate.machines.provider import AcquiredMachine, Provider
 from headgate.model.alternate_choice import ActiveAlternate
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import TaskId
+from headgate.model.redrive_result import RedriveResult
 from headgate.model.service_level import ServiceLevel
 from headgate.model.status import DataflowStatus, EngineCrash, FragmentStatus
 from headgate.model.strategy import StrategyName
@@ -35,10 +35,12 @@ from headgate.runtime.compile.schemas import Schemas
 from headgate.runtime.engine.catching_up import CatchUps
 from headgate.runtime.engine.choices import Choices, active_alternates
 from headgate.runtime.engine.find_task import find_task
+from headgate.runtime.engine.observed import observer_of
 from headgate.runtime.engine.pending_change import PendingChange
 from headgate.runtime.engine.plans import Plans
 from headgate.runtime.engine.publisher import Publisher
 from headgate.runtime.engine.queries import Queries
+from headgate.runtime.engine.redriving import Redrives
 from headgate.runtime.engine.scaling import Scaling, checked_executors
 from headgate.runtime.engine.snapshot import Snapshot
 from headgate.runtime.engine.state import StateDirectory
@@ -54,16 +56,15 @@ from headgate.runtime.io.sinks import MemorySink
 from headgate.runtime.isolation.dead_letters import DeadLetters
 from headgate.runtime.isolation.sql_guard import DEFAULT_BUDGET_S
 from headgate.runtime.observing.measuring import MEASURING, Measuring
-from headgate.runtime.observing.observer import ObservedEngine, Observer
+from headgate.runtime.observing.observer import Observer
 from headgate.runtime.observing.profiler import Profiler
 from headgate.runtime.observing.records import Records
 from headgate.runtime.observing.workers import Workers
 from headgate.runtime.spark_internals.failures import source_is_away
-from headgate.runtime.spark_internals.internals import internals
 from headgate.runtime.spark_internals.process import SparkProcess
 from headgate.runtime.spark_internals.session import open_session
 from headgate.sharing.alternates import binding_level
-from headgate.sharing.applied import Acknowledge, Applied
+from headgate.sharing.applied import Acknowledge, AcknowledgeRedrive, Applied
 from headgate.sharing.deduplicate import SignedDataflow
 from headgate.sharing.shared_set import SharedSet
 from headgate.store.journal import Journal
@@ -138,9 +139,12 @@ class Engine:
                 self.records,
                 self.profiler,
                 measuring.counting,
+                lambda: self._redrives.finish(),
                 lambda *source: self._catch_ups.settle(*source),
             )
             self._queries = Queries(context, self._plans)
+            self._redrives = Redrives(context, self._plans, self.fragments)
+            self._redrives.finish()
             self._catch_ups = CatchUps(self.state, self._plans, self.fragments, self.exchange, self.outbox)
             self._publisher = Publisher(self._plans, self._queries, self.schemas, self.scaling.executors, self._pauses)
             self._upkeep = Upkeep(self.state, self._plans, self._queries, self.exchange, price_per_h, self.scaling)
@@ -302,6 +306,11 @@ class Engine:
         snapshot = self.snapshot
         return binding_level(snapshot.shared.running, find_task(snapshot, dataflow, task)[0], snapshot.levels)
 
+    def redrive(self, dataflow: str, task: str, acknowledge: AcknowledgeRedrive | None = None) -> RedriveResult:
+        """Offer the rows again that a task of a dataflow has refused, each exactly once."""
+        with self._lock:
+            return self._redrives.redrive(dataflow, task, acknowledge)
+
     def _publish(self, change: PendingChange, acknowledge: Acknowledge | None = None) -> Applied:
         if self._stopped:
             raise InputError("ENGINE_STOPPED", "the engine is being stopped and takes no changes any more")
@@ -327,6 +336,7 @@ class Engine:
                 self._queries.restart(fragment)
             self._queries.start_failed()
             self._queries.retire()
+            self._redrives.finish()
             self._upkeep.compact()
             self._own.trim_log()
             self._upkeep.meter()
@@ -366,17 +376,8 @@ class Engine:
 
     def observer(self) -> Observer:
         """One who observes from now on."""
-        observed = ObservedEngine(
-            internals(self.spark),
-            self.records,
-            self._plans,
-            lambda: list(self.fragments.values()),
-            lambda: list(self.outbox.refusals),
-            self.profiler.profiles,
-            partial(self._workers.observe, spent={}),
-            self.profiler.kept,
-        )
-        return Observer(observed)
+        parts = self.spark, self.records, self._plans, self.fragments, self.outbox, self.profiler, self._workers
+        return observer_of(*parts)
 
     def about(self) -> dict[str, Any]:
         """Which engine this is."""

@@ -54,5 +54,8 @@ class FragmentContext:
     counting: bool
     """Whether the rows of every task are counted in every epoch."""
 
+    finish_redrives: Callable[[], None]
+    """Called before each epoch."""
+
     settle: Callable[[Fragment, int, int], None]
     """Called before an epoch of a source, with the snapshot that it runs and the last batch that was read."""
