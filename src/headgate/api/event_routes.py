@@ -36,11 +36,13 @@ class EventTopic(StrEnum):
 
 
 Topics = Annotated[list[EventTopic] | None, Query(description="What to follow; everything if left out.")]
+ID = r"^\d{1,18}\.\d{1,18}$"
+After = Annotated[str | None, Query(pattern=ID, description="As Last-Event-ID, for who cannot send that header.")]
 LastEventId = Annotated[
     str | None,
     Header(
         alias="Last-Event-ID",
-        pattern=r"^\d{1,18}\.\d{1,18}$",
+        pattern=ID,
         description="The last id that was seen: what came after it follows first.",
     ),
 ]
@@ -52,11 +54,12 @@ def event_routes(served: ServedEngine) -> APIRouter:
 
     @router.get("/events", response_class=EventSourceResponse, openapi_extra=scope(Verb.READ))
     async def events(
-        who: Caller, topics: Topics = None, last_event_id: LastEventId = None
+        who: Caller, topics: Topics = None, after: After = None, last_event_id: LastEventId = None
     ) -> AsyncIterator[ServerSentEvent]:
         """Follow what happens: a new plan, new rates, states of dataflows. Ids are positions of the journal."""
         del who
-        place = None if last_event_id is None else event_id(last_event_id)
+        seen = last_event_id or after
+        place = None if seen is None else event_id(seen)
         wanted = frozenset(map(str, topics or EventTopic))
         with _following(served.events) as queue:
             if place is None:

@@ -45,9 +45,11 @@ def recommend(
 def replay(
     policy: Annotated[list[str] | None, typer.Option(help="Under which policy; repeat it to compare several.")] = None,
     since: Annotated[str, typer.Option(metavar="SPAN", help="How far back, such as 2h or 1d.")] = "24h",
-    rate_factor: Annotated[float, typer.Option("--rates", metavar="FACTOR", help="So many times as much comes.")] = 1.0,
+    rate_factor: Annotated[
+        float, typer.Option("--rate-factor", metavar="FACTOR", help="So many times as much comes.")
+    ] = 1.0,
     price_factor: Annotated[
-        float, typer.Option("--prices", metavar="FACTOR", help="Machines cost so many times as much.")
+        float, typer.Option("--price-factor", metavar="FACTOR", help="Machines cost so many times as much.")
     ] = 1.0,
     state: State = Path(".headgate"),
     plot: Annotated[Path | None, typer.Option(help="Draw the runs into this .svg, .png or .pdf file.")] = None,

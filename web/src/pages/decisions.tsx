@@ -1,6 +1,6 @@
 /** What was decided and why: inputs, what was not done and for what reason, what was predicted and what came of it. */
 import { useSignal } from "@preact/signals";
-import { change, changed, Refused, useLive, type Problem, type Schemas } from "../api";
+import { change, changed, ONCE, Refused, useLive, type Problem, type Schemas, type When } from "../api";
 import { moment, share, span } from "../format";
 import { Empty, Faults, Scroll, Waiting } from "../parts/parts";
 import { SortedTable } from "../parts/table";
@@ -11,11 +11,12 @@ type Answer = Schemas["DecisionsAnswer"];
 type Decision = Schemas["DecisionAnswer"];
 type Details = Schemas["DecisionDetails"];
 
+const WHEN: When = { on: ["decision", "plan"] };
 const MODES = { off: "does nothing", recommend: "says what it would do", auto: "does what it decides" } as const;
 
 export function DecisionsPage() {
-  const policy = useLive<Policy>("/policy").value;
-  const live = useLive<Answer>("/decisions?limit=200").value;
+  const policy = useLive<Policy>("/policy", WHEN).value;
+  const live = useLive<Answer>("/decisions?limit=200", WHEN).value;
   return (
     <>
       <Waiting live={policy}>{(now) => <Chosen now={now} />}</Waiting>
@@ -89,7 +90,7 @@ function actions(one: Decision): string {
 
 function Why({ number }: { number: string }) {
   const again = useSignal(false);
-  const live = useLive<Details>(`/decisions/${encodeURIComponent(number)}${again.value ? "?again=true" : ""}`, 0).value;
+  const live = useLive<Details>(`/decisions/${encodeURIComponent(number)}${again.value ? "?again=true" : ""}`, again.value ? ONCE : WHEN).value;
   return (
     <section class="panel" aria-label={`Decision ${number}`}>
       <header><h2>Decision {number}: why</h2><a class="button" href={here({ open: "" })} aria-label="Close the decision">✕</a></header>

@@ -1,17 +1,20 @@
 /** Rows that failed, by cause, with some of them as they came in. */
-import { useLive, type Schemas } from "../api";
-import { count, moment } from "../format";
-import { Empty, FlowLink, TaskLink, Waiting } from "../parts/parts";
+import { useSignal } from "@preact/signals";
+import { change, changed, Refused, useLive, type Problem, type Schemas, type When } from "../api";
+import { count, moment, plural } from "../format";
+import { Empty, Faults, FlowLink, TaskLink, Waiting } from "../parts/parts";
 import { choose, param } from "../router";
 
 type Causes = Schemas["LetterCauses"];
 type Cause = Schemas["LetterCause"];
 
+const WHEN: When = { on: ["rates", "plan"], leastMs: 8000 };
+
 export function LettersPage() {
-  const live = useLive<Causes>("/dead-letters/causes", 10000).value;
+  const live = useLive<Causes>("/dead-letters/causes", WHEN).value;
   return (
     <>
-      <p class="lead">Rows for which a task raised, and which it was told to leave out (<code>on_error: dead_letter</code>).</p>
+      <p class="lead">Rows for which a task raised, and which it has left out (<code>on_error: dead_letter</code>).</p>
       <Waiting live={live}>{(answer) => <Shown causes={answer.causes} />}</Waiting>
     </>
   );
@@ -39,8 +42,52 @@ function Shown({ causes }: { causes: Cause[] }) {
         </label>
         <span class="note">{count(shown.reduce((sum, cause) => sum + cause.rows, 0))} rows, {shown.length} causes</span>
       </div>
+      <Redrives causes={shown} />
       {shown.map((cause) => <CauseCard key={`${cause.task} ${cause.cause}`} cause={cause} />)}
     </>
+  );
+}
+
+/** Rows are offered again by task: whose cause is gone goes through, the others come back. */
+function Redrives({ causes }: { causes: Cause[] }) {
+  const result = useSignal("");
+  const problem = useSignal<Problem | null>(null);
+  const running = useSignal("");
+  const tasks = [...new Set(causes.map((cause) => cause.task))];
+  const rows = (task: string) => causes.reduce((sum, cause) => sum + (cause.task === task ? cause.rows : 0), 0);
+  const redrive = async (name: string) => {
+    const [flow, ...rest] = name.split(".");
+    result.value = "";
+    problem.value = null;
+    running.value = name;
+    try {
+      const path = `/dataflows/${encodeURIComponent(flow!)}/tasks/${encodeURIComponent(rest.join("."))}/redrive`;
+      const done = await change<Schemas["RedriveResult"]>("POST", path);
+      const again = done.refused ? `${plural(done.refused, "row")} failed again` : "none failed";
+      result.value = `${plural(done.rows, "row")} went through ${done.task}; ${again}.`;
+      changed();
+    } catch (error) {
+      if (error instanceof Refused) problem.value = error.problem;
+    }
+    running.value = "";
+  };
+  return (
+    <section class="panel" aria-label="Offer rows again">
+      <p>
+        Replace the dataflow, or remove the cause. Then offer the rows to their task again: each goes through it and all behind it once.
+        What fails again comes back here.
+      </p>
+      <div class="filters">
+        {tasks.map((name) => (
+          <button type="button" class="main" disabled={running.value !== ""} onClick={() => void redrive(name)}>
+            {running.value === name ? "Offering…" : `Offer ${plural(rows(name), "row")} to ${name} again`}
+          </button>
+        ))}
+        <a class="button" href="/v1/dead-letters" download="dead-letters.json">Download them</a>
+      </div>
+      {result.value && <p class="banner banner-good" role="status">● {result.value}</p>}
+      {problem.value && <Faults problem={problem.value} />}
+    </section>
   );
 }
 
