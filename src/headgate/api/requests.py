@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
-__all__ = ["ApiRequest", "ApiRequests"]
+__all__ = ["ApiRequest", "ApiRequests", "rows_path"]
 
 R = TypeVar("R")
 
@@ -204,6 +204,11 @@ class ApiRequests(ABC, Generic[R]):
     def _change(self, method: str, path: str, request_id: str | None, body: Mapping[str, Any] | None = None) -> R:
         headers = {"Idempotency-Key": request_id or str(uuid.uuid4())}
         return self.send(ApiRequest(method, path, body, headers=headers))
+
+
+def rows_path(dataflow: str, task: str) -> str:
+    """Where rows of a task are followed."""
+    return _task(dataflow, task, "rows")
 
 
 def _part(name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Protocol
 
@@ -17,7 +17,11 @@ from headgate.sharing.deduplicate import SignedDataflow
 from headgate.sharing.shared_set import SharedSet
 from headgate.store.journal import Journal
 
-__all__ = ["JournaledEngine", "RunningEngine", "listing", "status"]
+__all__ = ["JournaledEngine", "RunningEngine", "TakeRows", "listing", "status"]
+
+
+TakeRows = Callable[[Sequence[str]], None]
+"""Takes rows as JSON."""
 
 
 class RunningEngine(Protocol):
@@ -47,6 +51,7 @@ class RunningEngine(Protocol):
     def set_level(self, name: str, level: ServiceLevel | None, acknowledge: Acknowledge | None = None) -> None: ...
     def alternates(self, name: str) -> Mapping[TaskId, ActiveAlternate]: ...
     def redrive(self, dataflow: str, task: str, acknowledge: AcknowledgeRedrive | None = None) -> RedriveResult: ...
+    def tail(self, dataflow: str, task: str, viewer: TakeRows) -> Callable[[], None]: ...
     def status(self) -> tuple[Sequence[DataflowStatus], Sequence[FragmentStatus]]: ...
     def about(self) -> dict[str, Any]: ...
 

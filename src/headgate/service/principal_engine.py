@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -156,7 +157,20 @@ class PrincipalEngine:
             objects = [AccessObject(owners.get(DataflowName(name)), name) for name in letter["dataflows"]]
             return any(may(self.principal, Verb.INSPECT, what) for what in objects)
 
-        return [letter for letter in read_dead_letters(state, dataflow, task) if is_seen(letter)]
+        letters = read_dead_letters(state, dataflow, task)
+        return [self.seen_letter(letter) for letter in letters if is_seen(letter)]
+
+    def tail(self, dataflow: str, task: str, viewer: Callable[[list[Any]], None]) -> Callable[[], None]:
+        """Show rows of a task, as who may inspect the dataflow may see them; returns what ends that."""
+        check_access(self.principal, Verb.READ)
+        check_access(self.principal, Verb.INSPECT, self._object(dataflow))
+        return self._engine.tail(
+            dataflow, task, lambda rows: viewer([self._rules.shown(self.principal, json.loads(row)) for row in rows])
+        )
+
+    def seen_letter(self, letter: Mapping[str, Any]) -> dict[str, Any]:
+        """A dead letter with masked columns hidden."""
+        return {**letter, "record": self._rules.shown(self.principal, letter["record"])}
 
     def _object(self, name: str) -> AccessObject:
         """A dataflow with its owner; raises :class:`InputError` if it does not run."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
@@ -59,11 +59,11 @@ from headgate.runtime.observing.measuring import MEASURING, Measuring
 from headgate.runtime.observing.observer import Observer
 from headgate.runtime.observing.profiler import Profiler
 from headgate.runtime.observing.records import Records
+from headgate.runtime.observing.tails import Tails, TakeRows
 from headgate.runtime.observing.workers import Workers
 from headgate.runtime.spark_internals.failures import source_is_away
 from headgate.runtime.spark_internals.process import SparkProcess
 from headgate.runtime.spark_internals.session import open_session
-from headgate.sharing.alternates import binding_level
 from headgate.sharing.applied import Acknowledge, AcknowledgeRedrive, Applied
 from headgate.sharing.deduplicate import SignedDataflow
 from headgate.sharing.shared_set import SharedSet
@@ -121,7 +121,7 @@ class Engine:
             self.schemas = Schemas(self.spark)
             self.background = BackgroundJobs(self.spark)
             self.dead_letters = DeadLetters(self.state.path / "dead_letters")
-            self.records = Records()
+            self.records, self.tails = Records(), Tails()
             self.profiler = Profiler(self.spark, measuring, self.background.ended, self.schemas, self.state.path)
             context = FragmentContext(
                 self.spark,
@@ -139,6 +139,7 @@ class Engine:
                 self.records,
                 self.profiler,
                 measuring.counting,
+                self.tails,
                 lambda: self._redrives.finish(),
                 lambda *source: self._catch_ups.settle(*source),
             )
@@ -301,11 +302,6 @@ class Engine:
         """Change the service level of a running dataflow; ``None`` makes it what its author wrote."""
         self.change(Choices(levels={name: level}), acknowledge)
 
-    def binding_level(self, dataflow: str, task: str) -> ServiceLevel:
-        """The service level that binds a task: the strictest of the dataflows that share it."""
-        snapshot = self.snapshot
-        return binding_level(snapshot.shared.running, find_task(snapshot, dataflow, task)[0], snapshot.levels)
-
     def redrive(self, dataflow: str, task: str, acknowledge: AcknowledgeRedrive | None = None) -> RedriveResult:
         """Offer the rows again that a task of a dataflow has refused, each exactly once."""
         with self._lock:
@@ -320,6 +316,10 @@ class Engine:
         return applied
 
     # watching
+
+    def tail(self, dataflow: str, task: str, viewer: TakeRows) -> Callable[[], None]:
+        """Show somebody some rows that a task makes, or that a sink takes; returns what ends that."""
+        return self.tails.follow(find_task(self.snapshot, dataflow, task)[0], viewer)
 
     def housekeep(self) -> None:
         """Retry refused rows and failed starts, stop what is no longer needed, record what was measured: now and then.

@@ -18,6 +18,7 @@ from headgate.runtime.io.sinks import StagedDelivery
 from headgate.runtime.isolation.dead_letters import DeadLetters
 from headgate.runtime.observing.profiler import Profiler
 from headgate.runtime.observing.records import Records
+from headgate.runtime.observing.tails import Tails
 
 __all__ = ["FragmentContext", "Outbox"]
 
@@ -54,6 +55,7 @@ class FragmentContext:
     counting: bool
     """Whether the rows of every task are counted in every epoch."""
 
+    tails: Tails
     finish_redrives: Callable[[], None]
     """Called before each epoch."""
 

@@ -396,4 +396,5 @@ def _epochs(fragment: Fragment, context: FragmentContext, stopping: Any) -> Epoc
         context.time_budget_s,
         context.spark.sparkContext.cancelJobsWithTag,
         stopping,
+        tails=context.tails,
     )
