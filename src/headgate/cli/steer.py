@@ -148,7 +148,7 @@ def level(
     if reset or changes:
         ask(state, lambda client: client.set_level(name, None if reset else changes), "changing the service level")
     answer = ask(state, lambda client: client.status(name), "asking")
-    print_answer({"level": answer["dataflows"][0]["level"]}, [levels_table(answer["dataflows"])], as_json)
+    print_answer(answer, [levels_table(answer["dataflows"])], as_json)
 
 
 def partitions(

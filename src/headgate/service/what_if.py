@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from headgate.adaptation.window import Window
 from headgate.errors import BadValue, InputError
 from headgate.model.arrays import Floats
 from headgate.model.cluster.vm_class import Cloud
@@ -25,7 +26,9 @@ from headgate.simulation.simulator import simulate
 
 __all__ = ["PastReplay", "WhatIf", "last_span", "replay_past", "what_if_facts", "what_if_tables"]
 
-WINDOW_S = 60.0
+WINDOW_S, SHORT_S, FEW = 60.0, 10.0, 5
+"""The past is replayed in steps of a minute; one of fewer than so many minutes in shorter ones."""
+
 POINTS = 240
 """How many points of a series are given at most."""
 
@@ -71,9 +74,13 @@ class PastReplay:
 def replay_past(state: Path, asked: WhatIf, notify: Notify = lambda _done, _what: None) -> PastReplay:
     """Replay a span of the past as it was, then under each of some policies."""
     notify(0.0, "reading what was recorded")
-    seen = [one for one in recorded_windows(state, asked.since, WINDOW_S) if one.ended_s <= asked.until]
+    seen = _windows(state, asked, WINDOW_S)
+    if len(seen) < FEW:
+        seen = _windows(state, asked, SHORT_S)
     if len(seen) < 2:
-        raise InputError("BAD_OBSERVATIONS", f"{len(seen)} minutes were observed; a replay needs two at least")
+        raise InputError(
+            "BAD_OBSERVATIONS", f"too little was observed then: a replay needs {2 * SHORT_S:.0f} s at least"
+        )
     recorded = recorded_setting(seen)
     setting = _changed(recorded, asked)
     count = len(asked.policies) + 1
@@ -85,6 +92,10 @@ def replay_past(state: Path, asked: WhatIf, notify: Notify = lambda _done, _what
     chosen = [(place, name, make_policy(name, setting)) for place, name in enumerate(asked.policies, 1)]
     runs = tuple(simulate(setting, policy, report(place, name)) for place, name, policy in chosen)
     return PastReplay(asked, seen[0].ended_s, Replayed.of(seen), simulated, runs)
+
+
+def _windows(state: Path, asked: WhatIf, window_s: float) -> list[Window]:
+    return [one for one in recorded_windows(state, asked.since, window_s) if one.ended_s <= asked.until]
 
 
 def _changed(setting: Setting, asked: WhatIf) -> Setting:

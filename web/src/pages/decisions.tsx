@@ -97,6 +97,7 @@ function Why({ number }: { number: string }) {
       <Waiting live={live}>
         {(one) => (
           <>
+            <Undo one={one} />
             {one.sentences.map((sentence) => <p>{String(sentence)}</p>)}
             <div class="columns">
               <Pairs title="What it saw" values={one.figures} />
@@ -113,6 +114,50 @@ function Why({ number }: { number: string }) {
         )}
       </Waiting>
     </section>
+  );
+}
+
+interface Back {
+  text: string;
+  method: string;
+  path: string;
+  body: unknown;
+}
+
+/** What a decision has changed can be as it was before; it stays so until it is released. */
+function Undo({ one }: { one: Decision }) {
+  const done = useSignal<string[]>([]);
+  const problem = useSignal<Problem | null>(null);
+  const ways = one.actions.map((action) => (action as { undo?: Back | null }).undo).filter((undo): undo is Back => !!undo);
+  if (one.outcome !== "done" || !ways.length) return null;
+  const undo = async (way: Back) => {
+    problem.value = null;
+    try {
+      await change(way.method, way.path, way.body ?? undefined);
+      done.value = [...done.value, way.text];
+      changed();
+    } catch (error) {
+      if (error instanceof Refused) problem.value = error.problem;
+    }
+  };
+  const release = async (way: Back) => {
+    await change("POST", way.path.replace(/alternate$/, "release"));
+    done.value = done.value.filter((text) => text !== way.text);
+    changed();
+  };
+  return (
+    <div class="filters">
+      {ways.map((way) =>
+        !done.value.includes(way.text) ? (
+          <button type="button" onClick={() => void undo(way)}>Undo it: {way.text}</button>
+        ) : (
+          <span role="status">
+            ● {way.text}{way.path.endsWith("alternate") && <>; no policy changes that. <button type="button" onClick={() => void release(way)}>Let policies choose again</button></>}
+          </span>
+        ),
+      )}
+      {problem.value && <Faults problem={problem.value} />}
+    </div>
   );
 }
 

@@ -3,6 +3,7 @@ import { useSignal } from "@preact/signals";
 import { change, changed, Refused, useLive, type Problem, type Schemas, type When } from "../api";
 import { count, moment, plural } from "../format";
 import { Empty, Faults, FlowLink, TaskLink, Waiting } from "../parts/parts";
+import { cell } from "../parts/rows";
 import { choose, param } from "../router";
 
 type Causes = Schemas["LetterCauses"];
@@ -118,9 +119,4 @@ function CauseCard({ cause }: { cause: Cause }) {
       <details><summary>The whole error</summary><pre>{cause.samples[0]?.error}</pre></details>
     </section>
   );
-}
-
-function cell(record: unknown, name: string): string {
-  const value = typeof record === "object" && record ? (record as Record<string, unknown>)[name] : record;
-  return value == null ? "null" : typeof value === "object" ? JSON.stringify(value) : String(value);
 }
