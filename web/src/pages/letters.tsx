@@ -1,5 +1,5 @@
 /** Rows that failed, by cause, with some of them as they came in. */
-import { useSignal } from "@preact/signals";
+import { useSignal, type Signal } from "@preact/signals";
 import { change, changed, Refused, useLive, type Problem, type Schemas, type When } from "../api";
 import { count, moment, plural } from "../format";
 import { Empty, Faults, FlowLink, TaskLink, Waiting } from "../parts/parts";
@@ -13,15 +13,17 @@ const WHEN: When = { on: ["rates", "plan"], leastMs: 8000 };
 
 export function LettersPage() {
   const live = useLive<Causes>("/dead-letters/causes", WHEN).value;
+  const result = useSignal("");
   return (
     <>
       <p class="lead">Rows for which a task raised, and which it has left out (<code>on_error: dead_letter</code>).</p>
-      <Waiting live={live}>{(answer) => <Shown causes={answer.causes} />}</Waiting>
+      {result.value && <p class="banner banner-good" role="status">● {result.value}</p>}
+      <Waiting live={live}>{(answer) => <Shown causes={answer.causes} result={result} />}</Waiting>
     </>
   );
 }
 
-function Shown({ causes }: { causes: Cause[] }) {
+function Shown({ causes, result }: { causes: Cause[]; result: Signal<string> }) {
   const wanted = param("select");
   const shown = causes.filter((cause) => !wanted || cause.dataflows.includes(wanted) || cause.task === wanted);
   const flows = [...new Set(causes.flatMap((cause) => cause.dataflows))].sort();
@@ -43,15 +45,14 @@ function Shown({ causes }: { causes: Cause[] }) {
         </label>
         <span class="note">{count(shown.reduce((sum, cause) => sum + cause.rows, 0))} rows, {shown.length} causes</span>
       </div>
-      <Redrives causes={shown} />
+      <Redrives causes={shown} result={result} />
       {shown.map((cause) => <CauseCard key={`${cause.task} ${cause.cause}`} cause={cause} />)}
     </>
   );
 }
 
 /** Rows are offered again by task: whose cause is gone goes through, the others come back. */
-function Redrives({ causes }: { causes: Cause[] }) {
-  const result = useSignal("");
+function Redrives({ causes, result }: { causes: Cause[]; result: Signal<string> }) {
   const problem = useSignal<Problem | null>(null);
   const running = useSignal("");
   const tasks = [...new Set(causes.map((cause) => cause.task))];
@@ -86,7 +87,6 @@ function Redrives({ causes }: { causes: Cause[] }) {
         ))}
         <a class="button" href="/v1/dead-letters" download="dead-letters.json">Download them</a>
       </div>
-      {result.value && <p class="banner banner-good" role="status">● {result.value}</p>}
       {problem.value && <Faults problem={problem.value} />}
     </section>
   );

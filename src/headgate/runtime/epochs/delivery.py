@@ -51,6 +51,7 @@ class Deliveries:
         snapshot = output.target.snapshot
         task = self.plan(snapshot).tasks[Signature(output.target.name)]
         where = f"{commit.origin}-{snapshot}", snapshot, commit.epoch
+        called = {str(user): str(name) for user, name in task.used_by.items()}
         users = [user for user in task.users if whose is None or user in whose]
-        letters = Letters(task.signature, task.name, users, task.on_error, *where, output.files, output.reasons)
+        letters = Letters(task.signature, task.name, users, task.on_error, *where, output.files, output.reasons, called)
         self.dead_letters.take(letters)

@@ -113,7 +113,7 @@ class Epochs:
         """
         due = self.quarantine.due()
         sampled = not due and bool(plans) and self.profiler.wants(epoch)
-        tailed = [] if due or sampled or not plans else self.tails.due((*self.fragment.roots, *self.fragment.tasks))
+        tailed = [] if due or not plans else self.tails.due((*self.fragment.roots, *self.fragment.tasks))
         # A stateful operator must not compute its rows several times.
         if len(plans) > 1 or due or ((sampled or tailed) and self.fragment.kind is not Kind.SOURCE):
             rows = rows.persist()
@@ -123,16 +123,20 @@ class Epochs:
             result = self._run_isolated(rows, epoch, plans, ingested_us, splits)
             if due:
                 handed_over = self._try_in_background(due, rows, plans)
-            elif sampled:
-                handed_over = self.background.offer(rows, partial(self._sample, plans[-1]))
-            elif tailed:
-                handed_over = self.background.offer(rows, partial(self._show, plans[-1], tailed))
+            elif sampled or tailed:
+                handed_over = self.background.offer(rows, partial(self._look, plans[-1], sampled, tailed))
             return result
         finally:
             self.profiler.budget.work(began, time.monotonic())
             self._allowance.note(time.monotonic() - began)
             if rows.is_cached and not handed_over:
                 rows.unpersist()
+
+    def _look(self, plan: CompiledPlan, sampled: bool, tailed: Sequence[Signature], rows: DataFrame) -> None:
+        """Look at an epoch's rows: show some to people, and let tasks be measured on them."""
+        self._show(plan, tailed, rows)
+        if sampled:
+            self._sample(plan, rows)
 
     def _sample(self, plan: CompiledPlan, rows: DataFrame) -> None:
         """Let tasks be measured on an epoch's rows."""

@@ -81,6 +81,9 @@ class Letters:
     reasons: Sequence[str] = ()
     """Known reasons why the task raises, for letters without an error of their own."""
 
+    called: Mapping[str, str] = field(default_factory=dict)
+    """What each dataflow calls the task."""
+
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
@@ -92,7 +95,6 @@ class Delivery:
     stem: str
     """What its files are called."""
 
-    name: str
     dataflows: tuple[str, ...]
     """Those that have not had them again."""
 
@@ -140,7 +142,7 @@ class DeadLetters:
         self._known[task] = counts
 
     def of(self, dataflow: str, wanted: Callable[[str, str], bool]) -> list[Delivery]:
-        """The letters of a dataflow, oldest first; ``wanted`` is asked with a task's signature and its name."""
+        """The letters of a dataflow, oldest first; ``wanted`` is asked with a task's signature and its name there."""
         with self._lock:  # none is removed meanwhile
             return sorted(self._deliveries(dataflow, wanted), key=lambda one: (one.task, one.stem))
 
@@ -150,12 +152,12 @@ class DeadLetters:
             if described is None:
                 continue
             left, task = _left(described), path.parent.name
-            if dataflow in left and wanted(task, described["task"]):
+            if dataflow in left and wanted(task, _name(described, dataflow)):
                 tables = [
                     table for name in described["files"] if (table := _table(str(path.parent / name))) is not None
                 ]
                 records = [record for table in tables for record in table.column("record").to_pylist()]
-                yield Delivery(task, path.stem, described["task"], left, tuple(records))
+                yield Delivery(task, path.stem, left, tuple(records))
 
     def settle(self, redrive: str, deliveries: Collection[tuple[str, str]], dataflows: Collection[str]) -> None:
         """Some dataflows have had deliveries again, given by signature and stem; doing it again changes nothing."""
@@ -203,6 +205,7 @@ class DeadLetters:
             "snapshot": letters.snapshot,
             "epoch": letters.epoch,
             "reasons": list(letters.reasons),
+            "called": dict(letters.called),
             "at": datetime.now(UTC).isoformat(timespec="milliseconds"),
             "rows": rows,
             "files": names,
@@ -235,6 +238,15 @@ def _left(described: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(name for name in described["dataflows"] if name not in described.get("redriven", ()))
 
 
+def _name(described: Mapping[str, Any], dataflow: str | None = None) -> str:
+    """What a dataflow calls the task; if none is given, one for which they are still there."""
+    name: str = described["task"]
+    left, called = _left(described), described.get("called", {})
+    if dataflow is None:
+        dataflow = name.partition(".")[0] if name.partition(".")[0] in left or not left else left[0]
+    return f"{dataflow}.{called[dataflow]}" if dataflow in called else name
+
+
 def _table(path: str) -> pa.Table | None:
     try:
         with pa.OSFile(path) as file:
@@ -260,7 +272,7 @@ def read_letters(
     deliveries = []
     for path in (state / "dead_letters").glob("*/[0-9]*.json"):
         described = read_json(path)
-        if described is not None and wanted(described["task"], _left(described)):
+        if described is not None and wanted(_name(described), _left(described)):
             deliveries.append((described["at"], path, described))
     for at, path, described in sorted(deliveries, key=lambda item: (item[2]["task"], item[0], item[1])):
         reasons = described["reasons"]
@@ -269,7 +281,7 @@ def read_letters(
             table = _table(str(path.parent / name))
             for row in [] if table is None else table.to_pylist():
                 yield DeadLetter(
-                    described["task"],
+                    _name(described),
                     _left(described),
                     row["error"] or unknown,
                     row["record"],
