@@ -71,7 +71,7 @@ def test_a_client_that_is_killed_and_comes_back_misses_nothing(tmp_path: Path) -
 
     What it saw is exactly what was published: plans, decisions, and what came of them.
     """
-    draw, changes = random.Random(7), 150
+    draw, changes = random.Random(7), 60
     seen: list[tuple[str, int]] = []
     cuts, last = 0, None
     for engine in (1, 2):
@@ -98,7 +98,7 @@ def test_a_client_that_is_killed_and_comes_back_misses_nothing(tmp_path: Path) -
             work.join()
         service.engine.journal.close()
     assert seen == [(what, number) for number in range(1, 2 * changes + 1) for what in ("made", "plan", "ended")]
-    assert cuts > 10
+    assert cuts > 8
 
 
 def _publish(service: Service, numbers: range) -> None:

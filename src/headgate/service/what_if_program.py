@@ -16,6 +16,8 @@ from headgate.errors import BadValue, HeadgateError
 from headgate.service.what_if import WhatIf, replay_past, what_if_facts
 from headgate.store.files import write_json
 
+__all__ = ["main"]
+
 EVERY_S = 0.2
 """How often progress is reported."""
 

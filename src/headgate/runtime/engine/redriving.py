@@ -34,7 +34,7 @@ from headgate.runtime.epochs.context import FragmentContext
 from headgate.runtime.epochs.delivery import Deliveries
 from headgate.runtime.epochs.fragment import RunningFragment
 from headgate.runtime.epochs.fused_jobs import FusedJobs
-from headgate.runtime.isolation.dead_letters import Delivery
+from headgate.runtime.isolation.dead_letters import LetterDelivery
 from headgate.runtime.spark_internals.failures import JOB_FAILURES, named_culprit, reason_of
 from headgate.sharing.applied import AcknowledgeRedrive
 from headgate.store.entries import Delivered, EpochCommitted, LettersRedriven, OutputKind
@@ -119,7 +119,7 @@ class Redrives:
     def _folder(self, redrive: str) -> Path:
         return self.context.state.path / "staging" / redrive
 
-    def _letters(self, dataflow: str, full_name: str, signature: Signature) -> list[Delivery]:
+    def _letters(self, dataflow: str, full_name: str, signature: Signature) -> list[LetterDelivery]:
         """The letters of a task, also those that it got before its dataflow was replaced."""
         letters = self.context.dead_letters.of(dataflow, lambda task, called: task == signature or called == full_name)
         if not letters:
@@ -146,7 +146,7 @@ class Redrives:
         fragment: RunningFragment,
         part: RedrivenPart,
         task: CompiledTask,
-        letters: Sequence[Delivery],
+        letters: Sequence[LetterDelivery],
         whose: frozenset[str],
         acknowledge: AcknowledgeRedrive | None,
     ) -> RedriveResult:

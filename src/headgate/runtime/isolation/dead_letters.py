@@ -25,7 +25,7 @@ import pyarrow as pa
 from headgate.model.on_error import OnError
 from headgate.store.files import read_json, write_json
 
-__all__ = ["DeadLetter", "DeadLetters", "Delivery", "LeftOut", "Letters", "read_letters"]
+__all__ = ["DeadLetter", "DeadLetters", "LeftOut", "LetterDelivery", "Letters", "read_letters"]
 
 MOST_ROWS, MOST_BYTES = 10_000, 16_000_000
 """How many dead letters of a task are kept, and how many bytes."""
@@ -86,7 +86,7 @@ class Letters:
 
 
 @dataclass(frozen=True, slots=True)
-class Delivery:
+class LetterDelivery:
     """The letters of an epoch, as they are kept."""
 
     task: str
@@ -141,12 +141,12 @@ class DeadLetters:
         write_json(self._folder / task / "counts.json", asdict(counts), "dead-letter-counts")
         self._known[task] = counts
 
-    def of(self, dataflow: str, wanted: Callable[[str, str], bool]) -> list[Delivery]:
+    def of(self, dataflow: str, wanted: Callable[[str, str], bool]) -> list[LetterDelivery]:
         """The letters of a dataflow, oldest first; ``wanted`` is asked with a task's signature and its name there."""
         with self._lock:  # none is removed meanwhile
             return sorted(self._deliveries(dataflow, wanted), key=lambda one: (one.task, one.stem))
 
-    def _deliveries(self, dataflow: str, wanted: Callable[[str, str], bool]) -> Iterator[Delivery]:
+    def _deliveries(self, dataflow: str, wanted: Callable[[str, str], bool]) -> Iterator[LetterDelivery]:
         for path in self._folder.glob("*/[0-9]*.json"):
             described = read_json(path)
             if described is None:
@@ -157,7 +157,7 @@ class DeadLetters:
                     table for name in described["files"] if (table := _table(str(path.parent / name))) is not None
                 ]
                 records = [record for table in tables for record in table.column("record").to_pylist()]
-                yield Delivery(task, path.stem, left, tuple(records))
+                yield LetterDelivery(task, path.stem, left, tuple(records))
 
     def settle(self, redrive: str, deliveries: Collection[tuple[str, str]], dataflows: Collection[str]) -> None:
         """Some dataflows have had deliveries again, given by signature and stem; doing it again changes nothing."""
