@@ -43,7 +43,7 @@ function Shown({ causes, result }: { causes: Cause[]; result: Signal<string> }) 
             {flows.map((name) => <option value={name}>{name}</option>)}
           </select>
         </label>
-        <span class="note">{count(shown.reduce((sum, cause) => sum + cause.rows, 0))} rows, {shown.length} causes</span>
+        <span class="note">{plural(shown.reduce((sum, cause) => sum + cause.rows, 0), "row")}, {plural(shown.length, "cause")}</span>
       </div>
       <Redrives causes={shown} result={result} />
       {shown.map((cause) => <CauseCard key={`${cause.task} ${cause.cause}`} cause={cause} />)}
