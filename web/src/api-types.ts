@@ -396,6 +396,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/dataflows/{dataflow}/tasks/{task}/rows": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Live Rows
+         * @description Follow some of the rows that a task makes, or that a sink takes, about once a second; masked by policy.
+         */
+        get: operations["live_rows"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/dead-letters": {
         parameters: {
             query?: never;
@@ -4362,6 +4382,41 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["EngineAnswer"];
+                };
+            };
+            /** @description Refused; nothing has changed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    live_rows: {
+        parameters: {
+            query?: {
+                /** @description End after so many samples. */
+                most?: number | null;
+            };
+            header?: never;
+            path: {
+                dataflow: string;
+                task: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": unknown;
                 };
             };
             /** @description Refused; nothing has changed. */
