@@ -110,7 +110,7 @@ def _json(value: object) -> str:
 
 def without_engine() -> ServedEngine:
     """What the routes are made of; nobody asks for anything."""
-    names = ("policy", "refusals", "tokens", "journal", "events", "metrics")
+    names = ("policy", "refusals", "tokens", "journal", "events", "metrics", "operations")
     parts = {**dict.fromkeys(names), "state": Path(), "registry": REGISTRY}
     return cast(ServedEngine, SimpleNamespace(**parts))
 

@@ -6,13 +6,16 @@ application, over a socket. With a Chromium on this machine, pages are opened to
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import statistics
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
@@ -53,10 +56,13 @@ from headgate_benchmarks.study import Measured, Progress
 __all__ = ["CONSOLE", "ConsoleSizes"]
 
 REGISTRY = default_registry()
-TEAMS, EVERY_S, PAGES = 20, 5.0, 20
+TEAMS, EVERY_S, PAGES, SPREAD_S = 20, 5.0, 20, 0.3
+REQUESTS_PER_S, STREAMS, SENDERS = 200, 100, 16
+ASKED = ("/status", "/engine", "/graph/rates?select=flow0001", "/me", "/dataflows/flow0002", "/overview")
+"""What programs and pages ask for, in turn."""
 FIGURES = (
     "dataflows tasks first_overview_s first_overview_cpu_s overview_s graph_selection_s graph_whole_s rates_s "
-    "cores_of_20_pages"
+    "cores_of_20_pages load_p50_s load_p99_s load_per_s load_more_files load_more_mb"
 )
 
 
@@ -65,6 +71,7 @@ class ConsoleSizes:
     dataflows: int = 1_000
     intervals: int = 12
     rounds: int = 15
+    load_s: float = 60.0
 
 
 def run_console(seed: int, progress: Progress, sizes: ConsoleSizes) -> Measured:
@@ -192,15 +199,60 @@ def _asked(
             samples["graph_whole"].append(ask("/graph"))
             samples["rates"].append(ask("/graph/rates"))
         began = time.process_time()
-        for _ in range(PAGES):  # each page asks every five seconds, one after the other
+        for _ in range(PAGES):  # all hear of an interval at once, and each asks within a third of a second
             ask("/overview")
-            time.sleep(EVERY_S / PAGES)
+            time.sleep(SPREAD_S / PAGES)
         spent = time.process_time() - began
+        progress(f"{REQUESTS_PER_S} requests a second for {sizes.load_s:.0f} s beside {STREAMS} streams of events")
+        load, taken = _loaded(url, token, sizes.load_s)
+        samples["load"] = taken
     figures = {f"{name}_s": statistics.median(taken) for name, taken in samples.items()}
     # The first of the whole graph is laid out, the others are remembered.
     figures |= {"graph_whole_s": max(samples["graph_whole"]), "first_overview_s": first}
     figures["first_overview_cpu_s"] = first_cpu
-    return {**figures, "cores_of_20_pages": spent / EVERY_S}, samples
+    return {**figures, **load, "cores_of_20_pages": spent / EVERY_S}, samples
+
+
+def _loaded(url: str, token: str, seconds: float) -> tuple[dict[str, float], list[float]]:
+    """Requests at a steady pace beside streams of events: how long each takes from when it was due."""
+    headers = {"Authorization": f"Bearer {token}"}
+    due, taken, lock = iter(range(int(REQUESTS_PER_S * seconds))), [], threading.Lock()
+    with ExitStack() as stack, ThreadPoolExecutor(SENDERS) as pool:
+        limits = httpx.Limits(max_connections=STREAMS + SENDERS)
+        client = stack.enter_context(httpx.Client(base_url=f"{url}/v1", headers=headers, timeout=60.0, limits=limits))
+        for path in ASKED:  # what is made once is not part of it
+            client.get(path).raise_for_status()
+        for _ in range(STREAMS):
+            stack.enter_context(client.stream("GET", "/events"))
+        files, memory, began = _open_files(), _memory_mb(), time.perf_counter()
+
+        def send() -> None:
+            while True:
+                with lock:
+                    number = next(due, None)
+                if number is None:
+                    return
+                at = began + number / REQUESTS_PER_S
+                time.sleep(max(at - time.perf_counter(), 0.0))
+                client.get(ASKED[number % len(ASKED)]).raise_for_status()
+                taken.append(time.perf_counter() - at)
+
+        for sent in [pool.submit(send) for _ in range(SENDERS)]:
+            sent.result()
+        spent = time.perf_counter() - began
+        figures = {"load_more_files": _open_files() - files, "load_more_mb": _memory_mb() - memory}
+    ordered = sorted(taken)
+    p50, p99 = (ordered[int(share * (len(ordered) - 1))] for share in (0.5, 0.99))
+    return {**figures, "load_p50_s": p50, "load_p99_s": p99, "load_per_s": len(ordered) / spent}, taken
+
+
+def _open_files() -> float:
+    return float(len(list(Path("/proc/self/fd").iterdir())))
+
+
+def _memory_mb() -> float:
+    pages = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 def _seconds(client: httpx.Client, path: str) -> float:
@@ -218,7 +270,7 @@ def _opened(url: str, token: str, chromium: str) -> dict[str, float]:
         return {}
     pages = {
         "page_overview_s": ("/overview", "tbody tr a"),
-        "page_selection_s": ("/graph?select=flow0100", ".node"),
+        "page_selection_s": ("/graph?select=flow0010", ".node"),
         "page_whole_s": ("/graph", ".node"),
     }
     figures = {}
@@ -246,6 +298,6 @@ CONSOLE: Benchmark[ConsoleSizes] = Benchmark(
     "The console with 1,000 dataflows and 10,000 tasks: requests, pages and the service's CPU",
     {"console": run_console},
     ConsoleSizes(),
-    ConsoleSizes(dataflows=20, intervals=3, rounds=2),
+    ConsoleSizes(dataflows=20, intervals=3, rounds=2, load_s=2.0),
     FIGURES,
 )

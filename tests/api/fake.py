@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,9 +13,10 @@ from headgate.errors import InputError
 from headgate.model.alternate_choice import ActiveAlternate
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import TaskId
+from headgate.model.redrive_result import RedriveResult
 from headgate.model.service_level import ServiceLevel
 from headgate.model.status import DataflowStatus, FragmentStatus
-from headgate.sharing.applied import Acknowledge, Applied
+from headgate.sharing.applied import Acknowledge, AcknowledgeRedrive, Applied
 from headgate.sharing.change import GraphChange
 from headgate.sharing.deduplicate import SignedDataflow
 from headgate.sharing.shared_set import SharedSet, Submission
@@ -51,6 +52,7 @@ class FakeEngine:
         self.done: list[tuple[object, ...]] = []
         """Calls that the fake only notes."""
 
+        self.viewers: list[Callable[[Sequence[str]], None]] = []
         self.switched_by = ""
         self.killed: str | None = None
         """Die ``before`` or ``after`` the next change becomes durable."""
@@ -121,6 +123,17 @@ class FakeEngine:
     ) -> None:
         self.switched_by = by
         self._set(acknowledge, "switch", dataflow, task, alternate)
+
+    def redrive(self, dataflow: str, task: str, acknowledge: AcknowledgeRedrive | None = None) -> RedriveResult:
+        result = RedriveResult((dataflow,), f"{dataflow}.{task}", 3, 1, self.snapshot)
+        self._set(None if acknowledge is None else lambda _applied: acknowledge(result), "redrive", dataflow, task)
+        return result
+
+    def tail(self, dataflow: str, task: str, viewer: Callable[[Sequence[str]], None]) -> Callable[[], None]:
+        if task not in self.shared.running.find(dataflow).signatures:
+            raise InputError("UNKNOWN_TASK", f"dataflow '{dataflow}' has no task '{task}'")
+        self.viewers.append(viewer)
+        return lambda: self.viewers.remove(viewer)
 
     def set_level(self, name: str, level: ServiceLevel | None, acknowledge: Acknowledge | None = None) -> None:
         self._set(acknowledge, "level", name, level)

@@ -21,7 +21,7 @@ from headgate.api.event_routes import MOST_WAITING
 from headgate.api.place import socket_place
 from headgate.api.server import serving
 from headgate.service.serve import ServedEngine
-from headgate.store.decision_entries import DecisionEnded, DecisionOutcome
+from headgate.store.decision_entries import DecisionEnded, DecisionMade, DecisionOutcome
 from headgate.store.entries import Delivered, SnapshotPublished
 from headgate.store.observations import ObservationHistory
 from headgate.tasks.registry import default_registry
@@ -66,35 +66,49 @@ def test_what_happens_is_told(service: Service) -> None:
         assert health.data["dataflows"] == {"wide": "running"}
 
 
-def test_a_client_that_is_killed_and_comes_back_misses_nothing(service: Service) -> None:
-    """Its connection is cut at random, also while many changes come; what it saw is exactly what was published."""
-    draw, changes = random.Random(7), 300
-    seen: list[int] = []
-    with EngineClient(service.state) as client:
-        last = next(client.events("plan")).id
+def test_a_client_that_is_killed_and_comes_back_misses_nothing(tmp_path: Path) -> None:
+    """Its connection is cut at random, also while many changes and decisions come, and the engine is started anew.
 
-    def publish() -> None:
-        for number in range(1, changes + 1):
-            service.engine.journal.append(
-                SnapshotPublished(number, {}), *([Delivered("a-1", number)] if number % 3 else [])
-            )
-            if number % 10 == 0:
-                time.sleep(0.01)  # so that cuts fall between changes too
+    What it saw is exactly what was published: plans, decisions, and what came of them.
+    """
+    draw, changes = random.Random(7), 60
+    seen: list[tuple[str, int]] = []
+    cuts, last = 0, None
+    for engine in (1, 2):
+        service = Service(tmp_path)
+        numbers = range((engine - 1) * changes + 1, engine * changes + 1)
+        with service.running():
+            if last is None:
+                with EngineClient(service.state) as client:
+                    last = next(client.events("plan")).id
+            work = threading.Thread(target=_publish, args=(service, numbers))
+            work.start()
+            # Of the first engine not all is seen: the rest comes from the second one.
+            wanted = engine * 3 * changes - (40 if engine == 1 else 0)
+            while len(seen) < wanted:
+                with EngineClient(service.state) as client:
+                    for event in client.events("plan", "decision", after=last):
+                        seen.append(
+                            (event.data.get("what", "plan"), event.data.get("snapshot") or event.data["number"])
+                        )
+                        last = event.id
+                        if draw.random() < 0.05 or len(seen) == wanted:
+                            break
+                cuts += 1
+            work.join()
+        service.engine.journal.close()
+    assert seen == [(what, number) for number in range(1, 2 * changes + 1) for what in ("made", "plan", "ended")]
+    assert cuts > 8
 
-    work = threading.Thread(target=publish)
-    work.start()
-    cuts = 0
-    while len(seen) < changes:
-        with EngineClient(service.state) as client:
-            for event in client.events("plan", after=last):
-                seen.append(event.data["snapshot"])
-                last = event.id
-                if draw.random() < 0.1 or len(seen) == changes:
-                    break
-        cuts += 1
-    work.join()
-    assert seen == list(range(1, changes + 1))
-    assert cuts > 10
+
+def _publish(service: Service, numbers: range) -> None:
+    journal = service.engine.journal
+    for number in numbers:
+        journal.append(DecisionMade(number, 1.0, "ce", 1, "auto", "t", {}, {}, {}, {}, ()))
+        journal.append(SnapshotPublished(number, {}), DecisionEnded(number, 1.0, DecisionOutcome.DONE))
+        journal.append(Delivered("a-1", number))
+        if number % 10 == 0:
+            time.sleep(0.01)  # so that cuts fall between changes too
 
 
 def test_decisions_are_told_with_the_change_that_they_made(service: Service) -> None:

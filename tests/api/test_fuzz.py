@@ -23,17 +23,17 @@ from tests.api.test_contract import DOCUMENT
 from tests.api.test_tokens import ADMIN, Network
 
 ROLES = [role for role in AccessRole if role is not AccessRole.NONE]
-ENDLESS = "/v1/events"
-"""A stream that is open to all readers does not end; tests/api/test_events.py has it."""
+ENDLESS = ("/v1/events", "/v1/dataflows/{dataflow}/tasks/{task}/rows")
+"""Streams do not end; tests/api/test_events.py has them."""
 
-EXPECTED = {200, 204, 400, 401, 403, 404, 405, 409, 412, 413, 422, 429, 501, 503}
+EXPECTED = {200, 202, 204, 400, 401, 403, 404, 405, 409, 412, 413, 422, 429, 501, 503}
 
 
 def operations() -> list[Any]:
     # Schemathesis knows 3.1; 3.2 adds the description of streams only.
     schema = schemathesis.openapi.from_dict({**DOCUMENT, "openapi": "3.1.0"})
     found: list[Any] = list(schema.get_all_operations())
-    return [one.ok() for one in found if one.ok().path != ENDLESS]
+    return [one.ok() for one in found if one.ok().path not in ENDLESS]
 
 
 def checked(answer: Any, method: str, path: str) -> None:

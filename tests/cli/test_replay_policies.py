@@ -12,7 +12,8 @@ import pytest
 from headgate.adaptation.controller.choice import PolicyMode
 from headgate.adaptation.controller.live_policies import live_policy
 from headgate.model.cluster.observation import Observation
-from headgate.service.recommend import recommend, replay_policies, replay_tables
+from headgate.service.recommend import recommend
+from headgate.service.what_if import last_span, replay_past, what_if_facts, what_if_tables
 from headgate.store.observations import ObservationHistory
 from tests.adaptation.controller.world import World
 from tests.cli.terminal import headgate
@@ -62,8 +63,9 @@ def test_the_past_is_replayed_as_it_was_and_under_other_policies(
 ) -> None:
     world = _recorded(tmp_path, monkeypatch)
     before = _content(tmp_path)
-    result = replay_policies(tmp_path, ["static-peak", "ds2"], 3_600.0, world.now)
-    (table,) = replay_tables(result)
+    asked = last_span(["static-peak", "ds2"], 3_600.0, now=world.now)
+    result = replay_past(tmp_path, asked)
+    (table,) = what_if_tables(what_if_facts(result))
     rows: dict[str, Any] = {str(row["policy"]): row for row in table.rows}
     measured, simulated = rows["as measured"], rows["as it was, simulated"]
     assert simulated["omega"] == pytest.approx(measured["omega"], abs=0.1)

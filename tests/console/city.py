@@ -12,13 +12,15 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from decimal import Decimal
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headgate.access.principal import AccessRole, Principal
-from headgate.api.application import application
+from headgate.adaptation.controller.guards import GuardRails
+from headgate.api.application import Door, application
 from headgate.api.network import listening
 from headgate.api.server import serving
 from headgate.model.names import Signature, TaskId
@@ -97,6 +99,9 @@ tasks:
 """
 """A dataflow that a person submits on the page."""
 
+MENDED = COMFORT.replace("div cast(dust as int)", "div greatest(cast(dust as int), 1)")
+"""What a person makes of it who has read why rows failed."""
+
 
 class City:
     """An engine on the city's dataflows, sensors that bring readings, and its API with the page on a port."""
@@ -106,6 +111,9 @@ class City:
         self.rate = RATE
         self.engine: Engine
         self.url = self.token = ""
+        self.door = Door()
+        """With the key of sessions, which outlives engines."""
+
         self._ended = threading.Event()
 
     @contextlib.contextmanager
@@ -119,19 +127,28 @@ class City:
         write(self.folder / "data", rows=1_000, seed=2)
         (self.folder / "out").mkdir(exist_ok=True)
         with contextlib.chdir(self.folder), Engine("state", spark=self.spark, trigger_s=0.5) as self.engine:
-            loop = control_loop(self.engine, ControlOptions(every_s=10.0, window_s=30.0), 0.5, Decimal("0.10"))
-            served = ServedEngine(self.engine, default_registry(), control=loop)
+            rails = GuardRails(cooldown_s=5.0, shrink_after_s=10.0)
+            options = ControlOptions(rails=rails, every_s=5.0, window_s=15.0)
+            loop = control_loop(self.engine, options, 0.5, Decimal("0.10"))
+            self.served = served = ServedEngine(self.engine, default_registry(), control=loop)
             self._submit(served)
             threads = [threading.Thread(target=work, daemon=True) for work in (self._bring, self._keep)]
             for thread in threads:
                 thread.start()
             try:
-                with loop, self._serving(served, port):
+                with loop, closing(served), ExitStack() as self._door:
+                    self._door.enter_context(self._serving(served, port))
                     yield self
             finally:
                 self._ended.set()
                 for thread in threads:
                     thread.join()
+
+    def restarts(self) -> None:
+        """The service ends and comes back at the same address, as when a supervisor starts an engine anew."""
+        port = int(self.url.rpartition(":")[2])
+        self._door.close()
+        self._door.enter_context(self._serving(self.served, port))
 
     def signature(self, dataflow: str, task: str) -> Signature:
         """The running task of a dataflow's task."""
@@ -158,10 +175,14 @@ class City:
     @contextlib.contextmanager
     def _serving(self, served: ServedEngine, port: int) -> Iterator[None]:
         state = self.engine.state.path
-        with listening(f"127.0.0.1:{port}") as network, serving(state, application(served), network=(network,)):
+        with (
+            listening(f"127.0.0.1:{port}") as network,
+            serving(state, application(served, self.door), network=(network,)),
+        ):
             ana = Principal("ana", AccessRole.ADMIN, origin="test")
             self.url = network.url
-            self.token = str(served.tokens.create(ana, "ana", AccessRole.ADMIN, (), 3600.0)["token"])
+            if not self.token:
+                self.token = str(served.tokens.create(ana, "ana", AccessRole.ADMIN, (), 3600.0)["token"])
             yield
 
 

@@ -6,13 +6,16 @@ With ``HEADGATE_PICTURES=1`` the pictures in the documentation are made anew.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.console.city import COMFORT, FROST, City
+from headgate.runtime.isolation.dead_letters import read_letters
+from headgate.service.what_if import WhatIf, replay_past, what_if_facts
+from tests.console.city import COMFORT, FROST, MENDED, City
 from tests.console.visitor import Visitor, visiting
 from tests.runtime.small import wait_for
 
@@ -87,7 +90,7 @@ FLOWS = """async () => {
   const seen = await (await fetch('/v1/overview')).json();
   const flow = name => seen.dataflows.find(one => one.name === name);
   return ['alarms', 'map', 'archive', 'comfort'].every(name => flow(name).in_per_s > 0 && flow(name).p99_s !== null)
-    && seen.dataflows.every(one => one.state !== 'degraded');
+    && seen.dataflows.every(one => !['degraded', 'catching up'].includes(one.state));
 }"""
 """Rows have reached everybody. On a machine with other work, Spark's workers may need some attempts to start."""
 
@@ -220,13 +223,115 @@ def test_see_what_runs_on_the_machines(somebody: Visitor) -> None:
     assert somebody.finds("region", "Fragments").locator("tbody tr").count() == len(view["fragments"])
 
 
+def test_mend_a_dataflow_and_offer_its_rows_again(somebody: Visitor, city: City) -> None:
+    """What failed before is at the sink afterwards, each row once."""
+    somebody.goes_to("/plan")
+    somebody.finds("textbox", "Dataflow").fill(MENDED)
+    somebody.finds("checkbox", "replace the one of this name").check()
+    somebody.finds("button", "Preview").click()
+    somebody.finds("button", "Replace comfort").click()
+    somebody.sees("comfort runs with plan snapshot")
+    failed = [json.loads(one.record) for one in read_letters(city.engine.state.path)]
+    assert failed
+    somebody.goes_to("/letters")
+    somebody.finds("button", f"Offer {len(failed)} row").click()
+    somebody.sees("none failed")
+    somebody.checks("letters-redriven")
+    somebody.sees("No dead letters")
+    assert list(read_letters(city.engine.state.path)) == []
+    rows = [json.loads(line) for file in (city.folder / "out/comfort").glob("*.json") for line in file.open()]
+    arrived = Counter((*_reading(row), round(row["comfort"], 6)) for row in rows if "comfort" in row)
+    wanted = Counter((*_reading(row), round(row["temperature"] - 100, 6)) for row in failed if row["temperature"])
+    assert wanted
+    assert {key: arrived[key] for key in wanted} == dict(wanted)
+    entries = somebody.page.evaluate("fetch('/v1/audit?limit=1000').then(r => r.json())")["entries"]
+    assert ["redrive", ["comfort.index"], "ana"] in [[e["action"], e["objects"], e["principal"]] for e in entries]
+
+
+def _reading(row: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(row.get(name) for name in ("sensor", "district", "temperature", "humidity", "dust"))
+
+
+def test_read_why_something_was_decided_and_undo_it(somebody: Visitor, city: City) -> None:
+    """Somebody has made a task do the lesser thing; a policy sees that there are cores to spare."""
+    city.engine.switch("alarms", "smooth", "moving_average")
+    city.engine.release_task("alarms", "smooth")
+    somebody.goes_to("/decisions")
+    somebody.sees("does nothing")
+    somebody.finds("combobox", "Mode").select_option("auto")
+    somebody.sees("does what it decides")
+    somebody.waits_until(IS_DECIDED, timeout_s=240.0)
+    somebody.finds("link", "1", exact=True).click()
+    somebody.finds("heading", "Decision 1: why")
+    somebody.finds("region", "What it saw")
+    somebody.checks("decisions")
+    somebody.finds("combobox", "Mode").select_option("off")
+    somebody.finds("button", "Undo it: alarms.smooth by moving_average").click()
+    somebody.sees("no policy changes that")
+    assert city.engine.plan.tasks[city.signature("alarms", "smooth")].alternate.name == "moving_average"
+    somebody.finds("button", "Let policies choose again").click()
+    somebody.finds("button", "Undo it: alarms.smooth by moving_average")
+    assert somebody.faults == []
+
+
+IS_DECIDED = """async () => {
+  const seen = await (await fetch('/v1/decisions')).json();
+  return seen.decisions.length > 0 && seen.decisions[0].outcome === 'done';
+}"""
+
+
+def test_ask_what_would_have_been(somebody: Visitor, city: City) -> None:
+    """The answer on the page is what the command computes of the same past."""
+    somebody.goes_to("/what-if?policies=static-peak,ds2&rates=2")
+    somebody.waits_until("fetch('/v1/observations?limit=100').then(r => r.json()).then(o => o.observations.length > 8)")
+    assert somebody.finds("checkbox", "ds2").is_checked()
+    somebody.finds("button", "Replay it").click()
+    table = somebody.finds("region", "What would have been")
+    assert [row.split("\t")[0] for row in table.locator("tbody tr").all_inner_texts()] == [
+        "as measured",
+        "as it was, simulated",
+        "static-peak",
+        "ds2",
+    ]
+    somebody.page.wait_for_selector(".chart canvas")
+    somebody.checks("what-if")
+    operation = somebody.page.evaluate("fetch('/v1/operations').then(r => r.json())")["operations"][0]
+    answer = somebody.page.evaluate(f"fetch('/v1/operations/{operation['id']}').then(r => r.json())")["result"]
+    asked = WhatIf(**{**operation["question"], "policies": ("static-peak", "ds2")})
+    computed = what_if_facts(replay_past(city.engine.state.path, asked))
+    assert answer["since"] == computed["since"]
+    for row, run in zip(table.locator("tbody tr").all()[1:], answer["runs"], strict=True):
+        assert row.locator("td").first.inner_text() == f"${run['cost']:.4f}"
+    somebody.finds("button", "Make ds2 the policy").click()
+    somebody.sees("it decides now")
+    assert somebody.faults == []
+
+
+def test_the_page_follows_events_also_when_the_service_comes_back(somebody: Visitor, city: City) -> None:
+    asked: list[str] = []
+    somebody.page.on("request", lambda request: asked.append(request.url.removeprefix(city.url)))
+    somebody.goes_to("/overview")
+    row = somebody.page.locator("tbody tr", has=somebody.page.get_by_role("link", name="map", exact=True))
+    row.get_by_text("running").wait_for()
+    city.engine.pause("map")
+    row.get_by_text("paused").wait_for(timeout=8_000)
+    somebody.faults = []
+    city.restarts()
+    city.engine.resume("map")
+    row.get_by_text("running").wait_for(timeout=20_000)
+    streams = [one for one in asked if one.startswith("/v1/events")]
+    assert len(streams) >= 2
+    assert all("after=" in one or one == "/v1/events" for one in streams)
+    assert {fault for fault in somebody.faults if "foreign" in fault} == set()
+
+
 @pytest.mark.parametrize(
-    "address", ["/overview", "/graph?node=alarms.smooth", "/plan", "/bills", "/levels", "/letters"]
+    "address", ["/overview", "/graph?node=alarms.smooth", "/plan", "/bills", "/levels", "/letters", "/what-if"]
 )
 def test_a_phone_shows_every_page(browser: Browser, city: City, address: str) -> None:
     with visiting(browser, city, 390, 800) as visitor:
         visitor.goes_to(address)
-        visitor.page.wait_for_selector("main table, main textarea")
+        visitor.page.wait_for_selector("main table, main textarea, main form, main .empty")
         wide = visitor.page.evaluate("document.documentElement.scrollWidth - innerWidth")
         assert wide <= 0, "only tables and pictures scroll sideways"
         assert visitor.faults == []

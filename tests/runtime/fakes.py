@@ -84,6 +84,10 @@ class FakeJobs:
         del tag
         self.cancelled.set()
 
+    def some_rows(self, part: Part, task: CompiledTask, items: Items, most: int) -> list[str]:
+        del part, task, items, most
+        return []
+
     def stage(
         self,
         parts: Sequence[Part],

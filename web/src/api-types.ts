@@ -356,6 +356,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/dataflows/{dataflow}/tasks/{task}/redrive": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Redrive Letters
+         * @description Offer the rows that failed to the task that refused them again, each exactly once; say what came of it.
+         */
+        post: operations["redrive_letters"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/dataflows/{dataflow}/tasks/{task}/release": {
         parameters: {
             query?: never;
@@ -370,6 +390,26 @@ export interface paths {
          * @description Let policies choose again how a task is done, for which a person has chosen.
          */
         post: operations["release_task"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/dataflows/{dataflow}/tasks/{task}/rows": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Live Rows
+         * @description Follow some of the rows that a task makes, or that a sink takes, about once a second; masked by policy.
+         */
+        get: operations["live_rows"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -680,6 +720,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/operations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Operations
+         * @description List long work, newest first, without results.
+         */
+        get: operations["list_operations"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/operations/{operation}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Operation
+         * @description Show how far long work is, and its result when it is done.
+         */
+        get: operations["get_operation"];
+        put?: never;
+        post?: never;
+        /**
+         * Cancel Operation
+         * @description End long work; what has ended stays as it is.
+         */
+        delete: operations["cancel_operation"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/overview": {
         parameters: {
             query?: never;
@@ -737,6 +821,26 @@ export interface paths {
          * @description Let another policy decide, in another mode, or within other limits.
          */
         put: operations["choose_policy"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/recommendation": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Recommendation
+         * @description Show what a policy would do now, and why. Nothing is changed.
+         */
+        get: operations["recommendation"];
+        put?: never;
         post?: never;
         delete?: never;
         options?: never;
@@ -886,6 +990,26 @@ export interface paths {
         get: operations["version"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/what-ifs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Start What If
+         * @description Start to simulate the past under other policies, rates and prices; the result comes in the operation.
+         */
+        post: operations["start_what_if"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1627,7 +1751,7 @@ export interface components {
          * @description What a client may follow.
          * @enum {string}
          */
-        EventTopic: "plan" | "decision" | "rates" | "health";
+        EventTopic: "plan" | "decision" | "rates" | "health" | "operation";
         /**
          * Figures
          * @description How well a dataflow, or all of them, did in an interval (:mod:`headgate.adaptation.evaluating`).
@@ -2403,6 +2527,109 @@ export interface components {
             observations: components["schemas"]["Observation"][];
         };
         /**
+         * OperationAnswer
+         * @description Long work with what came of it.
+         */
+        OperationAnswer: {
+            /** Began */
+            began: number;
+            /**
+             * By
+             * @description Who asked for it.
+             */
+            by: string;
+            /** Ended */
+            ended: number | null;
+            /** Id */
+            id: string;
+            /** Kind */
+            kind: string;
+            problem: components["schemas"]["OperationProblem"] | null;
+            /**
+             * Progress
+             * @description From 0 to 1.
+             */
+            progress: number;
+            /** Question */
+            question: {
+                [key: string]: unknown;
+            };
+            /**
+             * Result
+             * @description When it is done.
+             */
+            result?: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * State
+             * @description running, done, failed, cancelled or interrupted.
+             */
+            state: string;
+            /**
+             * Step
+             * @description What is being done.
+             */
+            step: string;
+        };
+        /**
+         * OperationFacts
+         * @description Long work, and how far it is.
+         */
+        OperationFacts: {
+            /** Began */
+            began: number;
+            /**
+             * By
+             * @description Who asked for it.
+             */
+            by: string;
+            /** Ended */
+            ended: number | null;
+            /** Id */
+            id: string;
+            /** Kind */
+            kind: string;
+            problem: components["schemas"]["OperationProblem"] | null;
+            /**
+             * Progress
+             * @description From 0 to 1.
+             */
+            progress: number;
+            /** Question */
+            question: {
+                [key: string]: unknown;
+            };
+            /**
+             * State
+             * @description running, done, failed, cancelled or interrupted.
+             */
+            state: string;
+            /**
+             * Step
+             * @description What is being done.
+             */
+            step: string;
+        };
+        /**
+         * OperationProblem
+         * @description Why long work has failed.
+         */
+        OperationProblem: {
+            /** Condition */
+            condition: string;
+            /** Message */
+            message: string;
+        };
+        /**
+         * OperationsAnswer
+         * @description Long work, newest first.
+         */
+        OperationsAnswer: {
+            /** Operations */
+            operations: components["schemas"]["OperationFacts"][];
+        };
+        /**
          * Origin
          * @description How a cost is known, best first.
          * @enum {string}
@@ -2555,6 +2782,11 @@ export interface components {
              * @description Why the controller cannot work; empty if it does.
              */
             failure: string;
+            /**
+             * Known
+             * @description The policies that there are.
+             */
+            known: string[];
             /** Last */
             last: {
                 [key: string]: unknown;
@@ -2714,6 +2946,38 @@ export interface components {
             nearest?: string | null;
             /** Task */
             task?: string | null;
+        };
+        /**
+         * RecommendationAnswer
+         * @description What a policy would do now.
+         */
+        RecommendationAnswer: {
+            /** Actions */
+            actions: {
+                [key: string]: unknown;
+            }[];
+            /** Policy */
+            policy: string;
+            /** Window Ended */
+            window_ended: number;
+        } & {
+            [key: string]: unknown;
+        };
+        /**
+         * RedriveResult
+         * @description How many rows were offered, and how many the task has refused again.
+         */
+        RedriveResult: {
+            /** Dataflows */
+            dataflows: string[];
+            /** Refused */
+            refused: number;
+            /** Rows */
+            rows: number;
+            /** Snapshot */
+            snapshot: number;
+            /** Task */
+            task: string;
         };
         /**
          * ReleasedMachine
@@ -3291,6 +3555,39 @@ export interface components {
              * @description The version of Headgate.
              */
             version: string;
+        };
+        /**
+         * WhatIfQuestion
+         * @description A span of the past, and what is to be different in it.
+         */
+        WhatIfQuestion: {
+            /**
+             * Policies
+             * @description Under each of them.
+             */
+            policies: string[];
+            /**
+             * Price Factor
+             * @description Machines cost so many times as much.
+             * @default 1
+             */
+            price_factor: number;
+            /**
+             * Rate Factor
+             * @description So many times as much comes.
+             * @default 1
+             */
+            rate_factor: number;
+            /**
+             * Since
+             * @description In seconds since 1970.
+             */
+            since: number;
+            /**
+             * Until
+             * @description In seconds since 1970.
+             */
+            until: number;
         };
         /**
          * WiderTask
@@ -4028,6 +4325,41 @@ export interface operations {
             };
         };
     };
+    redrive_letters: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description An id of your choice, such as a UUID. The same id sent again gets the same answer for a day. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                dataflow: string;
+                task: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RedriveResult"];
+                };
+            };
+            /** @description Refused; nothing has changed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
     release_task: {
         parameters: {
             query?: never;
@@ -4050,6 +4382,41 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["EngineAnswer"];
+                };
+            };
+            /** @description Refused; nothing has changed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    live_rows: {
+        parameters: {
+            query?: {
+                /** @description End after so many samples. */
+                most?: number | null;
+            };
+            header?: never;
+            path: {
+                dataflow: string;
+                task: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": unknown;
                 };
             };
             /** @description Refused; nothing has changed. */
@@ -4226,6 +4593,8 @@ export interface operations {
     events: {
         parameters: {
             query?: {
+                /** @description As Last-Event-ID, for who cannot send that header. */
+                after?: string | null;
                 /** @description What to follow; everything if left out. */
                 topics?: components["schemas"]["EventTopic"][] | null;
             };
@@ -4596,6 +4965,99 @@ export interface operations {
             };
         };
     };
+    list_operations: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OperationsAnswer"];
+                };
+            };
+            /** @description Refused; nothing has changed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    get_operation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Its id. */
+                operation: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OperationAnswer"];
+                };
+            };
+            /** @description Refused; nothing has changed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    cancel_operation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Its id. */
+                operation: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OperationAnswer"];
+                };
+            };
+            /** @description Refused; nothing has changed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
     overview: {
         parameters: {
             query?: never;
@@ -4709,6 +5171,38 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["PolicyChosenAnswer"];
+                };
+            };
+            /** @description Refused; nothing has changed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    recommendation: {
+        parameters: {
+            query?: {
+                /** @description Which policy is asked. */
+                policy?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecommendationAnswer"];
                 };
             };
             /** @description Refused; nothing has changed. */
@@ -4979,6 +5473,41 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["VersionAnswer"];
+                };
+            };
+            /** @description Refused; nothing has changed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    start_what_if: {
+        parameters: {
+            query?: never;
+            header?: {
+                "Idempotency-Key"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WhatIfQuestion"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OperationAnswer"];
                 };
             };
             /** @description Refused; nothing has changed. */

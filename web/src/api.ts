@@ -2,6 +2,7 @@
 import { signal, type Signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import type { components } from "./api-types";
+import { following, listen, type Topic } from "./events";
 
 export type Schemas = components["schemas"];
 export type Problem = Schemas["ProblemDocument"];
@@ -55,37 +56,69 @@ export interface Live<T> {
   path?: string;
 }
 
-/** What a route answers, asked again every some seconds while the page can be seen. */
-export function useLive<T>(path: string | null, everyMs = 5000): Signal<Live<T>> {
+/** When values are asked for again: after which events, and how soon at most. */
+export interface When {
+  on: readonly Topic[];
+  leastMs?: number;
+}
+
+export const ONCE: When = { on: [] };
+const ALWAYS: When = { on: ["rates", "plan", "health"] };
+const WITHOUT_EVENTS_MS = 10000;
+const SPREAD_MS = 300;
+
+/** What a route answers, asked again when something has happened while the page can be seen. */
+export function useLive<T>(path: string | null, when: When = ALWAYS): Signal<Live<T>> {
   const state = useRef(signal<Live<T>>({})).current;
+  const topics = when.on.join();
+  const leastMs = when.leastMs ?? 0;
   useEffect(() => {
     if (path === null) return;
     let ended = false;
     let timer = 0;
+    let asked = 0;
     const controller = new AbortController();
     const look = async () => {
+      timer = 0;
+      asked = Date.now();
       try {
         const data = await ask<T>(path, { signal: controller.signal });
         if (!ended) state.value = { data, path };
       } catch (error) {
         if (!ended && error instanceof Refused) state.value = { problem: error.problem, path };
       }
-      if (!ended && everyMs > 0) timer = setTimeout(again, everyMs) as unknown as number;
     };
-    const again = () => (document.hidden ? (timer = setTimeout(again, 1000) as unknown as number) : void look());
+    const soon = (waitMs: number) => {
+      // Many pages hear of an event at once; they do not ask in the same millisecond.
+      if (!timer && !ended) timer = setTimeout(() => (document.hidden ? ((timer = 0), (missed = true)) : void look()), waitMs) as unknown as number;
+    };
+    let missed = false;
+    const seen = () => {
+      if (!document.hidden && missed) ((missed = false), soon(0));
+    };
     const now = () => {
       clearTimeout(timer);
       void look();
     };
     void look();
+    const stop = topics
+      ? listen((topic) => {
+          if (topic === "begun" || topics.split(",").includes(topic)) soon(Math.max(asked + leastMs - Date.now(), 0) + Math.random() * SPREAD_MS);
+        })
+      : () => {};
+    const without = topics ? setInterval(() => !following.value && soon(0), Math.max(WITHOUT_EVENTS_MS, leastMs)) : 0;
+    document.addEventListener("visibilitychange", seen);
     addEventListener("headgate-changed", now);
     return () => {
       ended = true;
       clearTimeout(timer);
+      clearInterval(without);
+      stop();
       controller.abort();
+      document.removeEventListener("visibilitychange", seen);
       removeEventListener("headgate-changed", now);
     };
-  }, [path, everyMs]);
+  }, [path, topics, leastMs]);
   return state;
 }
 

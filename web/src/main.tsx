@@ -2,7 +2,8 @@
 import { render } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
-import { ask, connection, Refused, signedOut, useLive, type Schemas } from "./api";
+import { ask, connection, ONCE, Refused, signedOut, useLive, type Schemas } from "./api";
+import { startEvents } from "./events";
 import { toggleZone, zone } from "./format";
 import { startKeys } from "./keys";
 import { BillsPage } from "./pages/bills";
@@ -13,6 +14,7 @@ import { LevelsPage } from "./pages/levels";
 import { MachinesPage } from "./pages/machines";
 import { OverviewPage } from "./pages/overview";
 import { PlanPage } from "./pages/plan";
+import { WhatIfPage } from "./pages/what-if";
 import { Empty } from "./parts/parts";
 import { place, startRouter } from "./router";
 import { startTheme, theme, toggleTheme } from "./theme";
@@ -26,6 +28,7 @@ const PAGES = [
   { path: "/levels", title: "Service levels", key: "s", page: LevelsPage },
   { path: "/letters", title: "Dead letters", key: "l", page: LettersPage },
   { path: "/decisions", title: "Decisions", key: "w", page: DecisionsPage },
+  { path: "/what-if", title: "What if", key: "i", page: WhatIfPage },
   { path: "/machines", title: "Machines", key: "m", page: MachinesPage },
 ];
 
@@ -67,7 +70,10 @@ function App() {
 }
 
 function Who() {
-  const me = useLive<Schemas["Me"]>(signedOut.value ? null : "/me", 0).value.data;
+  const me = useLive<Schemas["Me"]>(signedOut.value ? null : "/me", ONCE).value.data;
+  useEffect(() => {
+    if (me) startEvents();
+  }, [me]);
   return me ? <span class="note who" title={me.teams.join(", ")}>{me.name}, {me.role}</span> : null;
 }
 

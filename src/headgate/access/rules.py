@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any
 
 from headgate.access.authority import AccessRefused
 from headgate.access.policy import EVERYBODY
@@ -13,6 +15,8 @@ from headgate.model.dataflow import Dataflow
 from headgate.model.secret import secret_names
 
 __all__ = ["TenantRules"]
+
+MASK = "•••"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,25 @@ class TenantRules:
 
     quotas: Mapping[str, Quota] = field(default_factory=dict)
     """What owners may have for whom that is different."""
+
+    masked: tuple[str, ...] = ()
+    """Columns of which only admins see values; ``*`` is any text."""
+
+    def shown(self, principal: Principal, record: Any) -> Any:
+        """A row as somebody may see it, with masked columns hidden wherever they are.
+
+        >>> rules, olga = TenantRules(masked=("e*mail",)), Principal("olga", AccessRole.OPERATOR)
+        >>> rules.shown(olga, {"id": 7, "who": [{"Email": "a@b.c"}]})
+        {'id': 7, 'who': [{'Email': '•••'}]}
+        """
+        if not self.masked or principal.is_at_least(AccessRole.ADMIN):
+            return record
+        if isinstance(record, Mapping):
+            return {name: MASK if self._masks(name) else self.shown(principal, one) for name, one in record.items()}
+        return [self.shown(principal, one) for one in record] if isinstance(record, list) else record
+
+    def _masks(self, column: str) -> bool:
+        return any(fnmatchcase(column.casefold(), pattern.casefold()) for pattern in self.masked)
 
     def check(self, principal: Principal, dataflow: Dataflow) -> None:
         """Raise :class:`AccessRefused` if a dataflow of an owner may not use what it uses."""

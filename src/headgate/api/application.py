@@ -21,6 +21,7 @@ from headgate.api.health_routes import health_routes
 from headgate.api.identities import NOBODY, Identities, address_of
 from headgate.api.limits import Limits
 from headgate.api.metrics_routes import metrics_routes
+from headgate.api.operation_routes import operation_routes
 from headgate.api.page import Page, SecurityHeaders
 from headgate.api.problems import CONTENT_TYPE, ProblemDocument, problem_of
 from headgate.api.request_log import NoteRequest, RequestLog
@@ -82,6 +83,7 @@ def application(served: ServedEngine, door: Door | None = None) -> FastAPI:
     app.include_router(change_routes(served))
     app.include_router(console_routes(served))
     app.include_router(event_routes(served))
+    app.include_router(operation_routes(served))
     app.include_router(metrics_routes(served.metrics))
     app.router.default = door.page
     app.add_middleware(Limits)

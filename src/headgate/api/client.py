@@ -13,7 +13,7 @@ import httpx
 
 from headgate.api.event_lines import EventLines, StreamEvent
 from headgate.api.problems import CONTENT_TYPE, error_of
-from headgate.api.requests import ApiRequest, ApiRequests
+from headgate.api.requests import ApiRequest, ApiRequests, rows_path
 from headgate.api.target import ApiTarget, NotNowError, SocketTarget, UrlTarget
 from headgate.errors import HeadgateError, InputError
 
@@ -84,6 +84,19 @@ class EngineClient(ApiRequests[Answer]):
             except NotNowError as error:
                 patience.check(error)
             time.sleep(RETRY_EVERY_S)
+
+    def rows(self, dataflow: str, task: str, most: int | None = None) -> Iterator[Any]:
+        """Follow some of the rows of a task, about once a second; ends with the engine, or after ``most`` samples."""
+        lines, query = EventLines(), {} if most is None else {"most": most}
+        self._target.check()
+        with self._http.stream("GET", rows_path(dataflow, task), params=query, timeout=None) as response:
+            if response.is_error:
+                response.read()
+                _answer(response)
+            for line in response.iter_lines():
+                event = lines.take(line)
+                if event is not None and event.topic == "rows":
+                    yield event.data
 
     def send(self, request: ApiRequest) -> Answer:
         patience = _Patience(self._target, self._patience_s, self._waiting)

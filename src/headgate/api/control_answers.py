@@ -64,6 +64,7 @@ class PolicyAnswer(PolicyChosenAnswer):
     last: dict[str, Any] | None
     under_way: list[dict[str, Any]]
     failure: str = Field(description="Why the controller cannot work; empty if it does.")
+    known: list[str] = Field(description="The policies that there are.")
 
 
 class DecisionAnswer(BaseModel):

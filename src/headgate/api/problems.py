@@ -26,6 +26,8 @@ STATUSES = {
     "UNKNOWN_DECISION": 404,
     "UNKNOWN_MACHINE": 404,
     "UNKNOWN_TOKEN": 404,
+    "UNKNOWN_OPERATION": 404,
+    "NO_DEAD_LETTERS": 404,
     "NOTHING_TO_BILL": 404,
     "SNAPSHOT_GONE": 404,
     "METHOD_NOT_ALLOWED": 405,
@@ -38,6 +40,8 @@ STATUSES = {
     "TOO_MANY_REQUESTS": 429,
     "ENGINE_STARTING": 503,
     "ENGINE_STOPPED": 503,
+    "REDRIVE_BUSY": 503,
+    "OPERATIONS_BUSY": 503,
     "NO_ROOM": 507,
 }
 """The HTTP status of a condition; others have 422 if the request can be mended, and 500 if not."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
-__all__ = ["ApiRequest", "ApiRequests"]
+__all__ = ["ApiRequest", "ApiRequests", "rows_path"]
 
 R = TypeVar("R")
 
@@ -96,6 +96,30 @@ class ApiRequests(ABC, Generic[R]):
         """The rows for which tasks raised, oldest first."""
         return self._get("/dead-letters", dataflow=dataflow, task=task)
 
+    def redrive(self, dataflow: str, task: str, *, request_id: str | None = None) -> R:
+        """Offer the rows again that a task has refused."""
+        return self._change("POST", _task(dataflow, task, "redrive"), request_id)
+
+    def recommend(self, policy: str) -> R:
+        """What a policy would do now."""
+        return self._get("/recommendation", policy=policy)
+
+    def what_if(self, question: Mapping[str, Any], *, request_id: str | None = None) -> R:
+        """Start to answer what the past would have been; the operation that does it."""
+        return self._change("POST", "/what-ifs", request_id, question)
+
+    def operations(self) -> R:
+        """Long work, newest first."""
+        return self._get("/operations")
+
+    def operation(self, name: str) -> R:
+        """One piece of long work, with its result."""
+        return self._get(f"/operations/{_part(name)}")
+
+    def cancel(self, name: str) -> R:
+        """End a piece of long work."""
+        return self.send(ApiRequest("DELETE", f"/operations/{_part(name)}"))
+
     def bill(
         self,
         owner: str | None = None,
@@ -180,6 +204,11 @@ class ApiRequests(ABC, Generic[R]):
     def _change(self, method: str, path: str, request_id: str | None, body: Mapping[str, Any] | None = None) -> R:
         headers = {"Idempotency-Key": request_id or str(uuid.uuid4())}
         return self.send(ApiRequest(method, path, body, headers=headers))
+
+
+def rows_path(dataflow: str, task: str) -> str:
+    """Where rows of a task are followed."""
+    return _task(dataflow, task, "rows")
 
 
 def _part(name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from functools import partial
 from typing import Annotated, Any
 
@@ -34,6 +35,7 @@ from headgate.api.control_routes import add_control_routes
 from headgate.api.problems import CONTENT_TYPE, problem_of
 from headgate.api.scopes import scope
 from headgate.errors import HeadgateError
+from headgate.model.redrive_result import RedriveResult
 from headgate.service.bill import bill_facts, bill_span
 from headgate.service.console.preview import check_snapshot
 from headgate.service.engine import listing, status
@@ -214,12 +216,30 @@ def change_routes(served: ServedEngine) -> APIRouter:
         act = _then_about(lambda engine, applied: engine.repartition(dataflow, task, body.partitions, applied))
         return await change(request, who, request_id, act)
 
+    @router.post(
+        "/dataflows/{dataflow}/tasks/{task}/redrive", response_model=RedriveResult, openapi_extra=scope(Verb.CHANGE)
+    )
+    async def redrive_letters(
+        request: Request, dataflow: str, task: str, who: Caller, request_id: RequestId = None
+    ) -> Any:
+        """Offer the rows that failed to the task that refused them again, each exactly once; say what came of it."""
+        return await change(request, who, request_id, partial(_redrive, dataflow, task))
+
     add_control_routes(router, served, change)
     return router
 
 
 def _withdraw(names: list[str], engine: PrincipalEngine, acknowledge: Acknowledger | None) -> Mapping[str, Any]:
     return withdraw(engine, names, acknowledge)
+
+
+def _redrive(dataflow: str, task: str, engine: PrincipalEngine, acknowledge: Acknowledger | None) -> Mapping[str, Any]:
+    noted = None if acknowledge is None else lambda result: [acknowledge(_redriven(result))]
+    return _redriven(engine.redrive(dataflow, task, noted))
+
+
+def _redriven(result: RedriveResult) -> dict[str, Any]:
+    return {**asdict(result), "dataflows": list(result.dataflows)}
 
 
 def _then_about(

@@ -70,13 +70,13 @@ COMMANDS = {
     **{"diff": "dataflow_files", "plan": "plan", "schema": "dataflow_files", "tasks": "tasks", "size": "size"},
     **{name: name for name in ("simulate", "experiment", "forecast", "run", "serve", "submit")},
     **{"withdraw": "engine", "status": "engine", "whoami": "access", "access": "access", "token": "token"},
-    **dict.fromkeys(("switch", "pause", "resume", "limit", "partitions", "level"), "steer"),
+    **dict.fromkeys(("switch", "pause", "resume", "redrive", "limit", "partitions", "level"), "steer"),
     **dict.fromkeys(("policy", "decisions", "why"), "policy"),
     **dict.fromkeys(("recommend", "replay"), "replay"),
     **dict.fromkeys(("machines", "scale"), "machines"),
     **{"bill": "state_directory", "top": "state_directory", "observations": "state_directory", "bench": "bench"},
     **{"list": "engine", "dead-letters": "state_directory", "traces": "traces", "cluster": "cluster"},
-    **{"lineage": "lineage", "dev": "dev"},
+    **{"lineage": "lineage", "tail": "tail", "dev": "dev"},
 }
 """The commands in the order of the help, each with the module of this package that has it."""
 

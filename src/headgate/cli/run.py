@@ -156,7 +156,7 @@ def run_engine(
                 loop,
                 serving(engine.state.path, application(served, door), link.listener, network),
                 link.serving(),
-                closing(served.events),
+                closing(served),
             ):
                 served_now(served)
                 display.say(f"running after {time.monotonic() - began:.1f} s; Spark's log is {engine.log}")

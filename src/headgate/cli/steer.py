@@ -1,4 +1,4 @@
-"""Commands that change how tasks are run: ``switch``, ``partitions``, ``limit``, ``level``, ``pause``, ``resume``."""
+"""Commands that change how tasks are run: ``switch``, ``partitions``, ``limit``, ``level``, ``pause`` and so on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headgate.cli.output import AsJson, State, print_answer, print_json, seconds
 from headgate.errors import InputError, counted, printable, shorten
 from headgate.service.live_figures import levels_table
 
-__all__ = ["level", "limit", "partitions", "pause", "resume", "switch"]
+__all__ = ["level", "limit", "partitions", "pause", "redrive", "resume", "switch"]
 
 NONE = "none"
 
@@ -64,6 +64,22 @@ def resume(name: Name, state: State = Path(".headgate"), as_json: AsJson = False
     Example: [bold]headgate resume hot --state here[/bold]
     """
     _print(ask(state, lambda client: client.resume(name), "resuming"), as_json, f"{name} goes on")
+
+
+def redrive(dataflow: Name, task: Task, state: State = Path(".headgate"), as_json: AsJson = False) -> None:
+    """Offer the rows that failed to the task that refused them again, each exactly once.
+
+    They go through the task as it is now and all behind it, so replace the dataflow first, or remove the cause. What
+    it refuses again becomes a dead letter anew. To look at the rows or keep them: headgate dead-letters --export.
+
+    Example: [bold]headgate redrive hot parse --state here[/bold]
+    """
+    answer = ask(state, lambda client: client.redrive(dataflow, task), "redriving")
+    if as_json:
+        print_json(answer)
+        return
+    again = f"; {counted(answer['refused'], 'row')} failed again" if answer["refused"] else ", and none failed"
+    typer.echo(f"{counted(answer['rows'], 'row')} went through {printable(answer['task'])}{again}")
 
 
 def limit(
@@ -132,7 +148,7 @@ def level(
     if reset or changes:
         ask(state, lambda client: client.set_level(name, None if reset else changes), "changing the service level")
     answer = ask(state, lambda client: client.status(name), "asking")
-    print_answer({"level": answer["dataflows"][0]["level"]}, [levels_table(answer["dataflows"])], as_json)
+    print_answer(answer, [levels_table(answer["dataflows"])], as_json)
 
 
 def partitions(

@@ -157,6 +157,12 @@ class QuotasTable(QuotaTable):
     )
 
 
+class MaskTable(_TomlTable):
+    """What of rows only admins see, where rows are shown: live ones, and those that failed."""
+
+    columns: list[str] = Field([], description="Columns that are hidden; * is any text.")
+
+
 class ProjectTables(_TomlTable):
     """All tables."""
 
@@ -166,6 +172,7 @@ class ProjectTables(_TomlTable):
 
     allow: AllowTable = Field(AllowTable(), description="What dataflows may touch.")
 
+    mask: MaskTable = Field(MaskTable(), description="What of rows only admins see.")
     quotas: QuotasTable = Field(QuotasTable(), description="What an owner may have.")
     workers: WorkersTable = Field(WorkersTable(), description="The processes in which Python functions run.")
 
@@ -174,7 +181,7 @@ class ProjectTables(_TomlTable):
         granted = {name: frozenset(owners) for name, owners in self.secrets.owners.items()}
         usual = self.quotas.quota()
         quotas = {owner: table.quota(usual) for owner, table in self.quotas.owners.items()}
-        return TenantRules(granted, self.allow.by_name(), usual, quotas)
+        return TenantRules(granted, self.allow.by_name(), usual, quotas, tuple(self.mask.columns))
 
     def beside(self, file: Path) -> ProjectTables:
         """The same, with relative paths beginning at the folder of the file that holds them."""

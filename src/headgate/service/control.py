@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from headgate.adaptation.controller.choice import ControlSettings, PolicyChoice, PolicyMode
 from headgate.adaptation.controller.controller import Controller
 from headgate.adaptation.controller.guards import GuardRails
-from headgate.adaptation.controller.live_policies import DEFAULT_POLICY, FALLBACK_POLICY, live_policy
+from headgate.adaptation.controller.live_policies import DEFAULT_POLICY, FALLBACK_POLICY, LIVE_POLICIES, live_policy
 from headgate.adaptation.controller.records import decision_document
 from headgate.adaptation.controller.windows import EpochGoal
 from headgate.documents.project_tables import ControlTable
@@ -216,4 +216,5 @@ def policy_facts(loop: ControlLoop) -> dict[str, Any]:
             "usable": thought.pressure.usable,
         }
     under_way = [{"number": record.number, "step": record.next_step} for record in controller.under_way]
-    return {**choice_facts(controller.choice), "last": last, "under_way": under_way, "failure": loop.failure}
+    state = {"last": last, "under_way": under_way, "failure": loop.failure, "known": sorted(LIVE_POLICIES)}
+    return {**choice_facts(controller.choice), **state}

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import quote
 
 from headgate.adaptation.controller.live_policies import live_policy
 from headgate.adaptation.controller.records import (
@@ -22,6 +23,8 @@ from headgate.model.table import Table, TableColumn
 from headgate.store.journal import Journal
 
 __all__ = ["decision_tables", "decisions", "decisions_table", "policy_tables", "why", "why_tables"]
+
+Names = Callable[[str], str]
 
 DECISIONS = (
     TableColumn("number", "decision"),
@@ -50,20 +53,20 @@ REJECTED = (TableColumn("option", "not done"), TableColumn("reason", "because"))
 def decisions(journal: Journal, since: float = 0.0, most: int = 100) -> list[dict[str, Any]]:
     """The newest decisions after a moment, oldest first."""
     made = (record for record in recorded_decisions(journal) if record.made.at > since)
-    return [_facts(record, _names(record, journal)) for record in deque(made, maxlen=most)]
+    return [_facts(record, _seen(record, journal)) for record in deque(made, maxlen=most)]
 
 
 def why(journal: Journal, number: int, again: bool = False) -> dict[str, Any]:
     """A decision with all that is known of it; made again from its record if so asked."""
     record = recorded_decision(journal, number)
-    names = _names(record, journal)
+    seen = _seen(record, journal)
     facts = {
-        **_facts(record, names),
+        **_facts(record, seen),
         "decided": record.made.decision,
         "figures": record.made.guarded["figures"],
         "rejected": record.made.guarded["rejected"],
         "prediction": record.made.guarded["prediction"],
-        "steps": list(_steps(record, names)),
+        "steps": list(_steps(record, _names(seen))),
         "verified": None
         if record.verified is None
         else {"predicted": dict(record.verified.predicted), "measured": dict(record.verified.measured)},
@@ -75,18 +78,47 @@ def why(journal: Journal, number: int, again: bool = False) -> dict[str, Any]:
     return facts
 
 
-def _names(record: RecordedDecision, journal: Journal) -> Callable[[str], str]:
-    """What tasks were called when a decision was made."""
+def _seen(record: RecordedDecision, journal: Journal) -> Window | None:
+    """What a decision saw, if it is kept."""
     try:
-        seen: Window | None = record.window(journal)
+        return record.window(journal)
     except InputError:
-        seen = None
+        return None
+
+
+def _names(seen: Window | None) -> Names:
+    """What tasks were called when a decision was made."""
     names = {} if seen is None else {str(each): str(name) for name, each in seen.terms.signatures.items()}
     return lambda signature: names.get(signature, signature[:12])
 
 
-def _facts(record: RecordedDecision, names: Callable[[str], str]) -> dict[str, Any]:
-    made = record.made
+def _undo(action: Mapping[str, Any], seen: Window | None, names: Names) -> dict[str, Any] | None:
+    """The request that brings back what was before an action, if one does: to choose, and to hold that."""
+    match action:
+        case {"action": "switch_alternate", "task": task}:
+            flow, _, name = names(task).partition(".")
+            before = None if seen is None or not name else _active(seen, names(task))
+            if before is None or before == action["alternate"]:
+                return None
+            path = f"/dataflows/{quote(flow, safe='')}/tasks/{quote(name, safe='')}/alternate"
+            return {"text": f"{names(task)} by {before}", "method": "PUT", "path": path, "body": {"alternate": before}}
+        case {"action": "pause" | "resume" as kind, "dataflow": flow}:
+            back = "resume" if kind == "pause" else "pause"
+            path = f"/dataflows/{quote(str(flow), safe='')}/{back}"
+            return {"text": f"{back} {flow}", "method": "POST", "path": path, "body": None}
+    return None
+
+
+def _active(seen: Window, task: str) -> str | None:
+    """The alternate of a task that was active when a decision was made."""
+    if task not in {str(name) for name in seen.shape.names}:
+        return None
+    place = seen.shape.place(task)
+    return str(seen.shape.alternates[place][int(seen.active[place])])
+
+
+def _facts(record: RecordedDecision, seen: Window | None) -> dict[str, Any]:
+    made, names = record.made, _names(seen)
     outcome = "under way" if record.ended is None else record.ended.outcome.value
     return {
         "number": made.number,
@@ -95,7 +127,10 @@ def _facts(record: RecordedDecision, names: Callable[[str], str]) -> dict[str, A
         "mode": made.mode,
         "rule": made.guarded["rule"],
         "sentences": list(made.guarded["sentences"]),
-        "actions": [{**action, "text": _action_text(action, names)} for action in made.guarded["actions"]],
+        "actions": [
+            {**action, "text": _action_text(action, names), "undo": _undo(action, seen, names)}
+            for action in made.guarded["actions"]
+        ],
         "outcome": outcome,
         "outcome_reason": "" if record.ended is None else record.ended.reason,
         "ended_at": None if record.ended is None else record.ended.at,
@@ -103,7 +138,7 @@ def _facts(record: RecordedDecision, names: Callable[[str], str]) -> dict[str, A
     }
 
 
-def _action_text(action: Mapping[str, Any], names: Callable[[str], str]) -> str:
+def _action_text(action: Mapping[str, Any], names: Names) -> str:
     match action:
         case {"action": "switch_alternate", "task": task, "alternate": alternate}:
             return f"{names(task)} by {alternate}"
@@ -120,7 +155,7 @@ def _action_text(action: Mapping[str, Any], names: Callable[[str], str]) -> str:
     return str(action["action"]).replace("_", " ")
 
 
-def _steps(record: RecordedDecision, names: Callable[[str], str]) -> Iterator[dict[str, Any]]:
+def _steps(record: RecordedDecision, names: Names) -> Iterator[dict[str, Any]]:
     for place, step in enumerate(record.steps):
         change = record.progress.get(place)
         yield {
@@ -132,7 +167,7 @@ def _steps(record: RecordedDecision, names: Callable[[str], str]) -> Iterator[di
         }
 
 
-def _step_text(step: Step, document: Mapping[str, Any], names: Callable[[str], str]) -> str:
+def _step_text(step: Step, document: Mapping[str, Any], names: Names) -> str:
     match step:
         case Publish():
             return "; ".join(_action_text(action, names) for action in document["actions"])

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Protocol
 
 from headgate.model.alternate_choice import ActiveAlternate
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import TaskId
+from headgate.model.redrive_result import RedriveResult
 from headgate.model.service_level import ServiceLevel
 from headgate.model.status import DataflowStatus, FragmentStatus
-from headgate.sharing.applied import Acknowledge, Applied
+from headgate.sharing.applied import Acknowledge, AcknowledgeRedrive, Applied
 from headgate.sharing.deduplicate import SignedDataflow
 from headgate.sharing.shared_set import SharedSet
 from headgate.store.journal import Journal
 
-__all__ = ["JournaledEngine", "RunningEngine", "listing", "status"]
+__all__ = ["JournaledEngine", "RunningEngine", "TakeRows", "listing", "status"]
+
+
+TakeRows = Callable[[Sequence[str]], None]
+"""Takes rows as JSON."""
 
 
 class RunningEngine(Protocol):
@@ -45,6 +50,8 @@ class RunningEngine(Protocol):
     ) -> None: ...
     def set_level(self, name: str, level: ServiceLevel | None, acknowledge: Acknowledge | None = None) -> None: ...
     def alternates(self, name: str) -> Mapping[TaskId, ActiveAlternate]: ...
+    def redrive(self, dataflow: str, task: str, acknowledge: AcknowledgeRedrive | None = None) -> RedriveResult: ...
+    def tail(self, dataflow: str, task: str, viewer: TakeRows) -> Callable[[], None]: ...
     def status(self) -> tuple[Sequence[DataflowStatus], Sequence[FragmentStatus]]: ...
     def about(self) -> dict[str, Any]: ...
 

@@ -36,7 +36,7 @@ class LiveEvent:
     """Something that has happened."""
 
     topic: str
-    """plan, decision, rates or health."""
+    """plan, decision, rates, health or operation."""
 
     data: Any
     at: tuple[int, int] | None = None
@@ -111,14 +111,15 @@ class EventFeed:
     def close(self) -> None:
         """The engine stops: all followers are told, and leave."""
         self._ended.set()
-        self._tell(None)
+        self.tell(None)
 
     def _appended(self, position: int, entries: Sequence[Entry]) -> None:
         if self._followers:
             for event in _events_of(position, entries):
-                self._tell(event)
+                self.tell(event)
 
-    def _tell(self, event: LiveEvent | None) -> None:
+    def tell(self, event: LiveEvent | None) -> None:
+        """Tell all followers."""
         with self._lock:
             followers = list(self._followers)
         for follower in followers:
@@ -133,7 +134,7 @@ class EventFeed:
             for event in self.present():
                 if event.data != self._seen.get(event.topic):
                     self._seen[event.topic] = event.data
-                    self._tell(event)
+                    self.tell(event)
 
     def _rates(self) -> dict[str, Any] | None:
         newest = self._history.last()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,14 @@ from headgate.access.rules import TenantRules
 from headgate.model.alternate_choice import ActiveAlternate
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import DataflowName, TaskId
+from headgate.model.redrive_result import RedriveResult
 from headgate.model.service_level import ServiceLevel
 from headgate.model.status import DataflowStatus, FragmentStatus
 from headgate.report.text import describe_service_level
 from headgate.service.dead_letters import dead_letters as read_dead_letters
 from headgate.service.engine import RunningEngine
 from headgate.service.touched_places import check_places
-from headgate.sharing.applied import Acknowledge, Applied
+from headgate.sharing.applied import Acknowledge, AcknowledgeRedrive, Applied
 from headgate.sharing.deduplicate import SignedDataflow
 from headgate.sharing.shared_set import SharedSet
 from headgate.store.entries import Audited
@@ -127,6 +129,14 @@ class PrincipalEngine:
         noted = self._noted("repartition", [f"{dataflow}.{task}", str(partitions)], acknowledge)
         self._engine.repartition(dataflow, task, partitions, noted)
 
+    def redrive(self, dataflow: str, task: str, acknowledge: AcknowledgeRedrive | None = None) -> RedriveResult:
+        """Offer rows that failed again, as somebody who may change all dataflows that share the task."""
+        self._check_change(*self._users(dataflow, task))
+        entry = self._entry("redrive", [f"{dataflow}.{task}"])
+        return self._engine.redrive(
+            dataflow, task, lambda result: [*(() if acknowledge is None else acknowledge(result)), entry]
+        )
+
     def set_level(self, name: str, level: ServiceLevel | None, acknowledge: Acknowledge | None = None) -> None:
         self._check_change(name)
         said = "as written" if level is None else describe_service_level(level)
@@ -147,7 +157,20 @@ class PrincipalEngine:
             objects = [AccessObject(owners.get(DataflowName(name)), name) for name in letter["dataflows"]]
             return any(may(self.principal, Verb.INSPECT, what) for what in objects)
 
-        return [letter for letter in read_dead_letters(state, dataflow, task) if is_seen(letter)]
+        letters = read_dead_letters(state, dataflow, task)
+        return [self.seen_letter(letter) for letter in letters if is_seen(letter)]
+
+    def tail(self, dataflow: str, task: str, viewer: Callable[[list[Any]], None]) -> Callable[[], None]:
+        """Show rows of a task, as who may inspect the dataflow may see them; returns what ends that."""
+        check_access(self.principal, Verb.READ)
+        check_access(self.principal, Verb.INSPECT, self._object(dataflow))
+        return self._engine.tail(
+            dataflow, task, lambda rows: viewer([self._rules.shown(self.principal, json.loads(row)) for row in rows])
+        )
+
+    def seen_letter(self, letter: Mapping[str, Any]) -> dict[str, Any]:
+        """A dead letter with masked columns hidden."""
+        return {**letter, "record": self._rules.shown(self.principal, letter["record"])}
 
     def _object(self, name: str) -> AccessObject:
         """A dataflow with its owner; raises :class:`InputError` if it does not run."""
@@ -166,10 +189,13 @@ class PrincipalEngine:
     def _sees(self, flow: DataflowStatus) -> bool:
         return may(self.principal, Verb.INSPECT, AccessObject(flow.owner, DataflowName(flow.name)))
 
+    def _entry(self, action: str, objects: Sequence[str]) -> Audited:
+        who = self.principal
+        return Audited(time.time(), who.name, who.role.value, who.origin, action, tuple(objects), "done")
+
     def _noted(self, action: str, objects: Sequence[str], acknowledge: Acknowledge | None) -> Acknowledge:
         """What becomes durable with a change: what was asked for, and who made it."""
-        who = self.principal
-        entry = Audited(time.time(), who.name, who.role.value, who.origin, action, tuple(objects), "done")
+        entry = self._entry(action, objects)
         return lambda applied: [*(() if acknowledge is None else acknowledge(applied)), entry]
 
 

@@ -1,23 +1,17 @@
-"""What a policy would do now for what runs, or what the past would have been under it. Nothing is changed."""
+"""What a policy would do now for what runs. Nothing is changed."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from headgate.adaptation.controller.live_policies import live_policy
 from headgate.adaptation.controller.records import decision_document
-from headgate.errors import InputError
 from headgate.model.table import Table, TableColumn
 from headgate.service.recorded_engine import recorded_windows
-from headgate.simulation.policies import make_policy
-from headgate.simulation.recorded import AsItWas, Replayed, recorded_setting, replay_error
-from headgate.simulation.run import Run
-from headgate.simulation.simulator import simulate
 
-__all__ = ["PolicyReplay", "recommend", "recommend_tables", "replay_policies", "replay_tables"]
+__all__ = ["recommend", "recommend_tables"]
 
 WINDOW_S = 60.0
 MOST_OLD_S = 600.0
@@ -26,15 +20,6 @@ MOST_OLD_S = 600.0
 _ACTIONS = (TableColumn("action", "what"), TableColumn("on", "on"))
 _FIGURES = (TableColumn("figure", "figure"), TableColumn("value", "value", form=",.4g"))
 _REJECTED = (TableColumn("option", "not done"), TableColumn("reason", "because"))
-_RUNS = (
-    TableColumn("policy", "policy"),
-    TableColumn("omega", "Ω", form=".4f"),
-    TableColumn("gamma", "Γ", form=".4f"),
-    TableColumn("cost", "cost", form=".4g"),
-    TableColumn("theta", "Θ", form=".4g"),
-    TableColumn("changes", "changes", form=",.4g"),
-    TableColumn("backlog", "backlog", form=",.0f"),
-)
 
 
 def recommend(state: Path, policy: str, now: float | None = None) -> dict[str, Any]:
@@ -65,42 +50,3 @@ def recommend_tables(answer: dict[str, Any]) -> list[Table]:
     if answer["rejected"]:
         tables.append(Table("Rejected", _REJECTED, tuple(answer["rejected"])))
     return tables
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PolicyReplay:
-    """The past as it was, as it is simulated, and under other policies."""
-
-    was: Replayed
-    simulated: Run
-    runs: tuple[Run, ...]
-
-
-def replay_policies(state: Path, policies: list[str], since_s: float, now: float | None = None) -> PolicyReplay:
-    """Replay the last ``since_s`` seconds as they were, then under each of some policies."""
-    moment = time.time() if now is None else now
-    seen = recorded_windows(state, moment - since_s, WINDOW_S)
-    if len(seen) < 2:
-        raise InputError("BAD_OBSERVATIONS", f"{len(seen)} minutes were observed; a replay needs two at least")
-    setting = recorded_setting(seen)
-    simulated = simulate(setting, AsItWas(seen))
-    runs = tuple(simulate(setting, make_policy(name, setting)) for name in policies)
-    return PolicyReplay(Replayed.of(seen), simulated, runs)
-
-
-def replay_tables(replay: PolicyReplay) -> list[Table]:
-    """A row for what was measured, for its own simulation, and for each policy."""
-    was = replay.was
-    rows: list[dict[str, Any]] = [
-        {"policy": "as measured", "omega": was.omega, "gamma": was.gamma, "cost": was.cost, "backlog": was.backlog}
-    ]
-    for name, run in [("as it was, simulated", replay.simulated), *((each.policy, each) for each in replay.runs)]:
-        totals = run.totals()
-        rows.append({"policy": name, **{column.key: totals.get(column.key) for column in _RUNS[1:]}})
-    error = replay_error(was, replay.simulated)
-    off = f"Ω {error.omega:+.3f}, cost {error.cost:+.1%}, backlog {error.backlog:+.1%} of what came"
-    notes = (
-        f"Error of the replay itself: {off}.",
-        "A policy that differs from what was by less than that is no better and no worse.",
-    )
-    return [Table("Replay", _RUNS, tuple(rows), notes)]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from headgate.access.authority import Verb, check_access
 from headgate.access.policy import AccessPolicy
 from headgate.access.principal import Principal
 from headgate.access.rules import TenantRules
@@ -14,9 +15,10 @@ from headgate.errors import InputError
 from headgate.service.audit import RefusalLog
 from headgate.service.control import ControlLoop
 from headgate.service.engine import JournaledEngine
-from headgate.service.events import EventFeed
+from headgate.service.events import EventFeed, LiveEvent
 from headgate.service.health import readiness
 from headgate.service.metrics import EngineMetrics
+from headgate.service.operations import Operations
 from headgate.service.principal_control import PrincipalControl
 from headgate.service.principal_engine import PrincipalEngine
 from headgate.service.tokens import Tokens
@@ -60,6 +62,7 @@ class ServedEngine:
         self.tokens = Tokens(engine.journal, self.state)
         self.events = EventFeed(engine, self.state)
         self.metrics = EngineMetrics(engine, self.state)
+        self.operations = Operations(self.state, lambda facts: self.events.tell(LiveEvent("operation", facts)))
 
     @property
     def journal(self) -> Journal:
@@ -76,6 +79,18 @@ class ServedEngine:
             message = "this engine has no controller: only one that 'headgate run' has started decides by itself"
             raise InputError("NO_CONTROLLER", message)
         return PrincipalControl(self._control, principal)
+
+    def recommend(self, who: Principal, policy: str) -> dict[str, Any]:
+        """What a policy would do now."""
+        check_access(who, Verb.READ)
+        from headgate.service.recommend import recommend  # only who asks waits for what it imports
+
+        return recommend(self.state, policy)
+
+    def close(self) -> None:
+        """The engine stops: followers are told, and long work ends."""
+        self.events.close()
+        self.operations.close()
 
     def health(self, since: float) -> dict[str, Any]:
         """Whether the engine can do its work; it serves since then."""

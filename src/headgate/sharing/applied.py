@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from headgate.model.redrive_result import RedriveResult
 from headgate.sharing.change import GraphChange
 from headgate.sharing.shared_set import Submission
 from headgate.store.entries import Entry
 
-__all__ = ["Acknowledge", "Applied"]
+__all__ = ["Acknowledge", "AcknowledgeRedrive", "Applied"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,3 +30,6 @@ class Applied:
 
 Acknowledge = Callable[[Applied], Sequence[Entry]]
 """Gives entries that become durable together with a change; such as the answer to who asked for it."""
+
+AcknowledgeRedrive = Callable[[RedriveResult], Sequence[Entry]]
+"""Gives entries that become durable together with a redrive."""

@@ -57,6 +57,7 @@ STEPS: Mapping[str, str] = {
     "outbox": "the description of rows that a sink has refused",
     "outbox-emptied": "a sink has taken what it had refused",
     "delivered": "all outputs of an epoch are where they belong",
+    "redriven": "that rows which failed were offered again, with the commit of what came of them",
     "dead-letters": "rows for which a task raised",
     "dead-letter-counts": "how many rows a task has left out",
     "fragment-removed": "a fragment that nobody needs is gone",

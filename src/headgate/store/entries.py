@@ -30,6 +30,7 @@ __all__ = [
     "EpochCommitted",
     "FragmentBegun",
     "FragmentRemoved",
+    "LettersRedriven",
     "MachineNoted",
     "OutputKind",
     "SnapshotPublished",
@@ -204,6 +205,24 @@ class Delivered:
 
 
 @dataclass(frozen=True, slots=True)
+class LettersRedriven:
+    """Rows that failed were offered again; appended together with the commit of what came of them."""
+
+    redrive: str
+    """The origin of the commit."""
+
+    deliveries: tuple[tuple[str, str], ...]
+    """The letters: the signature of the task and what their files are called."""
+
+    dataflows: tuple[str, ...]
+    """For which they are none any more."""
+
+    @property
+    def key(self) -> str:
+        return self.redrive
+
+
+@dataclass(frozen=True, slots=True)
 class UsageChanged:
     """What of the machines is used from a moment on, and by whom; nothing when an engine has stopped.
 
@@ -290,6 +309,7 @@ Entry = (
     | FragmentRemoved
     | EpochCommitted
     | Delivered
+    | LettersRedriven
     | UsageChanged
     | MachineNoted
     | Audited
@@ -310,6 +330,7 @@ STEPS: dict[str, str] = {
     "FragmentRemoved": "fragment-removed",
     "EpochCommitted": "commit",
     "Delivered": "delivered",
+    "LettersRedriven": "redriven",
     "UsageChanged": "usage",
     "MachineNoted": "usage",
     "Audited": "snapshot",

@@ -6,6 +6,7 @@ makes: the record as JSON, and the error. The job does not fail, so nothing has 
 
 from __future__ import annotations
 
+import base64
 import json
 import signal
 import threading
@@ -148,7 +149,12 @@ def _record(row: pa.RecordBatch) -> str:
         (record,) = row.to_pylist()
     except UnicodeDecodeError:
         record = {name: _readable(column) for name, column in zip(row.schema.names, row.columns, strict=True)}
-    return json.dumps(record, default=str)
+    return json.dumps(record, default=_text)
+
+
+def _text(value: Any) -> str:
+    """A value that JSON has no form for, as Spark reads it."""
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
 
 
 def _readable(column: pa.Array) -> Any:

@@ -18,6 +18,7 @@ from headgate.model.strategy import StrategyName
 from headgate.model.task import Alternate
 from headgate.runtime.engine.engine import Engine
 from headgate.runtime.engine.plans import Plans, read_snapshot
+from headgate.sharing.alternates import binding_level
 from headgate.sharing.applied import Applied
 from headgate.sharing.deduplicate import deduplicate
 from headgate.tasks.registry import default_registry
@@ -224,7 +225,8 @@ def test_a_submission_that_cannot_be_made_durable_leaves_all_running(
         engine.wait_until_idle()
         assert sorted(row["id"] for row in engine.memory.rows("one")) == [*range(9)]
         assert {row["id"] for row in engine.memory.rows("two")} >= {6, 7, 8}
-        assert engine.binding_level("two", "t0").latency_max_s is None
+        task = engine.snapshot.find("two").signatures[TaskId("t0")]
+        assert binding_level(engine.shared.running, task, engine.snapshot.levels).latency_max_s is None
 
 
 def test_the_strategy_stays_while_there_are_dataflows(spark: SparkSession, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from headgate.runtime.exchange.files import FileExchange
 from headgate.runtime.io.sinks import StagedDelivery
 from headgate.runtime.isolation.dead_letters import DeadLetters
 from headgate.runtime.observing.records import Records
+from headgate.runtime.observing.tails import Tails
 from headgate.store.entries import EpochCommitted, FragmentRemoved
 from tests.compiled import plan_of
 from tests.runtime.fakes import (
@@ -74,6 +75,8 @@ class Rig:
             self.records,
             cast(Any, FakeProfiler()),
             True,
+            Tails(),
+            lambda: None,
             lambda *_: None,
         )
         self.fragment = self.start()

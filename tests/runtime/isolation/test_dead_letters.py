@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -145,3 +146,31 @@ def test_the_command_shows_filters_and_exports(tmp_path: Path) -> None:
     assert "exists" in run("--state", str(tmp_path), "--export", str(tmp_path / "all.jsonl"))[1]
     assert "did you mean 'other'?" in run("--state", str(tmp_path), "othr")[1]
     assert "not a state directory" in run("--state", str(tmp_path / "none"))[1]
+
+
+def test_what_some_have_had_again_is_still_there_for_the_others(tmp_path: Path) -> None:
+    store = DeadLetters(tmp_path / "dead_letters")
+    called = {"flow": "task", "other": "step"}
+    for epoch in (3, 4):
+        letters = Letters("0af3", "flow.task", ["flow", "other"], OnError.DEAD_LETTER, "o", 7, epoch, [], (), called)
+        store.take(replace(letters, files=staged(tmp_path / "s", [epoch])))
+    first, second = store.of("flow", lambda task, name: (task, name) == ("0af3", "flow.task"))
+    assert (first.records, second.dataflows) == (('{"id": 3}',), ("flow", "other"))
+    for _ in range(2):  # the second time by an engine that was started anew
+        store = DeadLetters(tmp_path / "dead_letters")
+        store.settle("redrive-1", [("0af3", first.stem)], ["flow"])
+    assert [(one.task, one.dataflows) for one in read_letters(tmp_path)] == [
+        ("other.step", ("other",)),
+        ("flow.task", ("flow", "other")),
+    ]
+    assert len(store.of("flow", lambda *_: True)) == 1
+    assert store.left_out("0af3").redriven == 0
+    for _ in range(2):
+        store = DeadLetters(tmp_path / "dead_letters")
+        store.settle("redrive-2", [("0af3", first.stem), ("0af3", second.stem)], ["flow", "other"])
+    assert list(read_letters(tmp_path)) == []
+    assert list((tmp_path / "dead_letters").rglob("*.arrow")) == []
+    left_out = store.left_out("0af3")
+    assert (left_out.dead_letters, left_out.redriven) == (2, 2)
+    take(store, staged(tmp_path / "s", [5]), 5)
+    assert ids(tmp_path) == [5], "an epoch after them adds its own"

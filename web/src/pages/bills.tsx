@@ -1,5 +1,5 @@
 /** Who pays what, opened down to the task and to those who share it. */
-import { useLive, type Schemas } from "../api";
+import { ONCE, useLive, type Schemas, type When } from "../api";
 import { moment, money, share } from "../format";
 import { Bar, Card, Empty, Scroll, Team, Waiting } from "../parts/parts";
 import { SortedTable } from "../parts/table";
@@ -9,8 +9,10 @@ import { giveColours } from "../teams";
 type Bill = Schemas["BillAnswer"];
 type Lines = Schemas["BillLines"];
 
+const WHEN: When = { on: ["rates", "plan"], leastMs: 15000 };
+
 export function BillsPage() {
-  const live = useLive<Bill>("/bill", 15000).value;
+  const live = useLive<Bill>("/bill", WHEN).value;
   if (live.problem?.condition === "NOTHING_TO_BILL")
     return (
       <Empty title="Nothing to bill yet">
@@ -84,7 +86,7 @@ function Shown({ bill }: { bill: Bill }) {
 }
 
 function Opened({ name }: { name: string }) {
-  const live = useLive<Lines>(`/bill/dataflows/${encodeURIComponent(name)}`, 0).value;
+  const live = useLive<Lines>(`/bill/dataflows/${encodeURIComponent(name)}`, ONCE).value;
   return (
     <section class="panel" aria-label={`Bill of ${name}`}>
       <header><h2>{name}: what it pays for</h2><a class="button" href={here({ open: "" })} aria-label="Close the bill">✕</a></header>

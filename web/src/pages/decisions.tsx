@@ -1,6 +1,6 @@
 /** What was decided and why: inputs, what was not done and for what reason, what was predicted and what came of it. */
 import { useSignal } from "@preact/signals";
-import { change, changed, Refused, useLive, type Problem, type Schemas } from "../api";
+import { change, changed, ONCE, Refused, useLive, type Problem, type Schemas, type When } from "../api";
 import { moment, share, span } from "../format";
 import { Empty, Faults, Scroll, Waiting } from "../parts/parts";
 import { SortedTable } from "../parts/table";
@@ -11,11 +11,12 @@ type Answer = Schemas["DecisionsAnswer"];
 type Decision = Schemas["DecisionAnswer"];
 type Details = Schemas["DecisionDetails"];
 
+const WHEN: When = { on: ["decision", "plan"] };
 const MODES = { off: "does nothing", recommend: "says what it would do", auto: "does what it decides" } as const;
 
 export function DecisionsPage() {
-  const policy = useLive<Policy>("/policy").value;
-  const live = useLive<Answer>("/decisions?limit=200").value;
+  const policy = useLive<Policy>("/policy", WHEN).value;
+  const live = useLive<Answer>("/decisions?limit=200", WHEN).value;
   return (
     <>
       <Waiting live={policy}>{(now) => <Chosen now={now} />}</Waiting>
@@ -89,13 +90,14 @@ function actions(one: Decision): string {
 
 function Why({ number }: { number: string }) {
   const again = useSignal(false);
-  const live = useLive<Details>(`/decisions/${encodeURIComponent(number)}${again.value ? "?again=true" : ""}`, 0).value;
+  const live = useLive<Details>(`/decisions/${encodeURIComponent(number)}${again.value ? "?again=true" : ""}`, again.value ? ONCE : WHEN).value;
   return (
     <section class="panel" aria-label={`Decision ${number}`}>
       <header><h2>Decision {number}: why</h2><a class="button" href={here({ open: "" })} aria-label="Close the decision">✕</a></header>
       <Waiting live={live}>
         {(one) => (
           <>
+            <Undo one={one} />
             {one.sentences.map((sentence) => <p>{String(sentence)}</p>)}
             <div class="columns">
               <Pairs title="What it saw" values={one.figures} />
@@ -112,6 +114,50 @@ function Why({ number }: { number: string }) {
         )}
       </Waiting>
     </section>
+  );
+}
+
+interface Back {
+  text: string;
+  method: string;
+  path: string;
+  body: unknown;
+}
+
+/** What a decision has changed can be as it was before; it stays so until it is released. */
+function Undo({ one }: { one: Decision }) {
+  const done = useSignal<string[]>([]);
+  const problem = useSignal<Problem | null>(null);
+  const ways = one.actions.map((action) => (action as { undo?: Back | null }).undo).filter((undo): undo is Back => !!undo);
+  if (one.outcome !== "done" || !ways.length) return null;
+  const undo = async (way: Back) => {
+    problem.value = null;
+    try {
+      await change(way.method, way.path, way.body ?? undefined);
+      done.value = [...done.value, way.text];
+      changed();
+    } catch (error) {
+      if (error instanceof Refused) problem.value = error.problem;
+    }
+  };
+  const release = async (way: Back) => {
+    await change("POST", way.path.replace(/alternate$/, "release"));
+    done.value = done.value.filter((text) => text !== way.text);
+    changed();
+  };
+  return (
+    <div class="filters">
+      {ways.map((way) =>
+        !done.value.includes(way.text) ? (
+          <button type="button" onClick={() => void undo(way)}>Undo it: {way.text}</button>
+        ) : (
+          <span role="status">
+            ● {way.text}{way.path.endsWith("alternate") && <>; no policy changes that. <button type="button" onClick={() => void release(way)}>Let policies choose again</button></>}
+          </span>
+        ),
+      )}
+      {problem.value && <Faults problem={problem.value} />}
+    </div>
   );
 }
 

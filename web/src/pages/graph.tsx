@@ -1,5 +1,5 @@
 /** The graph of all that runs: who shares what, where it is stuck, and how it was at an earlier plan snapshot. */
-import { useLive, type Schemas } from "../api";
+import { ONCE, useLive, type Schemas, type When } from "../api";
 import { moment, plural } from "../format";
 import { Drawing, NodeTable } from "../parts/drawing";
 import { Empty, Team, Waiting } from "../parts/parts";
@@ -11,6 +11,8 @@ type Graph = Schemas["RunningGraph"];
 type Rates = Schemas["GraphRates"];
 type Steps = Schemas["Snapshots"];
 
+const PLANS: When = { on: ["plan"] };
+
 export function GraphPage() {
   const at = param("at");
   const query = new URLSearchParams();
@@ -20,8 +22,8 @@ export function GraphPage() {
   const number = at || rates.data?.snapshot;
   const withNumber = new URLSearchParams(query);
   if (number != null) withNumber.set("snapshot", String(number));
-  const graph = useLive<Graph>(number == null ? `/graph?${query}` : `/graph?${withNumber}`, 0).value;
-  const steps = useLive<Steps>("/snapshots", 15000).value.data?.snapshots ?? [];
+  const graph = useLive<Graph>(number == null ? `/graph?${query}` : `/graph?${withNumber}`, ONCE).value;
+  const steps = useLive<Steps>("/snapshots", PLANS).value.data?.snapshots ?? [];
   return (
     <>
       <Controls steps={steps} at={at} newest={rates.data?.snapshot} />

@@ -1,23 +1,29 @@
 /** Rows that failed, by cause, with some of them as they came in. */
-import { useLive, type Schemas } from "../api";
-import { count, moment } from "../format";
-import { Empty, FlowLink, TaskLink, Waiting } from "../parts/parts";
+import { useSignal, type Signal } from "@preact/signals";
+import { change, changed, Refused, useLive, type Problem, type Schemas, type When } from "../api";
+import { count, moment, plural } from "../format";
+import { Empty, Faults, FlowLink, TaskLink, Waiting } from "../parts/parts";
+import { cell } from "../parts/rows";
 import { choose, param } from "../router";
 
 type Causes = Schemas["LetterCauses"];
 type Cause = Schemas["LetterCause"];
 
+const WHEN: When = { on: ["rates", "plan"], leastMs: 8000 };
+
 export function LettersPage() {
-  const live = useLive<Causes>("/dead-letters/causes", 10000).value;
+  const live = useLive<Causes>("/dead-letters/causes", WHEN).value;
+  const result = useSignal("");
   return (
     <>
-      <p class="lead">Rows for which a task raised, and which it was told to leave out (<code>on_error: dead_letter</code>).</p>
-      <Waiting live={live}>{(answer) => <Shown causes={answer.causes} />}</Waiting>
+      <p class="lead">Rows for which a task raised, and which it has left out (<code>on_error: dead_letter</code>).</p>
+      {result.value && <p class="banner banner-good" role="status">● {result.value}</p>}
+      <Waiting live={live}>{(answer) => <Shown causes={answer.causes} result={result} />}</Waiting>
     </>
   );
 }
 
-function Shown({ causes }: { causes: Cause[] }) {
+function Shown({ causes, result }: { causes: Cause[]; result: Signal<string> }) {
   const wanted = param("select");
   const shown = causes.filter((cause) => !wanted || cause.dataflows.includes(wanted) || cause.task === wanted);
   const flows = [...new Set(causes.flatMap((cause) => cause.dataflows))].sort();
@@ -37,10 +43,52 @@ function Shown({ causes }: { causes: Cause[] }) {
             {flows.map((name) => <option value={name}>{name}</option>)}
           </select>
         </label>
-        <span class="note">{count(shown.reduce((sum, cause) => sum + cause.rows, 0))} rows, {shown.length} causes</span>
+        <span class="note">{plural(shown.reduce((sum, cause) => sum + cause.rows, 0), "row")}, {plural(shown.length, "cause")}</span>
       </div>
+      <Redrives causes={shown} result={result} />
       {shown.map((cause) => <CauseCard key={`${cause.task} ${cause.cause}`} cause={cause} />)}
     </>
+  );
+}
+
+/** Rows are offered again by task: whose cause is gone goes through, the others come back. */
+function Redrives({ causes, result }: { causes: Cause[]; result: Signal<string> }) {
+  const problem = useSignal<Problem | null>(null);
+  const running = useSignal("");
+  const tasks = [...new Set(causes.map((cause) => cause.task))];
+  const rows = (task: string) => causes.reduce((sum, cause) => sum + (cause.task === task ? cause.rows : 0), 0);
+  const redrive = async (name: string) => {
+    const [flow, ...rest] = name.split(".");
+    result.value = "";
+    problem.value = null;
+    running.value = name;
+    try {
+      const path = `/dataflows/${encodeURIComponent(flow!)}/tasks/${encodeURIComponent(rest.join("."))}/redrive`;
+      const done = await change<Schemas["RedriveResult"]>("POST", path);
+      const again = done.refused ? `${plural(done.refused, "row")} failed again` : "none failed";
+      result.value = `${plural(done.rows, "row")} went through ${done.task}; ${again}.`;
+      changed();
+    } catch (error) {
+      if (error instanceof Refused) problem.value = error.problem;
+    }
+    running.value = "";
+  };
+  return (
+    <section class="panel" aria-label="Offer rows again">
+      <p>
+        Replace the dataflow, or remove the cause. Then offer the rows to their task again: each goes through it and all behind it once.
+        What fails again comes back here.
+      </p>
+      <div class="filters">
+        {tasks.map((name) => (
+          <button type="button" class="main" disabled={running.value !== ""} onClick={() => void redrive(name)}>
+            {running.value === name ? "Offering…" : `Offer ${plural(rows(name), "row")} to ${name} again`}
+          </button>
+        ))}
+        <a class="button" href="/v1/dead-letters" download="dead-letters.json">Download them</a>
+      </div>
+      {problem.value && <Faults problem={problem.value} />}
+    </section>
   );
 }
 
@@ -71,9 +119,4 @@ function CauseCard({ cause }: { cause: Cause }) {
       <details><summary>The whole error</summary><pre>{cause.samples[0]?.error}</pre></details>
     </section>
   );
-}
-
-function cell(record: unknown, name: string): string {
-  const value = typeof record === "object" && record ? (record as Record<string, unknown>)[name] : record;
-  return value == null ? "null" : typeof value === "object" ? JSON.stringify(value) : String(value);
 }

@@ -4,6 +4,7 @@ import { change, changed, Refused, useLive, type Problem, type Schemas } from ".
 import { count, money, moment, rate, share, span } from "../format";
 import { Chart } from "../parts/chart";
 import { Faults, FlowLink, Team, Waiting } from "../parts/parts";
+import { LiveRows } from "../parts/rows";
 import { here } from "../router";
 
 type Panel = Schemas["TaskPanel"];
@@ -64,6 +65,7 @@ function Details({ panel, path }: { panel: Panel; path: string }) {
         <Chart title="Rows" unit="per second" times={times} form={(value) => rate(value)} height={120}
           lines={[{ label: "in", values: column("in_per_s") }, { label: "out", values: column("out_per_s") }]} />
       )}
+      <LiveRows path={path} task={panel.name} />
       <Ways panel={panel} path={path} />
       <h3>{panel.sharers.length > 1 ? `Shared by ${panel.sharers.length} dataflows` : "Used by one dataflow"}</h3>
       <div class="x-scroll"><table>

@@ -37,7 +37,7 @@ from headgate.runtime.compile.fused_frame import FusedFrame, Output, Place, repa
 from headgate.runtime.compile.plan import CompiledPlan, CompiledTask, Feed, Fragment
 from headgate.runtime.epochs.staging import SEEN, pack
 from headgate.runtime.exchange.files import INGEST
-from headgate.runtime.isolation.sql_guard import GuardSettings
+from headgate.runtime.isolation.sql_guard import AS_JSON, GuardSettings
 from headgate.runtime.keyed.host import ERRORS, RESULTS, TEXTS
 from headgate.runtime.keyed.packing import PACK
 from headgate.runtime.observing.counting import Metrics, RowCounts, Side, values
@@ -54,7 +54,7 @@ NOTHING_STAGED = StagedTasks()
 
 LETTERS = RowWise(
     ("record", "error"),
-    columns=(("record", "to_json(whole, map('ignoreNullFields', 'false'))"), ("error", "cast(null as string)")),
+    columns=(("record", f"to_json(whole, {AS_JSON})"), ("error", "cast(null as string)")),
 )
 """What a guard makes of the rows for which a task raised."""
 

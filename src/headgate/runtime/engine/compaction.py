@@ -29,6 +29,7 @@ from headgate.store.entries import (
     EpochCommitted,
     FragmentBegun,
     FragmentRemoved,
+    LettersRedriven,
     SnapshotPublished,
     TokenStored,
 )
@@ -100,7 +101,7 @@ def compact_journal(journal: Journal, hosts: Path, oldest: int, begun: Collectio
                 return entry in begun
             case EpochCommitted() | Delivered():
                 return entry.origin in origins
-            case FragmentRemoved():
+            case FragmentRemoved() | LettersRedriven():  # redrives are finished before the journal is compacted
                 return False
             case TermsRecorded():
                 return entry.id in terms

@@ -11,11 +11,10 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -27,6 +26,7 @@ from headgate.machines.provider import AcquiredMachine, Provider
 from headgate.model.alternate_choice import ActiveAlternate
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import TaskId
+from headgate.model.redrive_result import RedriveResult
 from headgate.model.service_level import ServiceLevel
 from headgate.model.status import DataflowStatus, EngineCrash, FragmentStatus
 from headgate.model.strategy import StrategyName
@@ -35,10 +35,12 @@ from headgate.runtime.compile.schemas import Schemas
 from headgate.runtime.engine.catching_up import CatchUps
 from headgate.runtime.engine.choices import Choices, active_alternates
 from headgate.runtime.engine.find_task import find_task
+from headgate.runtime.engine.observed import observer_of
 from headgate.runtime.engine.pending_change import PendingChange
 from headgate.runtime.engine.plans import Plans
 from headgate.runtime.engine.publisher import Publisher
 from headgate.runtime.engine.queries import Queries
+from headgate.runtime.engine.redriving import Redrives
 from headgate.runtime.engine.scaling import Scaling, checked_executors
 from headgate.runtime.engine.snapshot import Snapshot
 from headgate.runtime.engine.state import StateDirectory
@@ -54,16 +56,15 @@ from headgate.runtime.io.sinks import MemorySink
 from headgate.runtime.isolation.dead_letters import DeadLetters
 from headgate.runtime.isolation.sql_guard import DEFAULT_BUDGET_S
 from headgate.runtime.observing.measuring import MEASURING, Measuring
-from headgate.runtime.observing.observer import ObservedEngine, Observer
+from headgate.runtime.observing.observer import Observer
 from headgate.runtime.observing.profiler import Profiler
 from headgate.runtime.observing.records import Records
+from headgate.runtime.observing.tails import Tails, TakeRows
 from headgate.runtime.observing.workers import Workers
 from headgate.runtime.spark_internals.failures import source_is_away
-from headgate.runtime.spark_internals.internals import internals
 from headgate.runtime.spark_internals.process import SparkProcess
 from headgate.runtime.spark_internals.session import open_session
-from headgate.sharing.alternates import binding_level
-from headgate.sharing.applied import Acknowledge, Applied
+from headgate.sharing.applied import Acknowledge, AcknowledgeRedrive, Applied
 from headgate.sharing.deduplicate import SignedDataflow
 from headgate.sharing.shared_set import SharedSet
 from headgate.store.journal import Journal
@@ -120,7 +121,7 @@ class Engine:
             self.schemas = Schemas(self.spark)
             self.background = BackgroundJobs(self.spark)
             self.dead_letters = DeadLetters(self.state.path / "dead_letters")
-            self.records = Records()
+            self.records, self.tails = Records(), Tails()
             self.profiler = Profiler(self.spark, measuring, self.background.ended, self.schemas, self.state.path)
             context = FragmentContext(
                 self.spark,
@@ -138,9 +139,13 @@ class Engine:
                 self.records,
                 self.profiler,
                 measuring.counting,
+                self.tails,
+                lambda: self._redrives.finish(),
                 lambda *source: self._catch_ups.settle(*source),
             )
             self._queries = Queries(context, self._plans)
+            self._redrives = Redrives(context, self._plans, self.fragments)
+            self._redrives.finish()
             self._catch_ups = CatchUps(self.state, self._plans, self.fragments, self.exchange, self.outbox)
             self._publisher = Publisher(self._plans, self._queries, self.schemas, self.scaling.executors, self._pauses)
             self._upkeep = Upkeep(self.state, self._plans, self._queries, self.exchange, price_per_h, self.scaling)
@@ -297,10 +302,10 @@ class Engine:
         """Change the service level of a running dataflow; ``None`` makes it what its author wrote."""
         self.change(Choices(levels={name: level}), acknowledge)
 
-    def binding_level(self, dataflow: str, task: str) -> ServiceLevel:
-        """The service level that binds a task: the strictest of the dataflows that share it."""
-        snapshot = self.snapshot
-        return binding_level(snapshot.shared.running, find_task(snapshot, dataflow, task)[0], snapshot.levels)
+    def redrive(self, dataflow: str, task: str, acknowledge: AcknowledgeRedrive | None = None) -> RedriveResult:
+        """Offer the rows again that a task of a dataflow has refused, each exactly once."""
+        with self._lock:
+            return self._redrives.redrive(dataflow, task, acknowledge)
 
     def _publish(self, change: PendingChange, acknowledge: Acknowledge | None = None) -> Applied:
         if self._stopped:
@@ -311,6 +316,10 @@ class Engine:
         return applied
 
     # watching
+
+    def tail(self, dataflow: str, task: str, viewer: TakeRows) -> Callable[[], None]:
+        """Show somebody some rows that a task makes, or that a sink takes; returns what ends that."""
+        return self.tails.follow(find_task(self.snapshot, dataflow, task)[0], viewer)
 
     def housekeep(self) -> None:
         """Retry refused rows and failed starts, stop what is no longer needed, record what was measured: now and then.
@@ -327,6 +336,7 @@ class Engine:
                 self._queries.restart(fragment)
             self._queries.start_failed()
             self._queries.retire()
+            self._redrives.finish()
             self._upkeep.compact()
             self._own.trim_log()
             self._upkeep.meter()
@@ -366,17 +376,8 @@ class Engine:
 
     def observer(self) -> Observer:
         """One who observes from now on."""
-        observed = ObservedEngine(
-            internals(self.spark),
-            self.records,
-            self._plans,
-            lambda: list(self.fragments.values()),
-            lambda: list(self.outbox.refusals),
-            self.profiler.profiles,
-            partial(self._workers.observe, spent={}),
-            self.profiler.kept,
-        )
-        return Observer(observed)
+        parts = self.spark, self.records, self._plans, self.fragments, self.outbox, self.profiler, self._workers
+        return observer_of(*parts)
 
     def about(self) -> dict[str, Any]:
         """Which engine this is."""

@@ -106,8 +106,8 @@ def _failed(reason: str) -> str:
 def _left_out(task: CompiledTask, dead_letters: DeadLetters) -> str | None:
     """What a task that goes on without the rows for which it raises has left out."""
     left_out = dead_letters.left_out(task.signature)
-    counted = left_out.skipped + left_out.dead_letters
-    if counted == 0:
+    counted = left_out.skipped + left_out.dead_letters - left_out.redriven
+    if counted <= 0:
         return None
     kept = "skipped" if task.on_error is OnError.SKIP else "put among the dead letters"
     return (

@@ -18,6 +18,7 @@ from headgate.runtime.io.sinks import StagedDelivery
 from headgate.runtime.isolation.dead_letters import DeadLetters
 from headgate.runtime.observing.profiler import Profiler
 from headgate.runtime.observing.records import Records
+from headgate.runtime.observing.tails import Tails
 
 __all__ = ["FragmentContext", "Outbox"]
 
@@ -53,6 +54,10 @@ class FragmentContext:
     profiler: Profiler
     counting: bool
     """Whether the rows of every task are counted in every epoch."""
+
+    tails: Tails
+    finish_redrives: Callable[[], None]
+    """Called before each epoch."""
 
     settle: Callable[[Fragment, int, int], None]
     """Called before an epoch of a source, with the snapshot that it runs and the last batch that was read."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from headgate.model.names import Signature
@@ -26,15 +26,18 @@ class Deliveries:
     dead_letters: DeadLetters
     plan: Callable[[int], CompiledPlan]
 
-    def deliver(self, commit: EpochCommitted) -> dict[Signature, float]:
-        """Deliver what an epoch has committed; returns when each sink had its rows."""
+    def deliver(self, commit: EpochCommitted, whose: Collection[str] | None = None) -> dict[Signature, float]:
+        """Deliver what an epoch has committed; returns when each sink had its rows.
+
+        Rows that failed are those of all dataflows that use the task, or of some of them, ``whose`` rows these are.
+        """
         delivered = {}
         for output in commit.outputs:
             target = output.target
             if target.kind is OutputKind.TOPIC:
                 self.exchange.publish(target.name, output.number, target.snapshot, output.files, output.ingested_us)
             elif target.kind is OutputKind.LETTERS:
-                self._keep_failed(commit, output)
+                self._keep_failed(commit, output, whose)
             else:
                 delivery = StagedDelivery(commit.origin, commit.epoch, target.snapshot, output.files)
                 self.outbox(target.snapshot, Signature(target.name), delivery)
@@ -43,10 +46,12 @@ class Deliveries:
             self.outbox.sync()
         return delivered
 
-    def _keep_failed(self, commit: EpochCommitted, output: CommittedOutput) -> None:
+    def _keep_failed(self, commit: EpochCommitted, output: CommittedOutput, whose: Collection[str] | None) -> None:
         """Store or count the rows for which a task raised."""
         snapshot = output.target.snapshot
         task = self.plan(snapshot).tasks[Signature(output.target.name)]
         where = f"{commit.origin}-{snapshot}", snapshot, commit.epoch
-        letters = Letters(task.signature, task.name, task.users, task.on_error, *where, output.files, output.reasons)
+        called = {str(user): str(name) for user, name in task.used_by.items()}
+        users = [user for user in task.users if whose is None or user in whose]
+        letters = Letters(task.signature, task.name, users, task.on_error, *where, output.files, output.reasons, called)
         self.dead_letters.take(letters)

@@ -33,6 +33,7 @@ from headgate.runtime.isolation.sql_guard import ActiveGuards
 from headgate.runtime.isolation.watchdog import Allowance, TimeLimitExceeded, Watchdog
 from headgate.runtime.observing.profiler import Profiler
 from headgate.runtime.observing.records import Arrivals
+from headgate.runtime.observing.tails import MOST_ROWS, Tails
 from headgate.runtime.spark_internals.failures import (
     JOB_FAILURES,
     named_culprit,
@@ -74,6 +75,9 @@ class Epochs:
     """Cancels the jobs of a tag."""
 
     stopping: Callable[[], bool]
+    tails: Tails = field(default_factory=Tails)
+    """Who looks at rows of its tasks."""
+
     broken_lines: Callable[[int], list[StagedRows]] = lambda _epoch: []
     """Files with what its source could not read in an epoch, and how many records each has."""
 
@@ -109,8 +113,9 @@ class Epochs:
         """
         due = self.quarantine.due()
         sampled = not due and bool(plans) and self.profiler.wants(epoch)
+        tailed = [] if due or not plans else self.tails.due((*self.fragment.roots, *self.fragment.tasks))
         # A stateful operator must not compute its rows several times.
-        if len(plans) > 1 or due or (sampled and self.fragment.kind is not Kind.SOURCE):
+        if len(plans) > 1 or due or ((sampled or tailed) and self.fragment.kind is not Kind.SOURCE):
             rows = rows.persist()
         handed_over = False
         began = time.monotonic()
@@ -118,8 +123,8 @@ class Epochs:
             result = self._run_isolated(rows, epoch, plans, ingested_us, splits)
             if due:
                 handed_over = self._try_in_background(due, rows, plans)
-            elif sampled:
-                handed_over = self.background.offer(rows, partial(self._sample, plans[-1]))
+            elif sampled or tailed:
+                handed_over = self.background.offer(rows, partial(self._look, plans[-1], sampled, tailed))
             return result
         finally:
             self.profiler.budget.work(began, time.monotonic())
@@ -127,10 +132,26 @@ class Epochs:
             if rows.is_cached and not handed_over:
                 rows.unpersist()
 
+    def _look(self, plan: CompiledPlan, sampled: bool, tailed: Sequence[Signature], rows: DataFrame) -> None:
+        """Look at an epoch's rows: show some to people, and let tasks be measured on them."""
+        self._show(plan, tailed, rows)
+        if sampled:
+            self._sample(plan, rows)
+
     def _sample(self, plan: CompiledPlan, rows: DataFrame) -> None:
         """Let tasks be measured on an epoch's rows."""
         if self.fragment.id in plan.fragments:
             self.profiler.sample(self.jobs.unpacked(rows, plan), plan, plan.fragments[self.fragment.id])
+
+    def _show(self, plan: CompiledPlan, tailed: Sequence[Signature], rows: DataFrame) -> None:
+        """Show some rows of tasks to those who look at them."""
+        if self.fragment.id not in plan.fragments:
+            return
+        feeds = feeds_of_items(plan, plan.fragments[self.fragment.id])
+        for task in tailed:
+            if task in plan.tasks:
+                running = {*before(task, feeds), task} - behind(self.quarantine.resting(), feeds)
+                self.tails.show(task, self.jobs.some_rows((plan, rows), plan.tasks[task], running, MOST_ROWS))
 
     def _parts(self, rows: DataFrame, plans: Sequence[CompiledPlan]) -> Iterator[Part]:
         """The rows of each plan that has this fragment; rows of other plans are dropped."""

@@ -139,13 +139,15 @@ class RunningFragment:
         finally:
             self._at_work.release()
 
-    def between_epochs(self, do: Callable[[int], None]) -> None:
-        """Do something with the number of the last batch that was read, unless an epoch is running."""
-        if self._at_work.acquire(blocking=False):
-            try:
-                do(self.last_batch())
-            finally:
-                self._at_work.release()
+    def between_epochs(self, do: Callable[[int], None], patience_s: float = 0.0) -> bool:
+        """Do something with the number of the last batch that was read, unless an epoch is running; returns whether."""
+        if not self._at_work.acquire(timeout=patience_s):
+            return False
+        try:
+            do(self.last_batch())
+        finally:
+            self._at_work.release()
+        return True
 
     def last_batch(self) -> int:
         """The number of the batch of files up to which epochs that were committed have read."""
@@ -243,6 +245,7 @@ class RunningFragment:
                 raise RuntimeError(self._raised) from None
 
     def _work(self, rows: DataFrame, epoch: int) -> None:
+        self.context.finish_redrives()
         began = time.time()
         ends = self._ends(epoch)
         batches = [batch for topic, end in ends.items() for batch in self.context.exchange.waiting(topic, end)]
@@ -393,4 +396,5 @@ def _epochs(fragment: Fragment, context: FragmentContext, stopping: Any) -> Epoc
         context.time_budget_s,
         context.spark.sparkContext.cancelJobsWithTag,
         stopping,
+        tails=context.tails,
     )

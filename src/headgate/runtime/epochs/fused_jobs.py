@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from headgate.model.identity import remembered
@@ -26,7 +27,7 @@ from headgate.runtime.exchange.files import topic_columns
 from headgate.runtime.io.sinks import form_of
 from headgate.runtime.isolation.blame import feeds_of_items
 from headgate.runtime.isolation.quarantine import behind
-from headgate.runtime.isolation.sql_guard import GuardSettings
+from headgate.runtime.isolation.sql_guard import AS_JSON, GuardSettings
 from headgate.runtime.keyed.host import hosted_schema, unpacked
 from headgate.runtime.observing.job_tags import tagged
 from headgate.runtime.observing.measured_run import drain
@@ -66,6 +67,9 @@ class EpochJobs(Protocol):
 
     def attempt(self, part: Part, items: Items, guarded: Items, watching: Watching) -> None:
         """Run some tasks and topics and drop their rows; raises what they raise."""
+
+    def some_rows(self, part: Part, task: CompiledTask, items: Items, most: int) -> list[str]:
+        """Some of the rows that a task makes or a sink takes, as JSON; ``items`` are the tasks that are run for it."""
 
     def drain(self, rows: DataFrame) -> None:
         """Compute rows and drop them."""
@@ -208,6 +212,27 @@ class FusedJobs:
         finally:
             release([fusion])
 
+    def some_rows(self, part: Part, task: CompiledTask, items: Items, most: int) -> list[str]:
+        plan, rows = part
+        sink = task.role is Role.SINK
+        outputs = [Feed(task.signature, port.name, "in", None, None, False) for port in task.ports.outputs]
+        # Every task has a guard: what raises for a row is no reason to show none.
+        fusion = Fusion(
+            plan, plan.fragments[self._fragment_id], 0, GuardSettings(frozenset(items), self._time_budget_s)
+        )
+        try:
+            self._fuse(fusion, rows, lambda item: item in items and not (sink and item == task.signature), topics=False)
+            before = len(fusion.outputs)
+            fusion.put(task.feeds if sink else outputs, TRIED)
+            frame = fusion.result(packed=False)
+            shown = [f"o{number}" for number in range(before, len(fusion.outputs))]
+            if frame is None or not shown:
+                return []
+            rows_of = frame.select(F.explode(F.array(*shown)).alias("row")).where("row is not null").limit(most)
+            return [row["text"] for row in rows_of.select(F.expr(f"to_json(row, {AS_JSON}) as text")).collect()]
+        finally:
+            release([fusion])
+
     def _fuse(
         self,
         fusion: Fusion,
@@ -216,6 +241,7 @@ class FusedJobs:
         *,
         all_outputs: bool = False,
         packs: bool = False,
+        topics: bool = True,
     ) -> list[Target]:
         """Add to a fusion the tasks and topics that are to run; returns where each output goes.
 
@@ -234,7 +260,7 @@ class FusedJobs:
             targets.add(_add_task(fusion, task), signature)
             if all_outputs:
                 fusion.put([Feed(signature, port.name, "in", None, None, False) for port in task.ports.outputs], TRIED)
-        for topic in fragment.writes:
+        for topic in fragment.writes if topics else ():
             if runs(topic.id):
                 schema = self._schemas.of(plan, plan.tasks[topic.feeds[0].source])
                 fusion.put(topic.feeds, Output(topic.id, "topic"), schema.names)

@@ -7,23 +7,25 @@
     dead_letters/TASK/EPOCH-ORIGIN.N.arrow   its records and errors
 
 Letters are staged and committed with their epoch, and delivered like any output: each once, whatever is killed. They
-are bounded; the oldest go first, and are counted still. Everything here can be read while an engine writes.
+are bounded; the oldest go first, and are counted still. Everything here can be read while an engine writes. Letters
+that have been offered again to their task are no longer those of the dataflows for which that was done.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
 from headgate.model.on_error import OnError
 from headgate.store.files import read_json, write_json
 
-__all__ = ["DeadLetter", "DeadLetters", "LeftOut", "Letters", "read_letters"]
+__all__ = ["DeadLetter", "DeadLetters", "LeftOut", "LetterDelivery", "Letters", "read_letters"]
 
 MOST_ROWS, MOST_BYTES = 10_000, 16_000_000
 """How many dead letters of a task are kept, and how many bytes."""
@@ -53,6 +55,10 @@ class LeftOut:
     dropped: int = 0
     """Dead letters that are no longer kept."""
 
+    redriven: int = 0
+    """Dead letters that all their dataflows have had again."""
+
+    last_redrive: str = ""
     latest: str = ""
     last: Mapping[str, int] = field(default_factory=dict)
     """The last epoch of each origin that is counted."""
@@ -74,6 +80,25 @@ class Letters:
     files: Sequence[tuple[str, int]]
     reasons: Sequence[str] = ()
     """Known reasons why the task raises, for letters without an error of their own."""
+
+    called: Mapping[str, str] = field(default_factory=dict)
+    """What each dataflow calls the task."""
+
+
+@dataclass(frozen=True, slots=True)
+class LetterDelivery:
+    """The letters of an epoch, as they are kept."""
+
+    task: str
+    """The signature of the task."""
+
+    stem: str
+    """What its files are called."""
+
+    dataflows: tuple[str, ...]
+    """Those that have not had them again."""
+
+    records: tuple[str, ...]
 
 
 class DeadLetters:
@@ -106,11 +131,55 @@ class DeadLetters:
             skipped += rows
         else:
             dead += rows
-        now = LeftOut(skipped, dead, dropped, latest, {**before.last, letters.origin: letters.epoch})
-        write_json(folder / "counts.json", asdict(now), "dead-letter-counts")
-        self._known[letters.task] = now
+        last = {**before.last, letters.origin: letters.epoch}
+        counts = replace(before, skipped=skipped, dead_letters=dead, dropped=dropped, latest=latest, last=last)
+        self._count(letters.task, counts)
         for path, _ in letters.files:
             Path(path).unlink(missing_ok=True)
+
+    def _count(self, task: str, counts: LeftOut) -> None:
+        write_json(self._folder / task / "counts.json", asdict(counts), "dead-letter-counts")
+        self._known[task] = counts
+
+    def of(self, dataflow: str, wanted: Callable[[str, str], bool]) -> list[LetterDelivery]:
+        """The letters of a dataflow, oldest first; ``wanted`` is asked with a task's signature and its name there."""
+        with self._lock:  # none is removed meanwhile
+            return sorted(self._deliveries(dataflow, wanted), key=lambda one: (one.task, one.stem))
+
+    def _deliveries(self, dataflow: str, wanted: Callable[[str, str], bool]) -> Iterator[LetterDelivery]:
+        for path in self._folder.glob("*/[0-9]*.json"):
+            described = read_json(path)
+            if described is None:
+                continue
+            left, task = _left(described), path.parent.name
+            if dataflow in left and wanted(task, _name(described, dataflow)):
+                tables = [
+                    table for name in described["files"] if (table := _table(str(path.parent / name))) is not None
+                ]
+                records = [record for table in tables for record in table.column("record").to_pylist()]
+                yield LetterDelivery(task, path.stem, left, tuple(records))
+
+    def settle(self, redrive: str, deliveries: Collection[tuple[str, str]], dataflows: Collection[str]) -> None:
+        """Some dataflows have had deliveries again, given by signature and stem; doing it again changes nothing."""
+        with self._lock:
+            for task in {task for task, _ in deliveries}:
+                self._settle(redrive, task, [stem for of, stem in deliveries if of == task], set(dataflows))
+
+    def _settle(self, redrive: str, task: str, stems: Collection[str], dataflows: set[str]) -> None:
+        folder, before = self._folder / task, self.left_out(task)
+        known = [(path, described) for stem in stems if (described := read_json(path := folder / f"{stem}.json"))]
+        gone = [(path, described) for path, described in known if dataflows.issuperset(_left(described))]
+        if before.last_redrive != redrive:
+            rows = sum(described["rows"] - described["dropped"] for _, described in gone)
+            self._count(task, replace(before, redriven=before.redriven + rows, last_redrive=redrive))
+        for path, described in known:
+            if (path, described) in gone:
+                path.unlink()
+                for name in described["files"]:
+                    (folder / name).unlink(missing_ok=True)
+            else:
+                again = sorted(dataflows.union(described.get("redriven", ())))
+                write_json(path, {**described, "redriven": again}, "dead-letters")
 
     def left_out(self, task: str) -> LeftOut:
         """What a task has left out so far."""
@@ -136,6 +205,7 @@ class DeadLetters:
             "snapshot": letters.snapshot,
             "epoch": letters.epoch,
             "reasons": list(letters.reasons),
+            "called": dict(letters.called),
             "at": datetime.now(UTC).isoformat(timespec="milliseconds"),
             "rows": rows,
             "files": names,
@@ -163,6 +233,20 @@ class DeadLetters:
         return gone
 
 
+def _left(described: Mapping[str, Any]) -> tuple[str, ...]:
+    """The dataflows of a delivery that have not had it again."""
+    return tuple(name for name in described["dataflows"] if name not in described.get("redriven", ()))
+
+
+def _name(described: Mapping[str, Any], dataflow: str | None = None) -> str:
+    """What a dataflow calls the task; if none is given, one for which they are still there."""
+    name: str = described["task"]
+    left, called = _left(described), described.get("called", {})
+    if dataflow is None:
+        dataflow = name.partition(".")[0] if name.partition(".")[0] in left or not left else left[0]
+    return f"{dataflow}.{called[dataflow]}" if dataflow in called else name
+
+
 def _table(path: str) -> pa.Table | None:
     try:
         with pa.OSFile(path) as file:
@@ -188,7 +272,7 @@ def read_letters(
     deliveries = []
     for path in (state / "dead_letters").glob("*/[0-9]*.json"):
         described = read_json(path)
-        if described is not None and wanted(described["task"], described["dataflows"]):
+        if described is not None and wanted(_name(described), _left(described)):
             deliveries.append((described["at"], path, described))
     for at, path, described in sorted(deliveries, key=lambda item: (item[2]["task"], item[0], item[1])):
         reasons = described["reasons"]
@@ -197,8 +281,8 @@ def read_letters(
             table = _table(str(path.parent / name))
             for row in [] if table is None else table.to_pylist():
                 yield DeadLetter(
-                    described["task"],
-                    tuple(described["dataflows"]),
+                    _name(described),
+                    _left(described),
                     row["error"] or unknown,
                     row["record"],
                     described["snapshot"],

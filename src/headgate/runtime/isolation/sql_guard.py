@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from headgate.tasks.sql_text import TRY
 
-__all__ = ["DEFAULT_BUDGET_S", "ActiveGuards", "GuardSettings", "guard_column"]
+__all__ = ["AS_JSON", "DEFAULT_BUDGET_S", "ActiveGuards", "GuardSettings", "guard_column"]
 
 DEFAULT_BUDGET_S = 60.0
 """How long a task may take for a micro-batch if neither it nor the engine says."""
@@ -28,6 +28,13 @@ FIRST_WATCH, LONGEST_WATCH = 100, 100_000
 
 OPAQUE = "spark_partition_id() >= 0"
 """Always true, but the optimiser does not know: otherwise it would move common expressions out of the guard."""
+
+
+AS_JSON = (
+    "map('ignoreNullFields', 'false', 'timestampFormat', 'yyyy-MM-dd\\'T\\'HH:mm:ss.SSSSSSXXX', "
+    "'timestampNTZFormat', 'yyyy-MM-dd\\'T\\'HH:mm:ss.SSSSSS')"
+)
+"""With nulls and microseconds, so that a row can be read back as it was."""
 
 
 @dataclass(frozen=True, slots=True)

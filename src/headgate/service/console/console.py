@@ -174,7 +174,7 @@ class EngineConsole:
             operator = who.is_at_least(AccessRole.OPERATOR)
             return operator or any(may(who, Verb.INSPECT, AccessObject(owner)) for owner in owners)
 
-        return letter_causes(self._state, may_see)
+        return letter_causes(self._state, may_see, engine.seen_letter)
 
     def _choices(self, number: int) -> SnapshotChoices:
         return choices_of(self._journal, number)

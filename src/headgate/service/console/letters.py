@@ -44,9 +44,11 @@ class LetterCause:
     """The newest."""
 
 
-def letter_causes(state: Path, may_see: Callable[[Iterable[str]], bool]) -> tuple[LetterCause, ...]:
+def letter_causes(
+    state: Path, may_see: Callable[[Iterable[str]], bool], as_seen: Callable[[Mapping[str, Any]], dict[str, Any]]
+) -> tuple[LetterCause, ...]:
     """The causes, most rows first; ``may_see`` says whether who asks may see the rows of some dataflows."""
-    letters = [letter for letter in dead_letters(state) if may_see(letter["dataflows"])]
+    letters = [as_seen(letter) for letter in dead_letters(state) if may_see(letter["dataflows"])]
     return causes_of(letters)
 
 
