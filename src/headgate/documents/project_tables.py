@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Literal
@@ -98,6 +99,9 @@ class ControlTable(_TomlTable):
     changes_per_hour: int = Field(12, ge=1, le=3_600, description="Of machines, and of the alternate of each task.")
 
 
+MemoryText = Annotated[str, Field(pattern=r"^\d{1,6}[mg]$")]
+
+
 class AllowTable(_TomlTable):
     """What dataflows may touch. What is left out holds for operators without limit, and allows others nothing."""
 
@@ -123,16 +127,36 @@ class AllowTable(_TomlTable):
 class WorkersTable(_TomlTable):
     """The processes in which Python functions of tasks run, on this machine."""
 
-    memory: str = Field("4g", pattern=r"^\d{1,6}[mg]$", description="The most memory of one, such as 512m or 4g.")
-    environment: list[str] = Field([], description="Variables of the environment that they get; * is any text.")
+    memory: MemoryText = Field("4g", description="The most memory of one of Spark's workers, such as 512m or 4g.")
+    environment: list[str] = Field([], description="Variables of the environment that these get; * is any text.")
+    isolate: bool | None = Field(
+        None,
+        description="Whether functions run in processes of their own, confined; if left out, when [allow] has modules.",
+    )
+    trusted: list[str] = Field([], description="Modules whose functions run in Spark's workers all the same.")
+    network: list[str] = Field([], description="Modules whose functions may connect to hosts.")
+    read: list[Path] = Field([], description="Files and folders that functions may read, besides their modules.")
+    function_memory: MemoryText = Field("1g", description="The most memory of a function's process.")
 
-    def variables(self) -> dict[str, str]:
+    def variables(self, *, has_allowed_modules: bool) -> dict[str, str]:
         """The same as variables of the environment."""
-        memory_bytes = int(self.memory[:-1]) << (30 if self.memory.endswith("g") else 20)
-        return {
-            "HEADGATE_WORKER_MEMORY_BYTES": str(memory_bytes),
-            "HEADGATE_WORKER_ENVIRONMENT": ",".join(self.environment),
+        isolated = has_allowed_modules if self.isolate is None else self.isolate
+        of_functions = {
+            "ISOLATED": "1" if isolated else "0",
+            "TRUSTED": os.pathsep.join(self.trusted),
+            "NETWORK": os.pathsep.join(self.network),
+            "READ": os.pathsep.join(map(str, self.read)),
+            "MEMORY_BYTES": str(_bytes(self.function_memory)),
         }
+        return {
+            "HEADGATE_WORKER_MEMORY_BYTES": str(_bytes(self.memory)),
+            "HEADGATE_WORKER_ENVIRONMENT": ",".join(self.environment),
+            **{f"HEADGATE_WORKER_FUNCTIONS_{name}": value for name, value in of_functions.items()},
+        }
+
+
+def _bytes(memory: str) -> int:
+    return int(memory[:-1]) << (30 if memory.endswith("g") else 20)
 
 
 class QuotaTable(_TomlTable):
@@ -169,6 +193,10 @@ class ProjectTables(_TomlTable):
     quotas: QuotasTable = Field(QuotasTable(), description="What an owner may have.")
     workers: WorkersTable = Field(WorkersTable(), description="The processes in which Python functions run.")
 
+    def worker_variables(self) -> dict[str, str]:
+        """What workers have to know, as variables of the environment."""
+        return self.workers.variables(has_allowed_modules=self.allow.modules is not None)
+
     def rules(self) -> TenantRules:
         """What the dataflows of an owner may use."""
         granted = {name: frozenset(owners) for name, owners in self.secrets.owners.items()}
@@ -178,7 +206,11 @@ class ProjectTables(_TomlTable):
 
     def beside(self, file: Path) -> ProjectTables:
         """The same, with relative paths beginning at the folder of the file that holds them."""
-        placed: dict[str, _TomlTable] = {"allow": self.allow.beside(file.parent.absolute())}
+        folder = file.parent.absolute()
+        placed: dict[str, _TomlTable] = {
+            "allow": self.allow.beside(folder),
+            "workers": self.workers.model_copy(update={"read": [folder / place for place in self.workers.read]}),
+        }
         if self.secrets.file is not None:
             placed["secrets"] = self.secrets.model_copy(update={"file": file.parent / self.secrets.file})
         return self.model_copy(update=placed)
