@@ -6,12 +6,12 @@ import os
 import re
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from headgate.api.client import EngineClient
 from headgate.errors import HeadgateError
@@ -57,6 +57,7 @@ class EngineProgram:
         self._process: subprocess.Popen[bytes] | None = None
         self.tokens: dict[str, str] = {}
         self.url = ""
+        self._seen: dict[Path, tuple[int, int]] = {}
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
@@ -126,16 +127,26 @@ class EngineProgram:
                     os.kill(pid, signal.SIGKILL)
             self._process.wait(30)
 
-    def leaks(self, *more: Any) -> list[str]:
-        """Where the secret is: in the state, in what the hostile team has put out, in ``more``."""
-        files = [file for place in ("state", "mallory") for file in (self.folder / place).rglob("*") if file.is_file()]
-        places = [str(file.relative_to(self.folder)) for file in files if _holds(file)]
-        return places + [f"an answer: {str(one)[:80]}" for one in more if SECRET in str(one)]
+    def leaks(self) -> list[str]:
+        """Files of the state and of the hostile team that hold the secret; those that have not changed are known."""
+        places = (file for place in ("state", "mallory") for file in (self.folder / place).rglob("*"))
+        return [str(file.relative_to(self.folder)) for file in places if self._is_new(file) and _holds(file)]
+
+    def _is_new(self, file: Path) -> bool:
+        try:
+            facts = file.stat()
+        except FileNotFoundError:
+            return False
+        seen = (facts.st_size, facts.st_mtime_ns)
+        is_new = stat.S_ISREG(facts.st_mode) and self._seen.get(file) != seen
+        self._seen[file] = seen
+        return is_new
 
 
 def _holds(file: Path) -> bool:
     try:
-        return SECRET.encode() in file.read_bytes()
+        with file.open("rb") as opened:
+            return any(SECRET.encode() in line for line in opened)
     except FileNotFoundError:
         return False
 

@@ -18,7 +18,7 @@ from headgate_benchmarks.study import Measured, Progress, columns
 from headgate_benchmarks.tenants.attack import Attack, Expected, request
 from headgate_benchmarks.tenants.attacks import dataflow_attacks
 from headgate_benchmarks.tenants.neighbours import Neighbours
-from headgate_benchmarks.tenants.program import EngineProgram
+from headgate_benchmarks.tenants.program import SECRET, EngineProgram
 from headgate_benchmarks.tenants.requests import HONEST_KEY, request_attacks
 
 __all__ = ["TENANTS"]
@@ -107,8 +107,8 @@ class _Siege:
             return f"answered {answer.status_code}"
         if "Traceback (most recent" in answer.text:
             return "answered with a traceback"
-        if leaks := self.engine.leaks(answer.text):
-            return f"the secret is in {', '.join(leaks[:3])}"
+        if SECRET in answer.text:
+            return "the secret is in the answer"
         if "'c0nfidential'" in answer.text:
             return "another team's document is in the answer"
         if attack.expected is Expected.REFUSED and not answer.is_error:
@@ -120,6 +120,8 @@ class _Siege:
         began = time.monotonic()
         self.neighbours.await_rounds(self.sizes.rounds, began + self.sizes.patience_s)
         outcome.neighbours_s = max(self.neighbours.took_s(began, time.monotonic()), default=self.sizes.patience_s)
+        if leaks := self.engine.leaks():
+            outcome.breach = f"the secret is in {', '.join(leaks[:3])}"
         for file in (self.engine.folder / "mallory").rglob("*.json"):
             with suppress(FileNotFoundError):
                 at = file.read_bytes().find(BREACH)
@@ -173,6 +175,8 @@ def _besiege(siege: _Siege, folder: str, sizes: Sizes) -> None:
 
 def _measured(siege: _Siege, quiet: Sequence[float], beside: Sequence[float], started: bool) -> Measured:
     outcomes = siege.outcomes
+    if leaks := siege.engine.leaks():
+        outcomes.append(Outcome("all of them", 0, "", 0.0, f"the secret is in {', '.join(leaks[:3])}"))
     breaches = [one for one in outcomes if one.breach]
     figures = {
         "attacks": len(outcomes),

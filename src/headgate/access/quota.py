@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from headgate.errors import InputError
 from headgate.model.dataflow import Dataflow
@@ -13,26 +13,51 @@ __all__ = ["OwnerUse", "Quota", "check_quotas", "use_by_owner"]
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """The most that an owner may have."""
+    """The most that an owner may have; ``None`` is no limit."""
 
     dataflows: int = 10_000
     tasks: int = 100_000
+    rows_per_s: float | None = None
+    """Rows that its sources take; its own sources are throttled to that."""
+
+    cores: float | None = None
+    """Cores that its tasks keep busy."""
+
+    kept_bytes: int | None = None
+    """What the engine keeps for it: state, checkpoints, rows that failed."""
+
+    price_per_day: float | None = None
+    """What it pays for machines in 24 hours."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnerUse:
-    """What an owner has."""
+    """What an owner has; what is measured is that of the last minute, and of the last day."""
 
     dataflows: int = 0
     tasks: int = 0
+    rows_per_s: float = 0.0
+    cores: float = 0.0
+    kept_bytes: int = 0
+    price_per_day: float = 0.0
 
     def with_dataflow(self, dataflow: Dataflow) -> OwnerUse:
-        return OwnerUse(self.dataflows + 1, self.tasks + len(dataflow.tasks))
+        return replace(self, dataflows=self.dataflows + 1, tasks=self.tasks + len(dataflow.tasks))
 
 
-def use_by_owner(dataflows: Iterable[Dataflow]) -> dict[str, OwnerUse]:
+SAID = {
+    "dataflows": "would have {:,} dataflows, and may have {:,}",
+    "tasks": "would have {:,} tasks, and may have {:,}",
+    "rows_per_s": "takes {:,.0f} rows/s, and may take {:,.0f}",
+    "cores": "keeps {:.2f} cores busy, and may keep {:.2f}",
+    "kept_bytes": "has {:,} bytes of state and files, and may have {:,}",
+    "price_per_day": "has paid {:.2f} for machines in 24 hours, and may pay {:.2f}",
+}
+
+
+def use_by_owner(dataflows: Iterable[Dataflow], measured: Mapping[str, OwnerUse] | None = None) -> dict[str, OwnerUse]:
     """What each owner of some dataflows has; tasks that are shared count for each who shares them."""
-    used: dict[str, OwnerUse] = {}
+    used = {owner: replace(use, dataflows=0, tasks=0) for owner, use in (measured or {}).items()}
     for dataflow in dataflows:
         used[dataflow.owner] = used.get(dataflow.owner, OwnerUse()).with_dataflow(dataflow)
     return used
@@ -41,18 +66,22 @@ def use_by_owner(dataflows: Iterable[Dataflow]) -> dict[str, OwnerUse]:
 def check_quotas(
     quotas: Mapping[str, Quota], usual: Quota, used: Mapping[str, OwnerUse], owners: Iterable[str]
 ) -> None:
-    """Raise :class:`InputError` if some owners would have more than they may.
+    """Raise :class:`InputError` if some owners would have more than they may, or have it already.
 
     >>> check_quotas({"city": Quota(dataflows=2)}, Quota(), {"city": OwnerUse(3, 9)}, ["city"])
     Traceback (most recent call last):
         ...
     headgate.errors.InputError: 'city' would have 3 dataflows, and may have 2; withdraw some, or ask an admin for more
+    >>> check_quotas({}, Quota(cores=0.5), {"city": OwnerUse(1, 3, cores=0.75)}, ["city"])
+    Traceback (most recent call last):
+        ...
+    headgate.errors.InputError: 'city' keeps 0.75 cores busy, and may keep 0.50; withdraw some, or ask an admin for more
     """
     for owner in owners:
         use, most = used.get(owner, OwnerUse()), quotas.get(owner, usual)
         for name in (field.name for field in fields(OwnerUse)):
             has, may = getattr(use, name), getattr(most, name)
-            if has > may:
-                message = f"'{owner}' would have {has:,} {name}, and may have {may:,}"
+            if may is not None and has > may:
+                message = f"'{owner}' {SAID[name].format(has, may)}"
                 facts = {"owner": owner, "quota": name, "would_have": has, "may_have": may}
                 raise InputError("QUOTA_EXCEEDED", f"{message}; withdraw some, or ask an admin for more", facts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Literal
@@ -164,13 +165,15 @@ class QuotaTable(_TomlTable):
 
     dataflows: int | None = Field(None, ge=0, description="Dataflows.")
     tasks: int | None = Field(None, ge=0, description="Tasks of all its dataflows.")
+    rows_per_s: float | None = Field(None, gt=0, description="Rows a second that its sources take.")
+    cores: float | None = Field(None, gt=0, description="Cores that its tasks keep busy.")
+    kept: MemoryText | None = Field(None, description="State, checkpoints and failed rows, such as 500m or 20g.")
+    price_per_day: float | None = Field(None, ge=0, description="What it pays for machines in 24 hours.")
 
     def quota(self, usual: Quota = Quota()) -> Quota:  # noqa: B008  (it is immutable)
         """The quota, with the usual one where nothing is said."""
-        return Quota(
-            usual.dataflows if self.dataflows is None else self.dataflows,
-            usual.tasks if self.tasks is None else self.tasks,
-        )
+        said = self.model_dump(exclude_none=True, exclude={"owners", "kept"})
+        return replace(usual, **said, **({} if self.kept is None else {"kept_bytes": _bytes(self.kept)}))
 
 
 class QuotasTable(QuotaTable):
