@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,9 @@ from typing import Any
 import pytest
 
 from headgate.access.principal import AccessRole, Principal
-from headgate.access.quota import OwnerUse, Quota
+from headgate.access.quota import OwnerUse, Quota, check_quotas, use_by_owner
 from headgate.access.rules import TenantRules
+from headgate.documents import parse
 from headgate.errors import InputError
 from headgate.model.cluster.observation import (
     DataflowObservation,
@@ -113,3 +115,13 @@ def test_limits_reach_the_engine_and_are_lifted(tmp_path: Path) -> None:
     now[0] = 1_001.0
     throttle.look()
     assert engine.done[-1:] == [("limit", "a", task, None)]
+
+
+def test_different_sources_are_counted_once() -> None:
+    flows = [parse(json.dumps(document(name, owner="city")), "json").dataflow for name in ("a", "b")]
+    fast = document("c", owner="city")
+    fast["tasks"][0]["config"] = {"rows_per_s": 9}
+    flows.append(parse(json.dumps(fast), "json").dataflow)
+    assert use_by_owner(flows)["city"] == OwnerUse(dataflows=3, tasks=9, sources=2)
+    with pytest.raises(InputError, match="would have 2 sources, and may have 1"):
+        check_quotas({}, Quota(sources=1), use_by_owner(flows), ["city"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 
@@ -17,6 +18,9 @@ class Quota:
 
     dataflows: int = 10_000
     tasks: int = 100_000
+    sources: int = 500
+    """Different sources: each is a query of Spark, with threads and a place where it remembers how far it is."""
+
     rows_per_s: float | None = None
     """Rows that its sources take; its own sources are throttled to that."""
 
@@ -36,18 +40,17 @@ class OwnerUse:
 
     dataflows: int = 0
     tasks: int = 0
+    sources: int = 0
     rows_per_s: float = 0.0
     cores: float = 0.0
     kept_bytes: int = 0
     price_per_day: float = 0.0
 
-    def with_dataflow(self, dataflow: Dataflow) -> OwnerUse:
-        return replace(self, dataflows=self.dataflows + 1, tasks=self.tasks + len(dataflow.tasks))
-
 
 SAID = {
     "dataflows": "would have {:,} dataflows, and may have {:,}",
     "tasks": "would have {:,} tasks, and may have {:,}",
+    "sources": "would have {:,} sources, and may have {:,}",
     "rows_per_s": "takes {:,.0f} rows/s, and may take {:,.0f}",
     "cores": "keeps {:.2f} cores busy, and may keep {:.2f}",
     "kept_bytes": "has {:,} bytes of state and files, and may have {:,}",
@@ -57,9 +60,15 @@ SAID = {
 
 def use_by_owner(dataflows: Iterable[Dataflow], measured: Mapping[str, OwnerUse] | None = None) -> dict[str, OwnerUse]:
     """What each owner of some dataflows has; tasks that are shared count for each who shares them."""
-    used = {owner: replace(use, dataflows=0, tasks=0) for owner, use in (measured or {}).items()}
-    for dataflow in dataflows:
-        used[dataflow.owner] = used.get(dataflow.owner, OwnerUse()).with_dataflow(dataflow)
+    used = {owner: replace(use, dataflows=0, tasks=0, sources=0) for owner, use in (measured or {}).items()}
+    sources: dict[str, set[tuple[str, str]]] = defaultdict(set)
+    for flow in dataflows:
+        use, its = used.get(flow.owner, OwnerUse()), sources[flow.owner]
+        fed = {stream.target for stream in flow.streams}
+        its |= {(one.type, one.config.text) for task in flow.tasks if task.id not in fed for one in task.alternates}
+        used[flow.owner] = replace(
+            use, dataflows=use.dataflows + 1, tasks=use.tasks + len(flow.tasks), sources=len(its)
+        )
     return used
 
 
@@ -68,11 +77,11 @@ def check_quotas(
 ) -> None:
     """Raise :class:`InputError` if some owners would have more than they may, or have it already.
 
-    >>> check_quotas({"city": Quota(dataflows=2)}, Quota(), {"city": OwnerUse(3, 9)}, ["city"])
+    >>> check_quotas({"city": Quota(dataflows=2)}, Quota(), {"city": OwnerUse(3, 9, 1)}, ["city"])
     Traceback (most recent call last):
         ...
     headgate.errors.InputError: 'city' would have 3 dataflows, and may have 2; withdraw some, or ask an admin for more
-    >>> check_quotas({}, Quota(cores=0.5), {"city": OwnerUse(1, 3, cores=0.75)}, ["city"])
+    >>> check_quotas({}, Quota(cores=0.5), {"city": OwnerUse(1, 3, 1, cores=0.75)}, ["city"])
     Traceback (most recent call last):
         ...
     headgate.errors.InputError: 'city' keeps 0.75 cores busy, and may keep 0.50; withdraw some, or ask an admin for more

@@ -136,12 +136,14 @@ class OwnerQuota(BaseModel):
     owner: str
     dataflows: int
     tasks: int
+    sources: int = 0
     rows_per_s: float = Field(0.0, description="Rows that its sources took, in the last minute.")
     cores: float = Field(0.0, description="Cores that its tasks kept busy, in the last minute.")
     kept_bytes: int = Field(0, description="State, checkpoints and rows that failed.")
     price_per_day: float = Field(0.0, description="What it has paid for machines in the last 24 hours.")
     most_dataflows: int
     most_tasks: int
+    most_sources: int = 500
     most_rows_per_s: float | None = None
     most_cores: float | None = None
     most_kept_bytes: int | None = None

@@ -165,6 +165,7 @@ class QuotaTable(_TomlTable):
 
     dataflows: int | None = Field(None, ge=0, description="Dataflows.")
     tasks: int | None = Field(None, ge=0, description="Tasks of all its dataflows.")
+    sources: int | None = Field(None, ge=0, description="Different sources; each is a query of Spark.")
     rows_per_s: float | None = Field(None, gt=0, description="Rows a second that its sources take.")
     cores: float | None = Field(None, gt=0, description="Cores that its tasks keep busy.")
     kept: MemoryText | None = Field(None, description="State, checkpoints and failed rows, such as 500m or 20g.")
@@ -177,7 +178,7 @@ class QuotaTable(_TomlTable):
 
 
 class QuotasTable(QuotaTable):
-    """What each owner may have: 10,000 dataflows and 100,000 tasks, if nothing else is said."""
+    """What each owner may have: 10,000 dataflows, 100,000 tasks and 500 sources, if nothing else is said."""
 
     owners: dict[Annotated[str, AfterValidator(_team)], QuotaTable] = Field(
         {}, description="What owners may have for whom that is different."

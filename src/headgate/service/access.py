@@ -22,6 +22,7 @@ QUOTA = (
     TableColumn("owner", "owner"),
     TableColumn("dataflows", "dataflows"),
     TableColumn("tasks", "tasks"),
+    TableColumn("sources", "sources"),
     TableColumn("rows_per_s", "rows/s"),
     TableColumn("cores", "cores"),
     TableColumn("kept_bytes", "MB kept"),
@@ -30,6 +31,7 @@ QUOTA = (
 FORMS = {
     "dataflows": ("{:,.0f}", 1),
     "tasks": ("{:,.0f}", 1),
+    "sources": ("{:,.0f}", 1),
     "rows_per_s": ("{:,.0f}", 1),
     "cores": ("{:.2f}", 1),
     "kept_bytes": ("{:,.1f}", 1_000_000),
