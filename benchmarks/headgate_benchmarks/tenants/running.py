@@ -70,7 +70,7 @@ class _Siege:
         body = {"dataflows": self.neighbours.documents()}
         answer = request("POST", "/dataflows", team="honest", key=HONEST_KEY, json=body)(self.engine)
         if answer.is_error:
-            raise HeadgateError("NO_NEIGHBOURS", f"the honest dataflows were refused: {answer.text[:300]}")
+            raise HeadgateError("FIGURES_MISSING", f"the honest dataflows were refused: {answer.text[:300]}")
         self.neighbours.begin()
         self.neighbours.await_rounds(6, time.monotonic() + self.sizes.patience_s)
         began = time.monotonic()

@@ -28,7 +28,7 @@ class Quota:
     """Cores that its tasks keep busy."""
 
     kept_bytes: int | None = None
-    """What the engine keeps for it: state, checkpoints, rows that failed."""
+    """State and checkpoints of the fragments that it uses."""
 
     price_per_day: float | None = None
     """What it pays for machines in 24 hours."""

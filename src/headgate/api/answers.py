@@ -139,7 +139,7 @@ class OwnerQuota(BaseModel):
     sources: int = 0
     rows_per_s: float = Field(0.0, description="Rows that its sources took, in the last minute.")
     cores: float = Field(0.0, description="Cores that its tasks kept busy, in the last minute.")
-    kept_bytes: int = Field(0, description="State, checkpoints and rows that failed.")
+    kept_bytes: int = Field(0, description="State and checkpoints of the fragments that it uses.")
     price_per_day: float = Field(0.0, description="What it has paid for machines in the last 24 hours.")
     most_dataflows: int
     most_tasks: int

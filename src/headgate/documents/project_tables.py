@@ -168,7 +168,7 @@ class QuotaTable(_TomlTable):
     sources: int | None = Field(None, ge=0, description="Different sources; each is a query of Spark.")
     rows_per_s: float | None = Field(None, gt=0, description="Rows a second that its sources take.")
     cores: float | None = Field(None, gt=0, description="Cores that its tasks keep busy.")
-    kept: MemoryText | None = Field(None, description="State, checkpoints and failed rows, such as 500m or 20g.")
+    kept: MemoryText | None = Field(None, description="State and checkpoints, such as 500m or 20g.")
     price_per_day: float | None = Field(None, ge=0, description="What it pays for machines in 24 hours.")
 
     def quota(self, usual: Quota = Quota()) -> Quota:  # noqa: B008  (it is immutable)

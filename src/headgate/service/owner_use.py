@@ -50,7 +50,7 @@ class MeasuredUse:
         return used
 
     def _kept(self, seen: Observation) -> dict[str, int]:
-        """The bytes of the fragments and failed rows of each owner; those that are shared count for each."""
+        """The bytes of the fragments of each owner; those that are shared count for each."""
         owners = {flow.name: flow.owner for flow in seen.dataflows}
         of_tasks = {task.task: {owners[name] for name in task.dataflows if name in owners} for task in seen.tasks}
         kept: dict[str, int] = defaultdict(int)
