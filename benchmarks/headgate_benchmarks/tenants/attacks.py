@@ -47,7 +47,6 @@ EXPRESSIONS = {
     "a function by a variable": "${env:HOME}",
     "a session's variable": "system.session.x",
     "sleep by java": "java_method('java.lang.Thread', 'sleep', 100000L)",
-    "a row of rows": "explode(sequence(1, 100000))",
     "a regular expression to split by": "split(k, '(a+)+b')",
 }
 """Refused where they are checked."""
@@ -67,6 +66,11 @@ GREEDY = {
     "bytes of gigabytes": "length(encode(repeat(k, 1000000 + cast(id as int)), 'UTF-32'))",
     "an array in an array": "size(flatten(transform(sequence(1, 1000), x -> sequence(1, 1000))))",
     "a map of all": "size(map_from_entries(transform(sequence(1, 99999), x -> struct(x, repeat(k, 9)))))",
+    "a row of rows": "explode(sequence(1, 100000))",
+    "a full disk in words": "raise_error('OSError: [Errno 28] No space left on device')",
+    "a source in words": "raise_error('UnreadableSourceError: gone')",
+    "a late worker in words": "raise_error('Python worker failed to connect back')",
+    "another's task in words": "raise_error('TaskRaised: [task 0af3] ValueError: no')",
     "a dead letter of megabytes": "raise_error(repeat('x', 900000))",
 }
 """Accepted or not; where they are, rows that ask for too much fail."""
@@ -80,15 +84,18 @@ QUERIES = {
     "a table of the catalog": "select * from default.t",
     "a table by an expression": "select * from identifier('text.`/etc/passwd`')",
     "another's view": "select * from `out`",
-    "a cross join": "select * from `in` a cross join `in` b cross join `in` c cross join `in` d cross join `in` e",
     "a hint": "select /*+ broadcast(a) */ * from `in` a",
-    "an endless recursion": "with recursive a as (select 1 as x union all select x + 1 from a) select * from a",
     "setting something": "set spark.executor.killOnFatalError.depth = 9",
     "two statements": "select 1 from `in`; drop table `in`",
     "a view": "create temporary view honest as select 1",
     "a function of its own": "create function f as 'java.lang.Runtime'",
     "java in a query": "select reflect('java.lang.System', 'exit', 3) from `in`",
 }
+JOINS = {
+    "a cross join": "select a.id from `in` a cross join `in` b cross join `in` c cross join `in` d",
+    "an endless recursion": "with recursive a as (select 1 as x union all select x + 1 from a) select * from a",
+}
+"""Accepted or not; where they are, they make more rows than there is time for."""
 
 FUNCTIONS = (
     *("end_process", "leave", "end_thread", "refuse", "grow", "spin", "look", "fork", "run_a_program", "crash"),
@@ -107,18 +114,20 @@ def dataflow_attacks(folder: str) -> Iterator[Attack]:
     for name, text in QUERIES.items():
         query = text.format(mark=f"{folder}/breach")
         yield _of(folder, name, {"type": "sql", "config": {"query": query}})
+    for name, query in JOINS.items():
+        yield _of(folder, name, {"type": "sql", "config": {"query": query}}, expected=Expected.EITHER)
     for function in MODULES:
         yield _of(folder, f"module {function}", {"type": "python", "config": {"function": function}})
     yield from _places(folder)
     yield from _shapes(folder)
-    for name, text in GREEDY.items():
-        yield _derived(folder, name, text, Expected.EITHER)
     for function in FUNCTIONS:
         config = {"function": f"{MODULE}.{function}", "options": {"folder": folder}}
         call = {"type": "python", "config": config, "time_budget": "2s"}
         yield _of(folder, f"python {function}", call, expected=Expected.EITHER)
     folded = {"function": f"{MODULE}.remember", "key": ["k"], "takes": ["v"], "columns": "w double"}
     yield _of(folder, "a memory of code", {"type": "fold", "config": folded}, expected=Expected.EITHER)
+    for name, text in GREEDY.items():
+        yield _derived(folder, name, text, Expected.EITHER)
 
 
 def _derived(folder: str, name: str, text: str, expected: Expected) -> Attack:

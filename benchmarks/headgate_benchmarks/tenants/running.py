@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import tempfile
+import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -41,7 +43,7 @@ class Sizes:
     rounds: int = 2
     """Rounds beside each attack that runs."""
 
-    patience_s: float = 120.0
+    patience_s: float = 45.0
 
 
 @dataclass(slots=True)
@@ -79,7 +81,6 @@ class _Siege:
 
     def attack(self, attack: Attack) -> bool:
         """Send an attack, and note what came of it; whether it runs."""
-        self.progress(attack.name)
         began, deaths = time.monotonic(), self.engine.deaths()
         try:
             answer = attack.send(self.engine)
@@ -99,7 +100,11 @@ class _Siege:
         return runs
 
     def _note_death(self, before: int) -> None:
-        self.outcomes[-1].deaths = self.engine.deaths() - before
+        last = self.outcomes[-1]
+        last.deaths = self.engine.deaths() - before
+        felt = f", {last.neighbours_s:.1f} s for neighbours" if last.neighbours_s else ""
+        breach = f": BREACH, {last.breach}" if last.breach else ""
+        self.progress(f"{last.attack}: {last.status} after {last.took_s:.1f} s{felt}{breach}")
 
     def _breach(self, attack: Attack, answer: httpx.Response, took_s: float) -> str:
         """Why an answer is a breach; empty if it is none."""
@@ -144,8 +149,16 @@ class _Siege:
         return self.neighbours.is_exact()
 
 
+def _leave(number: int, frame: object) -> None:
+    """End as on Ctrl-C, and the engine too."""
+    del number, frame
+    raise KeyboardInterrupt
+
+
 def _run(seed: int, progress: Progress, sizes: Sizes) -> Measured:
     del seed
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, _leave)
     with tempfile.TemporaryDirectory(prefix="headgate-bench-") as place:
         folder = Path(place).resolve()
         siege = _Siege(folder, sizes, progress)
