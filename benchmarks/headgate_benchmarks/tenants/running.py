@@ -227,6 +227,7 @@ TENANTS = Benchmark(
     "Attacks of a hostile submitter beside honest dataflows: breaches, deaths, what neighbours feel.",
     {"attacks": _run},
     Sizes(),
-    Sizes(quiet=6, every=12, rounds=1, patience_s=60.0),
-    "attacks refused breaches honest_exact quiet_p50_s neighbour_p99 neighbour_p50 engine_deaths next_start",
+    Sizes(quiet=6, every=12, rounds=1, patience_s=30.0),
+    promises="attacks refused breaches honest_exact quiet_p50_s neighbour_p99 neighbour_p50 engine_deaths next_start",
+    own_cluster=True,
 )
