@@ -37,7 +37,6 @@ from headgate.model.work import (
 )
 from headgate.tasks.functions import ImportPath, load_function
 from headgate.tasks.heavy import pa
-from headgate.tasks.isolated.process import SealedState, check_isolated, isolated_batches, isolated_fold, spread
 from headgate.tasks.isolated.settings import IsolationSettings
 from headgate.tasks.keyed_base import KeyedConfig, by_row, by_rows
 
@@ -71,6 +70,8 @@ class Python(TaskConfig):
 
 def _python(options: Python, target: BatchTarget) -> BatchFunction:
     if IsolationSettings.of().isolates(options.function):
+        from headgate.tasks.isolated.process import isolated_batches
+
         return isolated_batches(options.model_dump(mode="json"), target)
     return python_work(options.over, load_function(options.function), options.options, target)
 
@@ -86,6 +87,7 @@ def python_work(over: str, function: Function, keywords: Mapping[str, Any], targ
     schema = target.schema
     apply = _over_rows if over == "row" else partial(_over_batch, over)
 
+    from headgate.tasks.isolated.process import spread
     from headgate.tasks.row_errors import error_text
 
     def work(batch: pa.RecordBatch) -> BatchResult:
@@ -231,6 +233,8 @@ class Fold(KeyedConfig):
 
 
 def _fold(options: Fold, index: Index) -> KeyFunction:
+    from headgate.tasks.isolated.process import SealedState, isolated_fold
+
     if IsolationSettings.of().isolates(options.function):
         return isolated_fold(options.model_dump(mode="json"), options.takes, index)
     fold = fold_work(options)(index)
@@ -268,6 +272,8 @@ class Opaque(TaskConfig):
 
 def _check_function(options: Python | Fold) -> None:
     if IsolationSettings.of().isolates(options.function):
+        from headgate.tasks.isolated.process import check_isolated
+
         check_isolated(options.function)
     else:
         load_function(options.function)

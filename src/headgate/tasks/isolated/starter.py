@@ -24,6 +24,8 @@ from pathlib import Path
 from headgate.tasks.isolated.confinement import user_of
 from headgate.tasks.isolated.frames import send
 
+__all__ = ["Starter"]
+
 MOST = 512
 """Processes at once."""
 
@@ -38,7 +40,9 @@ class _Running:
     folder: Path
 
 
-class _Starter:
+class Starter:
+    """Forks processes as they are asked for, and looks after them."""
+
     def __init__(self, requests: socket.socket) -> None:
         self._requests, self._poll = requests, select.poll()
         self._poll.register(requests, select.POLLIN)
@@ -46,6 +50,7 @@ class _Starter:
         self._by_connection: dict[int, _Running] = {}
 
     def run(self) -> None:
+        """Until the last worker has left."""
         while True:
             for number, event in self._poll.poll():
                 if number == self._requests.fileno():
@@ -122,7 +127,7 @@ def _main() -> None:
     requests = socket.socket(fileno=int(sys.argv[1]))
     gc.collect()
     gc.freeze()
-    _Starter(requests).run()
+    Starter(requests).run()
 
 
 if __name__ == "__main__":
