@@ -13,6 +13,7 @@ from headgate.access.principal import AccessRole, Principal
 from headgate.access.quota import OwnerUse, Quota, check_quotas, use_by_owner
 from headgate.access.rules import TenantRules
 from headgate.documents import parse
+from headgate.documents.project_tables import ProjectTables, QuotasTable
 from headgate.errors import InputError
 from headgate.model.cluster.observation import (
     DataflowObservation,
@@ -125,3 +126,14 @@ def test_different_sources_are_counted_once() -> None:
     assert use_by_owner(flows)["city"] == OwnerUse(dataflows=3, tasks=9, sources=2)
     with pytest.raises(InputError, match="would have 2 sources, and may have 1"):
         check_quotas({}, Quota(sources=1), use_by_owner(flows), ["city"])
+
+
+def test_a_time_budget_is_no_longer_than_the_owner_may_have(tmp_path: Path) -> None:
+    engine = FakeEngine(tmp_path)
+    slow = document("slow", owner="city")
+    slow["tasks"][1]["time_budget"] = "2min"
+    rules = ProjectTables(quotas=QuotasTable(time_budget="90s")).rules()
+    who = Principal("ana", AccessRole.ADMIN)
+    with pytest.raises(InputError, match="'slow' has a time budget of 120 s: 'city' may have 90 s"):
+        submit_documents(PrincipalEngine(engine, who, rules), [slow], default_registry())
+    submit_documents(PrincipalEngine(engine, who), [slow], default_registry())

@@ -190,7 +190,7 @@ def _shapes(folder: str) -> Iterator[Attack]:
     yield _of(folder, "more than its quota", *[select] * 300)
     wide = {"type": "derive", "config": {"columns": {f"x{n}": "id" for n in range(20_000)}}}
     yield _of(folder, "columns without end", wide)
-    year = {"type": "python", "config": {"function": f"{MODULE}.spin"}, "time_budget": "10000h"}
+    year = {"type": "python", "config": {"function": f"{MODULE}.spin"}, "time_budget": "24h"}
     yield _of(folder, "a year of time", year)
     doubling = {"type": "derive", "config": {"columns": {"k": "concat(k, k)"}}}
     yield _of(folder, "a chain that doubles", *[doubling] * 34)

@@ -37,6 +37,7 @@ HONEST = ["honest"]
 [quotas.owners.mallory]
 dataflows = 20
 tasks = 200
+time_budget = "10s"
 
 [workers]
 memory = "1g"

@@ -21,6 +21,9 @@ class Quota:
     sources: int = 500
     """Different sources: each is a query of Spark, with threads and a place where it remembers how far it is."""
 
+    time_budget_s: float = 3_600.0
+    """The longest time budget that its tasks may have: neighbours may wait for so long."""
+
     rows_per_s: float | None = None
     """Rows that its sources take; its own sources are throttled to that."""
 

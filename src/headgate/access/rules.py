@@ -9,6 +9,7 @@ from headgate.access.authority import AccessRefused
 from headgate.access.policy import EVERYBODY
 from headgate.access.principal import AccessRole, Principal
 from headgate.access.quota import Quota
+from headgate.errors import InputError
 from headgate.model.dataflow import Dataflow
 from headgate.model.secret import secret_names
 
@@ -32,7 +33,16 @@ class TenantRules:
     """What owners may have for whom that is different."""
 
     def check(self, principal: Principal, dataflow: Dataflow) -> None:
-        """Raise :class:`AccessRefused` if a dataflow of an owner may not use what it uses."""
+        """Raise :class:`InputError` if a dataflow of an owner may not use what it uses, or not for so long."""
+        most_s = self.quotas.get(dataflow.owner, self.quota).time_budget_s
+        for task in dataflow.tasks:
+            if task.time_budget_s is not None and task.time_budget_s > most_s:
+                facts = {"owner": dataflow.owner, "quota": "time_budget", "task": task.id, "may_have": most_s}
+                message = (
+                    f"task '{task.id}' of dataflow '{dataflow.name}' has a time budget of {task.time_budget_s:g} s"
+                )
+                remedy = f"'{dataflow.owner}' may have {most_s:g} s; see time_budget in [quotas] of headgate.toml"
+                raise InputError("QUOTA_EXCEEDED", f"{message}: {remedy}", facts)
         for task, name in _secrets_of(dataflow):
             if not self._grants_secret(principal, dataflow.owner, name):
                 facts = {"owner": dataflow.owner, "dataflow": dataflow.name, "task": task, "secret": name}

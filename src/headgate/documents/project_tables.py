@@ -6,7 +6,7 @@ import os
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -166,6 +166,7 @@ class QuotaTable(_TomlTable):
     dataflows: int | None = Field(None, ge=0, description="Dataflows.")
     tasks: int | None = Field(None, ge=0, description="Tasks of all its dataflows.")
     sources: int | None = Field(None, ge=0, description="Different sources; each is a query of Spark.")
+    time_budget: TomlSpan | None = Field(None, description="The longest time budget of a task, such as 10min.")
     rows_per_s: float | None = Field(None, gt=0, description="Rows a second that its sources take.")
     cores: float | None = Field(None, gt=0, description="Cores that its tasks keep busy.")
     kept: MemoryText | None = Field(None, description="State and checkpoints, such as 500m or 20g.")
@@ -173,8 +174,12 @@ class QuotaTable(_TomlTable):
 
     def quota(self, usual: Quota = Quota()) -> Quota:  # noqa: B008  (it is immutable)
         """The quota, with the usual one where nothing is said."""
-        said = self.model_dump(exclude_none=True, exclude={"owners", "kept"})
-        return replace(usual, **said, **({} if self.kept is None else {"kept_bytes": _bytes(self.kept)}))
+        said: dict[str, Any] = self.model_dump(exclude_none=True, exclude={"owners", "kept", "time_budget"})
+        if self.kept is not None:
+            said["kept_bytes"] = _bytes(self.kept)
+        if self.time_budget is not None:
+            said["time_budget_s"] = seconds_of(self.time_budget)
+        return replace(usual, **said)
 
 
 class QuotasTable(QuotaTable):

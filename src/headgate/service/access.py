@@ -68,7 +68,11 @@ def access_facts(
 
 def _quota_facts(owner: str, rules: TenantRules, used: Mapping[str, OwnerUse]) -> dict[str, Any]:
     use, most = used.get(owner, OwnerUse()), rules.quotas.get(owner, rules.quota)
-    return {"owner": owner, **asdict(use), **{f"most_{name}": value for name, value in asdict(most).items()}}
+    return {
+        "owner": owner,
+        **asdict(use),
+        **{f"most_{name}": value for name, value in asdict(most).items() if name in FORMS},
+    }
 
 
 def me_table(answer: dict[str, Any]) -> Table:
