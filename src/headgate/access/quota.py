@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 
 from headgate.errors import InputError
 from headgate.model.dataflow import Dataflow
 
-__all__ = ["OwnerUse", "Quota", "check_quotas", "use_by_owner"]
+__all__ = ["OwnerUse", "Quota", "check_quotas", "over_quota", "use_by_owner"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +90,27 @@ def check_quotas(
     headgate.errors.InputError: 'city' keeps 0.75 cores busy, and may keep 0.50; withdraw some, or ask an admin for more
     """
     for owner in owners:
-        use, most = used.get(owner, OwnerUse()), quotas.get(owner, usual)
-        for name in (field.name for field in fields(OwnerUse)):
-            has, may = getattr(use, name), getattr(most, name)
-            if may is not None and has > may:
-                message = f"'{owner}' {SAID[name].format(has, may)}"
-                facts = {"owner": owner, "quota": name, "would_have": has, "may_have": may}
-                raise InputError("QUOTA_EXCEEDED", f"{message}; withdraw some, or ask an admin for more", facts)
+        for name, has, may in _beyond(used.get(owner, OwnerUse()), quotas.get(owner, usual)):
+            message = f"'{owner}' {SAID[name].format(has, may)}"
+            facts = {"owner": owner, "quota": name, "would_have": has, "may_have": may}
+            raise InputError("QUOTA_EXCEEDED", f"{message}; withdraw some, or ask an admin for more", facts)
+
+
+def over_quota(quotas: Mapping[str, Quota], usual: Quota, used: Mapping[str, OwnerUse]) -> list[str]:
+    """Who has more than they may, as sentences.
+
+    >>> over_quota({"city": Quota(rows_per_s=50_000)}, Quota(), {"city": OwnerUse(rows_per_s=61_200.0)})
+    ["'city' takes 61,200 rows/s, and may take 50,000."]
+    """
+    return [
+        f"'{owner}' {SAID[name].format(has, may)}."
+        for owner, use in sorted(used.items())
+        for name, has, may in _beyond(use, quotas.get(owner, usual))
+    ]
+
+
+def _beyond(use: OwnerUse, most: Quota) -> Iterator[tuple[str, float, float]]:
+    for name in (field.name for field in fields(OwnerUse)):
+        has, may = getattr(use, name), getattr(most, name)
+        if may is not None and has > may:
+            yield name, has, may

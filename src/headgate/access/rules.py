@@ -35,11 +35,11 @@ class TenantRules:
     def check(self, principal: Principal, dataflow: Dataflow) -> None:
         """Raise :class:`InputError` if a dataflow of an owner may not use what it uses, or not for so long."""
         most_s = self.quotas.get(dataflow.owner, self.quota).time_budget_s
-        for task in dataflow.tasks:
-            if task.time_budget_s is not None and task.time_budget_s > most_s:
-                facts = {"owner": dataflow.owner, "quota": "time_budget", "task": task.id, "may_have": most_s}
+        for each in dataflow.tasks:
+            if each.time_budget_s is not None and each.time_budget_s > most_s:
+                facts = {"owner": dataflow.owner, "quota": "time_budget", "task": each.id, "may_have": most_s}
                 message = (
-                    f"task '{task.id}' of dataflow '{dataflow.name}' has a time budget of {task.time_budget_s:g} s"
+                    f"task '{each.id}' of dataflow '{dataflow.name}' has a time budget of {each.time_budget_s:g} s"
                 )
                 remedy = f"'{dataflow.owner}' may have {most_s:g} s; see time_budget in [quotas] of headgate.toml"
                 raise InputError("QUOTA_EXCEEDED", f"{message}: {remedy}", facts)

@@ -187,6 +187,7 @@ class EngineStatus(Listing):
     """Dataflows and fragments."""
 
     fragments: list[FragmentStatus]
+    over_quota: list[str] = Field([], description="Which owners have more than they may, as sentences.")
 
 
 class TaskSharing(BaseModel):

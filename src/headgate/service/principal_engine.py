@@ -10,7 +10,7 @@ from typing import Any
 
 from headgate.access.authority import ENGINE, AccessObject, Verb, check_access, may
 from headgate.access.principal import AccessRole, Principal
-from headgate.access.quota import OwnerUse, check_quotas, use_by_owner
+from headgate.access.quota import OwnerUse, check_quotas, over_quota, use_by_owner
 from headgate.access.rules import TenantRules
 from headgate.model.alternate_choice import ActiveAlternate
 from headgate.model.dataflow import Dataflow
@@ -101,6 +101,11 @@ class PrincipalEngine:
     def measured_use(self) -> Mapping[str, OwnerUse]:
         """What owners use now; nothing where nobody measures."""
         return {} if self._use is None else self._use.by_owner()
+
+    def over_quota(self) -> list[str]:
+        """Which owners have more than they may, as sentences."""
+        used = use_by_owner(self.dataflows, self.measured_use())
+        return over_quota(self._rules.quotas, self._rules.quota, used)
 
     def withdraw(self, *names: str, acknowledge: Acknowledge | None = None) -> Applied:
         self._check_change(*names)
