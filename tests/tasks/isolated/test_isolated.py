@@ -150,6 +150,17 @@ def test_a_function_that_is_not_there_is_refused_and_its_module_not_imported_her
     PYTHON.check(Python(function=f"{HERE}.doubled"))
 
 
+def test_nothing_is_left_behind(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    end_processes()
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    process, _ = call(f"{HERE}.doubled")(batch(1)).columns[1][0].as_py().split()
+    assert len(list(tmp_path.glob("headgate-function-*"))) == 1
+    end_processes()
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(process), 0)
+
+
 def test_who_is_isolated() -> None:
     def is_isolated(tables: ProjectTables) -> bool:
         return tables.worker_variables()["HEADGATE_WORKER_FUNCTIONS_ISOLATED"] == "1"

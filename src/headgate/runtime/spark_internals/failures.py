@@ -35,7 +35,9 @@ _REFUSED = re.compile(
 _OF_ROWS = re.compile(
     r"(?:\A\s*|\bSpark(?:Runtime|Arithmetic|NumberFormat|DateTime|ArrayIndexOutOfBounds|IllegalArgument|NoSuchElement"
     r"|UnsupportedOperation)Exception: )"
-    r"\[(?!FAILED_|TASK_|CANNOT_|STATE_|STREAM|PATH_|IO_|EXECUTOR|UDTF|PYTHON)[A-Z][A-Z0-9_.]+\] "
+    r"\[(?:USER_RAISED|CAST_|DIVIDE_BY|REMAINDER_BY|ARITHMETIC_|BINARY_ARITHMETIC|NUMERIC_|INVALID_|MALFORMED_|DATETIME_"
+    r"|CANNOT_PARSE|CONVERSION_|DUPLICATED_MAP|NULL_MAP|MAP_|COLLECTION_|ELEMENT_|INTERVAL_|VALUE_|UNRECOGNIZED_|ILLEGAL_)"
+    r"[A-Z0-9_.]*\] "
 )
 """How Spark begins what an expression raises for a row; what follows may have texts of its author and of the row."""
 

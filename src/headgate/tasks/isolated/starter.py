@@ -51,6 +51,15 @@ class Starter:
 
     def run(self) -> None:
         """Until the last worker has left."""
+        try:
+            self._serve()
+        finally:
+            for running in list(self._by_end.values()):
+                with suppress(ProcessLookupError):
+                    os.kill(running.process, signal.SIGKILL)
+                self._note_end(running)
+
+    def _serve(self) -> None:
         while True:
             for number, event in self._poll.poll():
                 if number == self._requests.fileno():

@@ -27,6 +27,7 @@ def starter() -> socket.socket:
                 env={**own, **threads, "ARROW_DEFAULT_MEMORY_POOL": "system", "PYTHONDONTWRITEBYTECODE": "1"},
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
+                start_new_session=True,  # Spark's daemon ends its group; this one still has folders to remove
             )
         _starter = ours, process
     return _starter[0]
