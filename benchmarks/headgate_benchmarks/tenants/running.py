@@ -77,7 +77,10 @@ class _Siege:
         self.neighbours.await_rounds(6, time.monotonic() + self.sizes.patience_s)
         began = time.monotonic()
         self.neighbours.await_rounds(self.sizes.quiet, began + 10 * self.sizes.patience_s)
-        return self.neighbours.took_s(began, time.monotonic())
+        took_s = self.neighbours.took_s(began, time.monotonic())
+        if not took_s:
+            raise HeadgateError("FIGURES_MISSING", "the honest dataflows put out nothing before the attacks")
+        return took_s
 
     def attack(self, attack: Attack) -> bool:
         """Send an attack, and note what came of it; whether it runs."""
