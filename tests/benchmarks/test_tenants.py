@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from headgate.access.principal import AccessRole
+from headgate.access.principal import AccessRole, Principal
 from headgate.api.application import application
 from headgate.api.network import listening
 from headgate.api.server import serving
@@ -21,8 +21,8 @@ from headgate_benchmarks.tenants.neighbours import Neighbours
 from headgate_benchmarks.tenants.program import MODULE, SETTINGS
 from headgate_benchmarks.tenants.requests import HONEST_KEY, request_attacks
 from tests.api.fake import FakeEngine
-from tests.api.test_network import ADMIN
 
+ADMIN = Principal("root", AccessRole.ADMIN)
 BY_SPARK = frozenset(QUERIES)
 """Spark's own parser refuses some of these."""
 
