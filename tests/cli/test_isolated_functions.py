@@ -95,8 +95,9 @@ def test_functions_run_in_processes_of_their_own(engine: EngineClient, tmp_path:
     wait_for(lambda: len(rows(tmp_path / "honest")) == 8, "rows of a neighbour", PATIENCE_S)
     assert all(row["k"].endswith(" 3 []") for row in rows(tmp_path / "looks")), "three variables, and an empty folder"
     wanted: dict[str, list[float]] = {}
-    for row in sorted(rows(tmp_path / "honest"), key=lambda row: row["id"]):
-        wanted.setdefault(row["k"], []).append((wanted.get(row["k"], [0.0])[-1]) + row["id"])
+    for row in numbered(0, 8):
+        sums = wanted.setdefault(row["k"], [])
+        sums.append((sums[-1] if sums else 0.0) + row["id"])
     got: dict[str, list[float]] = {}
     for row in sorted(rows(tmp_path / "adds"), key=lambda row: row["id"]):
         got.setdefault(row["k"], []).append(row["total"])
