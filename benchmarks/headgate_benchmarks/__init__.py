@@ -30,6 +30,7 @@ from headgate_benchmarks.sharing import SHARING
 from headgate_benchmarks.simulate import SIMULATE
 from headgate_benchmarks.smoke import smoke_all
 from headgate_benchmarks.study import Measured
+from headgate_benchmarks.tenants.running import TENANTS
 
 __all__ = ["BENCHMARKS", "report", "smoke_all"]
 
@@ -55,7 +56,7 @@ BENCHMARKS: Mapping[str, Benchmark[Any]] = {
             RUNTIME,
             SCALE,
         ),
-        *(SHARING, SIMULATE),
+        *(SHARING, SIMULATE, TENANTS),
     )
 }
 

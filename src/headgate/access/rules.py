@@ -11,6 +11,7 @@ from headgate.access.authority import AccessRefused
 from headgate.access.policy import EVERYBODY
 from headgate.access.principal import AccessRole, Principal
 from headgate.access.quota import Quota
+from headgate.errors import InputError
 from headgate.model.dataflow import Dataflow
 from headgate.model.secret import secret_names
 
@@ -55,7 +56,16 @@ class TenantRules:
         return any(fnmatchcase(column.casefold(), pattern.casefold()) for pattern in self.masked)
 
     def check(self, principal: Principal, dataflow: Dataflow) -> None:
-        """Raise :class:`AccessRefused` if a dataflow of an owner may not use what it uses."""
+        """Raise :class:`InputError` if a dataflow of an owner may not use what it uses, or not for so long."""
+        most_s = self.quotas.get(dataflow.owner, self.quota).time_budget_s
+        for each in dataflow.tasks:
+            if each.time_budget_s is not None and each.time_budget_s > most_s:
+                facts = {"owner": dataflow.owner, "quota": "time_budget", "task": each.id, "may_have": most_s}
+                message = (
+                    f"task '{each.id}' of dataflow '{dataflow.name}' has a time budget of {each.time_budget_s:g} s"
+                )
+                remedy = f"'{dataflow.owner}' may have {most_s:g} s; see time_budget in [quotas] of headgate.toml"
+                raise InputError("QUOTA_EXCEEDED", f"{message}: {remedy}", facts)
         for task, name in _secrets_of(dataflow):
             if not self._grants_secret(principal, dataflow.owner, name):
                 facts = {"owner": dataflow.owner, "dataflow": dataflow.name, "task": task, "secret": name}

@@ -38,7 +38,8 @@ def access_routes(served: ServedEngine, identities: Identities) -> APIRouter:
     def access(who: Caller) -> Any:
         """Show who has which role, and the members of teams."""
         check_access(who, Verb.READ)
-        return access_facts(served.policy, served.rules, served.acting_for(who).dataflows)
+        engine = served.acting_for(who)
+        return access_facts(served.policy, served.rules, engine.dataflows, engine.measured_use())
 
     @router.get("/audit", response_model=AuditAnswer, openapi_extra=scope(Verb.AUDIT))
     def audit_entries(who: Caller, since: Since = 0.0, limit: Most = 100) -> Any:

@@ -136,8 +136,18 @@ class OwnerQuota(BaseModel):
     owner: str
     dataflows: int
     tasks: int
+    sources: int = 0
+    rows_per_s: float = Field(0.0, description="Rows that its sources took, in the last minute.")
+    cores: float = Field(0.0, description="Cores that its tasks kept busy, in the last minute.")
+    kept_bytes: int = Field(0, description="State and checkpoints of the fragments that it uses.")
+    price_per_day: float = Field(0.0, description="What it has paid for machines in the last 24 hours.")
     most_dataflows: int
     most_tasks: int
+    most_sources: int = 500
+    most_rows_per_s: float | None = None
+    most_cores: float | None = None
+    most_kept_bytes: int | None = None
+    most_price_per_day: float | None = None
 
 
 class AccessAnswer(BaseModel):
@@ -177,6 +187,7 @@ class EngineStatus(Listing):
     """Dataflows and fragments."""
 
     fragments: list[FragmentStatus]
+    over_quota: list[str] = Field([], description="Which owners have more than they may, as sentences.")
 
 
 class TaskSharing(BaseModel):

@@ -276,8 +276,9 @@ def read_routes(served: ServedEngine) -> APIRouter:
 
     @router.get("/status", response_model=EngineStatus, openapi_extra=scope(Verb.READ))
     def engine_status(who: Caller) -> Any:
-        """Show all dataflows and fragments."""
-        return status(served.acting_for(who))
+        """Show all dataflows and fragments, and who is over a quota."""
+        engine = served.acting_for(who)
+        return {**status(engine), "over_quota": engine.over_quota()}
 
     @router.get("/observations", response_model=Observations, openapi_extra=scope(Verb.READ))
     def observations(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -10,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headgate.cli.output import seconds
+from headgate.cli.output import seconds, sentence_to_stderr
 from headgate.cli.policy import Mode
 from headgate.cli.settings import given_tables
 from headgate.errors import InputError, shorten
 from headgate.model.strategy import StrategyName
 from headgate.service.control import control_options
-from headgate.service.run import EngineSettings, take_secrets
+from headgate.service.run import EngineSettings, limit_workers, take_secrets
 
 if TYPE_CHECKING:
     from headgate.service.task_types import Registry
@@ -98,7 +97,8 @@ def engine_settings(
     """How to start an engine; its secrets are read now. Raises :class:`InputError` for an option that is of no use."""
     tables = given_tables()
     take_secrets(tables.secrets.file)
-    os.environ.update(tables.workers.variables())
+    for gap in limit_workers(tables.worker_variables()):
+        sentence_to_stderr(gap)
     return EngineSettings(
         state,
         registry,

@@ -131,6 +131,7 @@ def run_engine(
     from headgate.service.control import control_loop
     from headgate.service.run import follow, start, stop, submit_given
     from headgate.service.serve import ServedEngine
+    from headgate.service.throttling import Throttle
 
     def starting() -> None:
         later = ", to stop it then; Ctrl-C again ends it at once" if link.stopping.is_set() else ""
@@ -138,6 +139,7 @@ def run_engine(
 
     def show(dataflows: Sequence[DataflowStatus], fragments: Sequence[FragmentStatus]) -> None:
         link.saw(fragments)
+        throttle.look()
         display.show(dataflows, fragments)
 
     began, provider = time.monotonic(), settings.provider()
@@ -148,6 +150,7 @@ def run_engine(
             control = dataclasses.replace(settings.control, given=settings.control.given and link.served_at is None)
             loop = control_loop(engine, control, settings.trigger_s, settings.price_per_h)
             served = ServedEngine(engine, settings.registry, settings.access, settings.rules, loop)
+            throttle = Throttle(engine, settings.rules, settings.trigger_s)
             mine = served.acting_for(running_user(settings.access))
             if link.served_at is None:  # what was changed since the first engine served must not be undone
                 submit = partial(submit_given, mine, loaded, replace, limits.serve)

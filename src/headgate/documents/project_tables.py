@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -98,6 +100,9 @@ class ControlTable(_TomlTable):
     changes_per_hour: int = Field(12, ge=1, le=3_600, description="Of machines, and of the alternate of each task.")
 
 
+MemoryText = Annotated[str, Field(pattern=r"^\d{1,6}[mg]$")]
+
+
 class AllowTable(_TomlTable):
     """What dataflows may touch. What is left out holds for operators without limit, and allows others nothing."""
 
@@ -123,16 +128,36 @@ class AllowTable(_TomlTable):
 class WorkersTable(_TomlTable):
     """The processes in which Python functions of tasks run, on this machine."""
 
-    memory: str = Field("4g", pattern=r"^\d{1,6}[mg]$", description="The most memory of one, such as 512m or 4g.")
-    environment: list[str] = Field([], description="Variables of the environment that they get; * is any text.")
+    memory: MemoryText = Field("4g", description="The most memory of one of Spark's workers, such as 512m or 4g.")
+    environment: list[str] = Field([], description="Variables of the environment that these get; * is any text.")
+    isolate: bool | None = Field(
+        None,
+        description="Whether functions run in processes of their own, confined; if left out, when [allow] has modules.",
+    )
+    trusted: list[str] = Field([], description="Modules whose functions run in Spark's workers all the same.")
+    network: list[str] = Field([], description="Modules whose functions may connect to hosts.")
+    read: list[Path] = Field([], description="Files and folders that functions may read, besides their modules.")
+    function_memory: MemoryText = Field("1g", description="The most memory of a function's process.")
 
-    def variables(self) -> dict[str, str]:
+    def variables(self, *, has_allowed_modules: bool) -> dict[str, str]:
         """The same as variables of the environment."""
-        memory_bytes = int(self.memory[:-1]) << (30 if self.memory.endswith("g") else 20)
-        return {
-            "HEADGATE_WORKER_MEMORY_BYTES": str(memory_bytes),
-            "HEADGATE_WORKER_ENVIRONMENT": ",".join(self.environment),
+        isolated = has_allowed_modules if self.isolate is None else self.isolate
+        of_functions = {
+            "ISOLATED": "1" if isolated else "0",
+            "TRUSTED": os.pathsep.join(self.trusted),
+            "NETWORK": os.pathsep.join(self.network),
+            "READ": os.pathsep.join(map(str, self.read)),
+            "MEMORY_BYTES": str(_bytes(self.function_memory)),
         }
+        return {
+            "HEADGATE_WORKER_MEMORY_BYTES": str(_bytes(self.memory)),
+            "HEADGATE_WORKER_ENVIRONMENT": ",".join(self.environment),
+            **{f"HEADGATE_WORKER_FUNCTIONS_{name}": value for name, value in of_functions.items()},
+        }
+
+
+def _bytes(memory: str) -> int:
+    return int(memory[:-1]) << (30 if memory.endswith("g") else 20)
 
 
 class QuotaTable(_TomlTable):
@@ -140,17 +165,25 @@ class QuotaTable(_TomlTable):
 
     dataflows: int | None = Field(None, ge=0, description="Dataflows.")
     tasks: int | None = Field(None, ge=0, description="Tasks of all its dataflows.")
+    sources: int | None = Field(None, ge=0, description="Different sources; each is a query of Spark.")
+    time_budget: TomlSpan | None = Field(None, description="The longest time budget of a task, such as 10min.")
+    rows_per_s: float | None = Field(None, gt=0, description="Rows a second that its sources take.")
+    cores: float | None = Field(None, gt=0, description="Cores that its tasks keep busy.")
+    kept: MemoryText | None = Field(None, description="State and checkpoints, such as 500m or 20g.")
+    price_per_day: float | None = Field(None, ge=0, description="What it pays for machines in 24 hours.")
 
     def quota(self, usual: Quota = Quota()) -> Quota:  # noqa: B008  (it is immutable)
         """The quota, with the usual one where nothing is said."""
-        return Quota(
-            usual.dataflows if self.dataflows is None else self.dataflows,
-            usual.tasks if self.tasks is None else self.tasks,
-        )
+        said: dict[str, Any] = self.model_dump(exclude_none=True, exclude={"owners", "kept", "time_budget"})
+        if self.kept is not None:
+            said["kept_bytes"] = _bytes(self.kept)
+        if self.time_budget is not None:
+            said["time_budget_s"] = seconds_of(self.time_budget)
+        return replace(usual, **said)
 
 
 class QuotasTable(QuotaTable):
-    """What each owner may have: 10,000 dataflows and 100,000 tasks, if nothing else is said."""
+    """What each owner may have: 10,000 dataflows, 100,000 tasks and 500 sources, if nothing else is said."""
 
     owners: dict[Annotated[str, AfterValidator(_team)], QuotaTable] = Field(
         {}, description="What owners may have for whom that is different."
@@ -176,6 +209,10 @@ class ProjectTables(_TomlTable):
     quotas: QuotasTable = Field(QuotasTable(), description="What an owner may have.")
     workers: WorkersTable = Field(WorkersTable(), description="The processes in which Python functions run.")
 
+    def worker_variables(self) -> dict[str, str]:
+        """What workers have to know, as variables of the environment."""
+        return self.workers.variables(has_allowed_modules=self.allow.modules is not None)
+
     def rules(self) -> TenantRules:
         """What the dataflows of an owner may use."""
         granted = {name: frozenset(owners) for name, owners in self.secrets.owners.items()}
@@ -185,7 +222,11 @@ class ProjectTables(_TomlTable):
 
     def beside(self, file: Path) -> ProjectTables:
         """The same, with relative paths beginning at the folder of the file that holds them."""
-        placed: dict[str, _TomlTable] = {"allow": self.allow.beside(file.parent.absolute())}
+        folder = file.parent.absolute()
+        placed: dict[str, _TomlTable] = {
+            "allow": self.allow.beside(folder),
+            "workers": self.workers.model_copy(update={"read": [folder / place for place in self.workers.read]}),
+        }
         if self.secrets.file is not None:
             placed["secrets"] = self.secrets.model_copy(update={"file": file.parent / self.secrets.file})
         return self.model_copy(update=placed)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from headgate.errors import BadValue
 from headgate.model.sql_type import columns_of_type, quoted, sql_type
 
-__all__ = ["Column", "Schema"]
+__all__ = ["MOST_COLUMNS", "Column", "Schema"]
 
 _NAMED = re.compile(r"\s*(\w+|`[^`]*`)(\s+\w|\s*[:,])")
 """How a text begins that was meant to name columns, rather than to be a type."""
@@ -21,6 +21,10 @@ class Column:
 
     name: str
     type: str | None = None
+
+
+MOST_COLUMNS = 1_000
+"""Spark's time for a plan grows with its columns, and all that share a fragment wait for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,8 @@ class Schema:
                 columns = (("value", sql_type(text)),)
             except BadValue as no_type:
                 raise (no_columns if _NAMED.match(text) else no_type) from None
+        if len(columns) > MOST_COLUMNS:
+            raise BadValue(f"{len(columns):,} columns are too many", f"at most {MOST_COLUMNS:,}")
         schema = cls(tuple(Column(name, kind) for name, kind in columns))
         seen: set[str] = set()
         for column in schema.columns:

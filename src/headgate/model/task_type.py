@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from headgate.errors import nearest
+from headgate.errors import BadValue, nearest
 from headgate.model.config import Config
 from headgate.model.expression import check_query, check_query_of_rows, columns_of, spliced
 from headgate.model.names import PortName
-from headgate.model.schema import Column, Schema
+from headgate.model.schema import MOST_COLUMNS, Column, Schema
 from headgate.model.sql.bounds import bounded
 from headgate.model.sql.permitted import check_permitted
 from headgate.model.task import Gather, Port, Ports
@@ -187,6 +187,13 @@ class TaskConfig(BaseModel):
 
     example: ClassVar[Mapping[str, Any]] = {}
     """Options that make a valid task, shown by ``headgate tasks NAME``."""
+
+    @model_validator(mode="after")
+    def _check_width(self) -> Self:
+        columns = getattr(self, "columns", None)
+        if isinstance(columns, Mapping | list | tuple) and len(columns) > MOST_COLUMNS:
+            raise BadValue(f"{len(columns):,} columns are too many", f"at most {MOST_COLUMNS:,}")
+        return self
 
     def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
         return {OUT: inputs.rows()}

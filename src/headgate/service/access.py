@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from headgate.access.authority import Verb, may
@@ -17,7 +18,25 @@ __all__ = ["access_facts", "access_tables", "me_facts", "me_table"]
 
 ROLE = (TableColumn("name", "who"), TableColumn("role", "role"))
 ME = (*ROLE, TableColumn("teams", "teams"), TableColumn("origin", "from"))
-QUOTA = (TableColumn("owner", "owner"), TableColumn("dataflows", "dataflows"), TableColumn("tasks", "tasks"))
+QUOTA = (
+    TableColumn("owner", "owner"),
+    TableColumn("dataflows", "dataflows"),
+    TableColumn("tasks", "tasks"),
+    TableColumn("sources", "sources"),
+    TableColumn("rows_per_s", "rows/s"),
+    TableColumn("cores", "cores"),
+    TableColumn("kept_bytes", "MB kept"),
+    TableColumn("price_per_day", "cost/day"),
+)
+FORMS = {
+    "dataflows": ("{:,.0f}", 1),
+    "tasks": ("{:,.0f}", 1),
+    "sources": ("{:,.0f}", 1),
+    "rows_per_s": ("{:,.0f}", 1),
+    "cores": ("{:.2f}", 1),
+    "kept_bytes": ("{:,.1f}", 1_000_000),
+    "price_per_day": ("{:.2f}", 1),
+}
 TEAM = (TableColumn("team", "team"), TableColumn("members", "members"))
 
 
@@ -33,19 +52,27 @@ def me_facts(who: Principal) -> dict[str, Any]:
     }
 
 
-def access_facts(policy: AccessPolicy, rules: TenantRules, dataflows: Iterable[Dataflow]) -> dict[str, Any]:
+def access_facts(
+    policy: AccessPolicy,
+    rules: TenantRules,
+    dataflows: Iterable[Dataflow],
+    measured: Mapping[str, OwnerUse] | None = None,
+) -> dict[str, Any]:
     """The policy: roles and teams; and what owners have, of what they may have."""
     roles = [{"name": name, "role": role.value} for name, role in sorted(policy.roles.items())]
     teams = [{"team": team, "members": sorted(members)} for team, members in sorted(policy.teams.items())]
-    used = use_by_owner(dataflows)
+    used = use_by_owner(dataflows, measured)
     quotas = [_quota_facts(owner, rules, used) for owner in sorted({*used, *rules.quotas})]
     return {"roles": roles, "teams": teams, "quotas": quotas}
 
 
 def _quota_facts(owner: str, rules: TenantRules, used: Mapping[str, OwnerUse]) -> dict[str, Any]:
     use, most = used.get(owner, OwnerUse()), rules.quotas.get(owner, rules.quota)
-    more = {"most_dataflows": most.dataflows, "most_tasks": most.tasks}
-    return {"owner": owner, "dataflows": use.dataflows, "tasks": use.tasks, **more}
+    return {
+        "owner": owner,
+        **asdict(use),
+        **{f"most_{name}": value for name, value in asdict(most).items() if name in FORMS},
+    }
 
 
 def me_table(answer: dict[str, Any]) -> Table:
@@ -57,13 +84,13 @@ def access_tables(answer: dict[str, Any]) -> tuple[Table, ...]:
     """The policy as tables."""
     note = "Who runs the engine, and root, are its admins. Everybody owns what carries their own name."
     teams = tuple({**team, "members": ", ".join(team["members"])} for team in answer["teams"])
-    quotas = tuple(
-        {
-            "owner": one["owner"],
-            "dataflows": f"{one['dataflows']:,} of {one['most_dataflows']:,}",
-            "tasks": f"{one['tasks']:,} of {one['most_tasks']:,}",
-        }
-        for one in answer["quotas"]
-    )
+    quotas = tuple({"owner": one["owner"], **{name: _of_most(one, name) for name in FORMS}} for one in answer["quotas"])
     roles = Table("Roles", ROLE, tuple(answer["roles"]), (note,))
     return roles, Table("Teams", TEAM, teams), Table("Quotas", QUOTA, quotas)
+
+
+def _of_most(one: Mapping[str, Any], name: str) -> str:
+    form, unit = FORMS[name]
+    has, most = (None if one.get(key) is None else one[key] / unit for key in (name, f"most_{name}"))
+    text = form.format(has or 0)
+    return text if most is None else f"{text} of {form.format(most)}"

@@ -53,7 +53,7 @@ def listing_table(answer: Answer) -> Table:
 def status_tables(answer: Answer) -> tuple[Table, ...]:
     """Dataflows and fragments; of a single dataflow its tasks in place of the fragments."""
     engine = f"Process {answer['process']}, snapshot {answer['snapshot']}, strategy {answer['strategy']}."
-    flows = _dataflows(answer["dataflows"]), *_figures(answer["dataflows"])
+    flows = _dataflows(answer["dataflows"], *answer.get("over_quota", ())), *_figures(answer["dataflows"])
     if "tasks" not in answer:
         fragments = Table("Fragments", FRAGMENT, tuple(answer["fragments"]), (*_failures(answer["fragments"]), engine))
         return *flows, fragments

@@ -11,7 +11,7 @@ from typing import Any
 
 from headgate.access.authority import ENGINE, AccessObject, Verb, check_access, may
 from headgate.access.principal import AccessRole, Principal
-from headgate.access.quota import check_quotas, use_by_owner
+from headgate.access.quota import OwnerUse, check_quotas, over_quota, use_by_owner
 from headgate.access.rules import TenantRules
 from headgate.model.alternate_choice import ActiveAlternate
 from headgate.model.dataflow import Dataflow
@@ -22,6 +22,7 @@ from headgate.model.status import DataflowStatus, FragmentStatus
 from headgate.report.text import describe_service_level
 from headgate.service.dead_letters import dead_letters as read_dead_letters
 from headgate.service.engine import RunningEngine
+from headgate.service.owner_use import MeasuredUse
 from headgate.service.touched_places import check_places
 from headgate.sharing.applied import Acknowledge, AcknowledgeRedrive, Applied
 from headgate.sharing.deduplicate import SignedDataflow
@@ -36,8 +37,15 @@ HIDDEN = "hidden: only its owner's members and operators may see why"
 class PrincipalEngine:
     """The only way in which a request reaches an engine. It raises what :func:`check_access` does."""
 
-    def __init__(self, engine: RunningEngine, principal: Principal, rules: TenantRules | None = None) -> None:
+    def __init__(
+        self,
+        engine: RunningEngine,
+        principal: Principal,
+        rules: TenantRules | None = None,
+        use: MeasuredUse | None = None,
+    ) -> None:
         self._engine, self._rules = engine, rules or TenantRules()
+        self._use = use
         self.principal = principal
 
     @property
@@ -87,10 +95,19 @@ class PrincipalEngine:
             self._rules.check(self.principal, dataflow)
         shared, replaced = self._engine.shared, {dataflow.name for dataflow in dataflows}
         running = [one.written for name, one in shared.running.submitted.items() if name not in replaced]
-        used = use_by_owner([*running, *dataflows])
+        used = use_by_owner([*running, *dataflows], self.measured_use())
         check_quotas(self._rules.quotas, self._rules.quota, used, {dataflow.owner for dataflow in dataflows})
         state = Path(self._engine.about()["state"])
         check_places(self.principal, self._rules, state, dataflows, running, shared.registry)
+
+    def measured_use(self) -> Mapping[str, OwnerUse]:
+        """What owners use now; nothing where nobody measures."""
+        return {} if self._use is None else self._use.by_owner()
+
+    def over_quota(self) -> list[str]:
+        """Which owners have more than they may, as sentences."""
+        used = use_by_owner(self.dataflows, self.measured_use())
+        return over_quota(self._rules.quotas, self._rules.quota, used)
 
     def withdraw(self, *names: str, acknowledge: Acknowledge | None = None) -> Applied:
         self._check_change(*names)

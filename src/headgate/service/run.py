@@ -39,6 +39,7 @@ __all__ = [
     "StateLock",
     "follow",
     "gone_condition",
+    "limit_workers",
     "make_importable",
     "scratch_of",
     "spark_end",
@@ -134,6 +135,15 @@ class RunResult:
 def take_secrets(file: Path | None) -> None:
     """Read the secrets of this process, before it starts others, which are not to have them."""
     SECRETS.load(os.environ, file)
+
+
+def limit_workers(variables: Mapping[str, str]) -> list[str]:
+    """Let workers have what a project's settings say; returns what this system does not allow of it, as sentences."""
+    from headgate.tasks.isolated.confinement import confinement_gaps
+    from headgate.tasks.isolated.settings import IsolationSettings
+
+    os.environ.update(variables)
+    return confinement_gaps() if IsolationSettings.of().is_on else []
 
 
 def make_importable(files: Sequence[Path]) -> None:

@@ -19,6 +19,7 @@ from headgate.service.events import EventFeed, LiveEvent
 from headgate.service.health import readiness
 from headgate.service.metrics import EngineMetrics
 from headgate.service.operations import Operations
+from headgate.service.owner_use import MeasuredUse
 from headgate.service.principal_control import PrincipalControl
 from headgate.service.principal_engine import PrincipalEngine
 from headgate.service.tokens import Tokens
@@ -58,6 +59,7 @@ class ServedEngine:
         self.rules = rules or TenantRules()
         self.policy = policy or AccessPolicy()
         self.state = Path(engine.about()["state"])
+        self._use = MeasuredUse(self.state)
         self.refusals = RefusalLog(self.state)
         self.tokens = Tokens(engine.journal, self.state)
         self.events = EventFeed(engine, self.state)
@@ -71,7 +73,7 @@ class ServedEngine:
 
     def acting_for(self, principal: Principal) -> PrincipalEngine:
         """The engine as somebody may use it; requests have no other way to it."""
-        return PrincipalEngine(self._engine, principal, self.rules)
+        return PrincipalEngine(self._engine, principal, self.rules, self._use)
 
     def control_for(self, principal: Principal) -> PrincipalControl:
         """The controller as somebody may use it; raises :class:`InputError` if the engine has none."""

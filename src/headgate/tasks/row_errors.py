@@ -21,6 +21,8 @@ import pyarrow as pa
 __all__ = [
     "CARRIED",
     "LETTER",
+    "LONGEST",
+    "FunctionRaised",
     "Guard",
     "SourceAwayError",
     "TaskRaised",
@@ -62,6 +64,10 @@ class TaskRaised(Exception):
 
     def __init__(self, task: str, message: str) -> None:
         super().__init__(f"[task {task}] {message}")
+
+
+class FunctionRaised(Exception):
+    """What a function has raised in another process, in one line, or how that process has ended."""
 
 
 class UnreadableSourceError(Exception):
@@ -128,6 +134,8 @@ def error_text(error: BaseException) -> str:
     >>> error_text(ValueError("no such\\nthing"))
     'ValueError: no such thing'
     """
+    if isinstance(error, FunctionRaised):
+        return str(error)[:LONGEST]
     return f"{type(error).__name__}: {' '.join(str(error).split())}"[:LONGEST]
 
 

@@ -156,7 +156,7 @@ class RateSource(TaskConfig):
 
     example: ClassVar[Mapping[str, Any]] = {"rows_per_s": 1000}
 
-    rows_per_s: PositiveInt = Field(1, description="Rows per second.")
+    rows_per_s: PositiveInt = Field(1, le=10_000_000, description="Rows per second.")
 
     def outputs(self, inputs: Inputs) -> Mapping[str, Schema | None]:
         del inputs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -31,15 +32,18 @@ from headgate.model.work import (
     Index,
     KeyedWork,
     KeyFunction,
+    KeyRows,
+    Result,
 )
 from headgate.tasks.functions import ImportPath, load_function
-from headgate.tasks.heavy import np, pa
+from headgate.tasks.heavy import pa
+from headgate.tasks.isolated.settings import IsolationSettings
 from headgate.tasks.keyed_base import KeyedConfig, by_row, by_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["TYPES", "Fold", "Opaque", "Python", "Sql", "python_work"]
+__all__ = ["TYPES", "Fold", "Opaque", "Python", "Sql", "fold_work", "python_work"]
 
 
 class Python(TaskConfig):
@@ -65,6 +69,10 @@ class Python(TaskConfig):
 
 
 def _python(options: Python, target: BatchTarget) -> BatchFunction:
+    if IsolationSettings.of().isolates(options.function):
+        from headgate.tasks.isolated.process import isolated_batches
+
+        return isolated_batches(options.model_dump(mode="json"), target)
     return python_work(options.over, load_function(options.function), options.options, target)
 
 
@@ -79,6 +87,7 @@ def python_work(over: str, function: Function, keywords: Mapping[str, Any], targ
     schema = target.schema
     apply = _over_rows if over == "row" else partial(_over_batch, over)
 
+    from headgate.tasks.isolated.process import spread
     from headgate.tasks.row_errors import error_text
 
     def work(batch: pa.RecordBatch) -> BatchResult:
@@ -86,18 +95,9 @@ def python_work(over: str, function: Function, keywords: Mapping[str, Any], targ
         made = pa.Table.from_batches(apply(function, keywords, batch, schema, failed), schema).combine_chunks()
         columns = [column.chunk(0) if column.num_chunks else pa.nulls(0, column.type) for column in made.columns]
         reasons = [(place, error_text(error)) for place, error in failed or ()]
-        return BatchResult(columns, _origin(len(made), len(batch)), reasons)
+        return BatchResult(columns, spread(len(made), len(batch)), reasons)
 
     return work
-
-
-def _origin(made: int, given: int) -> np.ndarray[Any, np.dtype[np.int64]] | None:
-    """The row that each new one comes from.
-
-    It is not known. If there are as many as before, it is the one in its place; otherwise those of the batch are
-    stretched or thinned out evenly, which leaves the distribution of arrival times as it is.
-    """
-    return None if made == given else np.arange(made) * given // max(made, 1)
 
 
 Failed = list[tuple[int, Exception]] | None
@@ -233,13 +233,28 @@ class Fold(KeyedConfig):
 
 
 def _fold(options: Fold, index: Index) -> KeyFunction:
+    from headgate.tasks.isolated.process import SealedState, isolated_fold
+
+    if IsolationSettings.of().isolates(options.function):
+        return isolated_fold(options.model_dump(mode="json"), options.takes, index)
+    fold = fold_work(options)(index)
+
+    def unsealed(state: Any, rows: KeyRows) -> tuple[Any, Sequence[Result]]:
+        own = pickle.loads(state.pickled) if isinstance(state, SealedState) else state  # noqa: S301  (by its own author)
+        return fold(own, rows)
+
+    return unsealed
+
+
+def fold_work(options: Fold) -> Callable[[Index], KeyFunction]:
+    """What a function does to the rows of a key, once it is known where the columns are."""
     function, keywords = load_function(options.function), dict(options.options)
 
     def call(given: Fold, state: Any, rows: dict[str, Any]) -> tuple[Any, Any]:
         del given
         return function(state, rows, **keywords)  # type: ignore[no-any-return]
 
-    return (by_row if options.mode == "row" else by_rows)(call).start(options, index)
+    return partial((by_row if options.mode == "row" else by_rows)(call).start, options)
 
 
 class Opaque(TaskConfig):
@@ -256,7 +271,12 @@ class Opaque(TaskConfig):
 
 
 def _check_function(options: Python | Fold) -> None:
-    load_function(options.function)
+    if IsolationSettings.of().isolates(options.function):
+        from headgate.tasks.isolated.process import check_isolated
+
+        check_isolated(options.function)
+    else:
+        load_function(options.function)
 
 
 TYPES = (

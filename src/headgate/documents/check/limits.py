@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Mapping
+
 from headgate.documents.check.report import Report, TaskInCheck
 from headgate.documents.check.tasks import Tasks
 from headgate.model.graph import topological_order
 from headgate.model.names import TaskId
+from headgate.model.sql.growth import MOST_GROWTH, growth_of
 from headgate.model.sql.permitted import operators_of
 from headgate.model.stream import ByPredicate
 from headgate.model.work import RowExpression
@@ -37,6 +41,7 @@ def check_chains(tasks: Tasks, registry: Registry, report: Report) -> None:
     known = tasks.known
     order = topological_order({id: [s.source for _, s in task.feeds if not s.feedback] for id, task in known.items()})
     lengths: dict[TaskId, int] = {}
+    growths: dict[TaskId, dict[str, float]] = {}
     for id in order:
         task = known[id]
         sources = [s for _, s in task.feeds if not s.feedback]
@@ -46,6 +51,37 @@ def check_chains(tasks: Tasks, registry: Registry, report: Report) -> None:
         if before <= MAX_CHAIN < lengths[id]:
             message = f"the expressions up to this task have {lengths[id]:,} operators, one computed from the other"
             report.fault("TOO_LARGE", task.path, message, id, f"at most {MAX_CHAIN:,} in a chain of tasks")
+        before_it = _merged([growths.get(s.source, {}) for s in sources])
+        growths[id] = _grown(task, before_it)
+        most = max(growths[id].values(), default=1.0)
+        if max(before_it.values(), default=1.0) <= MOST_GROWTH < most:
+            column = max(growths[id], key=growths[id].__getitem__)
+            times = "without end" if most == math.inf else f"{most:,.0f} times"
+            message = f"column '{column}' would repeat what comes in {times}"
+            report.fault("TOO_LARGE", task.path, message, id, f"at most {MOST_GROWTH:,} times in a chain of tasks")
+
+
+def _merged(growths: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """Of each column the most."""
+    merged: dict[str, float] = {}
+    for one in growths:
+        merged |= {name: max(growth, merged.get(name, 1.0)) for name, growth in one.items()}
+    return merged
+
+
+def _grown(task: TaskInCheck, before: Mapping[str, float]) -> dict[str, float]:
+    """By column, how often it repeats what has come into the dataflow, after a task; 1 where nothing is said."""
+    after = dict(before)
+    for position, (_, options) in enumerate(task.configs):
+        columns = getattr(options, "columns", None)
+        if not isinstance(columns, Mapping):
+            continue
+        if task.alternates[position].type == "rename":
+            after |= {new.casefold(): before.get(old.casefold(), 1.0) for old, new in columns.items()}
+        else:
+            made = {name.casefold(): growth_of(text, before) for name, text in columns.items() if isinstance(text, str)}
+            after |= {name: growth for name, growth in made.items() if growth > 1.0 or name in after}
+    return after
 
 
 def _is_fused(task: TaskInCheck, registry: Registry) -> bool:

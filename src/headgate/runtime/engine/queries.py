@@ -128,6 +128,7 @@ class Queries:
         """Note that a run of a fragment is over, and remove what it leaves."""
         self._context.state.journal.append(FragmentRemoved(fragment.fragment.id, fragment.begun.run))
         _remove(fragment.folder)
+        _remove(self._context.state.path / "staging" / fragment.fragment.id)
 
     # starting again
 

@@ -170,10 +170,12 @@ class FusedJobs:
         if frames:
             forms = [output.form for fusion in fusions for output in fusion.outputs]
             stages = {number: one for fusion in fusions for number, one in fusion.stages.items()}
+            names = [target.name for target in targets]
             if splits is not None and fusions[0].only_stages:
-                staging = staged_splits(self._spark, splits.reader, len(splits.parts), forms, stages)
+                staging = staged_splits(self._spark, splits.reader, len(splits.parts), forms, stages, names)
             else:
-                staging = staging_frame(frames[0] if len(parts) == 1 else pack(union(frames)), forms, stages)
+                frame = frames[0] if len(parts) == 1 else pack(union(frames))
+                staging = staging_frame(frame, forms, stages, names=names)
         return FusedJob(staging, tuple(fusions), tuple(targets), frozenset(ran))
 
     def _fused(

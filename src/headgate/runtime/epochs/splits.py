@@ -61,7 +61,12 @@ def split_frame(spark: SparkSession, reader: SplitReader, count: int) -> DataFra
 
 
 def staged_splits(
-    spark: SparkSession, reader: SplitReader, count: int, forms: Sequence[str], stages: Mapping[int, ArrowStage]
+    spark: SparkSession,
+    reader: SplitReader,
+    count: int,
+    forms: Sequence[str],
+    stages: Mapping[int, ArrowStage],
+    names: Sequence[str] = (),
 ) -> DataFrame:
     """A frame that reads the splits of any epoch, lets all rows run down stages, and writes what comes out."""
     read = _reading(reader)
@@ -72,7 +77,7 @@ def staged_splits(
             columns = {**{f"o{number}": rows for number in stages}, INGEST: batch.column(INGEST)}
             yield pa.RecordBatch.from_pydict({OUTPUTS: pa.StructArray.from_arrays(columns.values(), columns.keys())})
 
-    return staging_frame(_of_splits(spark, count), forms, stages, outputs)
+    return staging_frame(_of_splits(spark, count), forms, stages, outputs, names)
 
 
 def _of_splits(spark: SparkSession, count: int) -> DataFrame:

@@ -24,6 +24,7 @@ from headgate.runtime.spark_internals.worker import settle
 from headgate.store.durable_steps import step
 from headgate.store.files import sync_files
 from headgate.tasks.batch import Run, metered
+from headgate.tasks.row_errors import TaskRaised
 
 __all__ = ["EPOCH", "OUTPUTS", "SEEN", "StagedFile", "pack", "run_staging", "stage", "staging_frame"]
 
@@ -49,6 +50,9 @@ LINES = ("json", "csv", "text")
 
 ENDINGS = {"parquet": ".parquet", "json": ".json", "csv": ".csv", "text": ".txt", "arrow": ".arrow", "topic": ".arrow"}
 
+MOST_BYTES = 4 << 30
+"""What a worker writes at most for one output in a micro-batch: many rows of few must not fill the disk for all."""
+
 POINTS = 64
 """How many quantiles are kept of the ingest times of a file's rows."""
 
@@ -72,18 +76,22 @@ def stage(
 
 
 def staging_frame(
-    frame: DataFrame, forms: Sequence[str], stages: Mapping[int, ArrowStage] | None = None, before: Run | None = None
+    frame: DataFrame,
+    forms: Sequence[str],
+    stages: Mapping[int, ArrowStage] | None = None,
+    before: Run | None = None,
+    names: Sequence[str] = (),
 ) -> DataFrame:
     """The frame whose job writes each output's rows into files; it can be run for any number of epochs.
 
     The given frame's only column, :data:`OUTPUTS`, has a field for each output: ``o0``, ``o1`` and so on; and, where it
     is known row by row, one for when the events were taken in. The rows of some outputs go into ``stages`` instead.
-    ``before`` makes such batches of what the frame has.
+    ``before`` makes such batches of what the frame has. ``names`` says whose the outputs are.
     """
-    wanted, further = list(forms), dict(stages or {})
+    wanted, further, of_whom = list(forms), dict(stages or {}), list(names)
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return _write(batches if before is None else before(batches), wanted, further)
+        return _write(batches if before is None else before(batches), wanted, further, of_whom)
 
     if before is None:
         # Only the column's name is needed. With many outputs, fetching their types would take as long as all else.
@@ -113,7 +121,7 @@ def pack(frame: DataFrame) -> DataFrame:
 
 
 def _write(
-    batches: Iterator[pa.RecordBatch], forms: Sequence[str], stages: Mapping[int, ArrowStage]
+    batches: Iterator[pa.RecordBatch], forms: Sequence[str], stages: Mapping[int, ArrowStage], names: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
     from pyspark import TaskContext
 
@@ -128,6 +136,9 @@ def _write(
             path = f"{folder}/{number}-{partition}-{attempt}{ENDINGS[forms[number]]}"
             writers[number] = _Writer(path, forms[number])
         writers[number].write(rows, times)
+        if writers[number].bytes > MOST_BYTES and names:
+            writers[number].discard()
+            raise TaskRaised(names[number], f"MemoryError: more than {MOST_BYTES >> 30} GiB of rows in a micro-batch")
 
     runner = StageRunner(write)
     seen = 0
@@ -179,7 +190,7 @@ class _Writer:
     def __init__(self, path: str, form: str) -> None:
         self.path = path
         self.form = form
-        self.rows = 0
+        self.rows = self.bytes = 0
         self._file: Any = None
         self._times: list[np.ndarray[Any, np.dtype[np.int64]]] = []
 
@@ -189,9 +200,12 @@ class _Writer:
         if self.form in LINES:
             if self._file is None:
                 self._file = Path(self.path).open("wb")  # noqa: SIM115
-            self._file.write(_lines(rows))
+            lines = _lines(rows)
+            self.bytes += len(lines)
+            self._file.write(lines)
             return
         batch = pa.RecordBatch.from_struct_array(rows)
+        self.bytes += batch.nbytes
         if self.form == "topic":
             batch = batch.append_column(INGEST, pa.array(times))
         if self._file is None:
@@ -210,6 +224,11 @@ class _Writer:
             point.halfway()
             self._file.close()
         return self.rows
+
+    def discard(self) -> None:
+        """Give back what is on the disk."""
+        self._file.close()
+        Path(self.path).unlink()
 
     def ingested(self) -> bytes:
         """The times of its rows: all of them, in order, or that many quantiles."""

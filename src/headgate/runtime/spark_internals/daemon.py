@@ -16,6 +16,8 @@ import os
 from contextlib import suppress
 
 from headgate.runtime.spark_internals.worker_limits import leave_environment, set_limits
+from headgate.tasks.isolated.settings import IsolationSettings
+from headgate.tasks.isolated.starting import starter
 
 __all__ = ["run"]
 
@@ -41,6 +43,8 @@ def run() -> None:
     import headgate.runtime.keyed.host
     import headgate.tasks.frames  # noqa: F401
 
+    if IsolationSettings.of().is_on:
+        starter()  # of all workers, which are forked from here
     gc.collect()
     gc.freeze()  # a child that collects would copy every page that it looks at
     manager()

@@ -12,6 +12,7 @@ from headgate.tasks.row_errors import SourceAwayError, TaskRaised, UnreadableSou
 
 __all__ = [
     "JOB_FAILURES",
+    "is_of_rows",
     "named_culprit",
     "reason_of",
     "source_is_away",
@@ -31,12 +32,35 @@ _REFUSED = re.compile(
     re.IGNORECASE,
 )
 
+_OF_ROWS = re.compile(
+    r"(?:\A\s*|\bSpark(?:Runtime|Arithmetic|NumberFormat|DateTime|ArrayIndexOutOfBounds|IllegalArgument|NoSuchElement"
+    r"|UnsupportedOperation)Exception: )"
+    r"\[(?:USER_RAISED|CAST_|DIVIDE_BY|REMAINDER_BY|ARITHMETIC_|BINARY_ARITHMETIC|NUMERIC_|INVALID_|MALFORMED_|DATETIME_"
+    r"|CANNOT_PARSE|CONVERSION_|DUPLICATED_MAP|NULL_MAP|MAP_|COLLECTION_|ELEMENT_|INTERVAL_|VALUE_|UNRECOGNIZED_|ILLEGAL_)"
+    r"[A-Z0-9_.]*\] "
+)
+"""How Spark begins what an expression raises for a row; what follows may have texts of its author and of the row."""
+
 _NOISE = re.compile(r"(An error occurred while calling |py4j\.|at |\.\.\. \d+ more|File \"|Traceback )")
 """How lines begin that only a developer of Spark can use."""
 
 
+def is_of_rows(failure: str) -> bool:
+    """Whether an expression has raised something for a row: whatever the message says then is somebody's text.
+
+    >>> is_of_rows("[USER_RAISED_EXCEPTION] No space left on device SQLSTATE: P0001")
+    True
+    >>> is_of_rows("... PythonException: Traceback\\n... SparkRuntimeException: [CAST_INVALID_INPUT] The value 'x'")
+    False
+    """
+    match = _OF_ROWS.search(failure)
+    return match is not None and "PythonException" not in failure[: match.start()]
+
+
 def workers_were_late(failure: str) -> bool:
     """Whether a Python worker was not up within Spark's ten seconds, on an overloaded machine."""
+    if is_of_rows(failure) or named_culprit(failure) is not None:
+        return False
     return any(sign in failure for sign in _WORKERS_LATE)
 
 
@@ -45,13 +69,17 @@ def storage_refused(failure: str) -> bool:
 
     >>> storage_refused("OSError: [Errno 28] No space left on device"), storage_refused("ValueError: no")
     (True, False)
+    >>> storage_refused("[USER_RAISED_EXCEPTION] No space left on device SQLSTATE: P0001")
+    False
     """
-    return _REFUSED.search(failure) is not None and named_culprit(failure) is None
+    if is_of_rows(failure) or named_culprit(failure) is not None:
+        return False
+    return _REFUSED.search(failure) is not None
 
 
 def source_was_unreadable(failure: str) -> bool:
     """Whether a source could not be read: then no task is to blame, and leaving one out helps nobody."""
-    return f"{UnreadableSourceError.__name__}: " in failure or source_is_away(failure)
+    return _is_of_source(failure, UnreadableSourceError) or source_is_away(failure)
 
 
 def source_is_away(failure: str) -> bool:
@@ -60,7 +88,13 @@ def source_is_away(failure: str) -> bool:
     >>> source_is_away("RuntimeError: SourceAwayError: Kafka at a:1 does not answer"), source_is_away("KeyError: 'a'")
     (True, False)
     """
-    return f"{SourceAwayError.__name__}: " in failure
+    return _is_of_source(failure, SourceAwayError)
+
+
+def _is_of_source(failure: str, kind: type[UnreadableSourceError]) -> bool:
+    if is_of_rows(failure) or named_culprit(failure) is not None:
+        return False
+    return f"{kind.__name__}: " in failure
 
 
 def named_culprit(failure: str) -> tuple[str, str] | None:
@@ -68,7 +102,10 @@ def named_culprit(failure: str) -> tuple[str, str] | None:
 
     >>> named_culprit("... headgate.tasks.row_errors.TaskRaised: [task 0af3] ValueError: no\\n\\tat org.apache.spark")
     ('0af3', 'ValueError: no')
+    >>> named_culprit("[USER_RAISED_EXCEPTION] TaskRaised: [task 0af3] of somebody else SQLSTATE: P0001")
     """
+    if is_of_rows(failure):
+        return None
     match = re.search(r"\[task ([0-9a-f]+)\] ([^\n]*)", failure)
     return None if match is None else (match[1], SECRETS.hidden(match[2].strip())[:400])
 
