@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from headgate import __version__
+from headgate_benchmarks.adapt.benchmark import ADAPT
 from headgate_benchmarks.benchmark import Benchmark
 from headgate_benchmarks.console import CONSOLE
 from headgate_benchmarks.crash import CRASH
@@ -36,6 +37,7 @@ BENCHMARKS: Mapping[str, Benchmark[Any]] = {
     each.name: each
     for each in (
         *(
+            ADAPT,
             APPS,
             CONSOLE,
             CRASH,

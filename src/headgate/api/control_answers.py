@@ -64,6 +64,8 @@ class PolicyAnswer(PolicyChosenAnswer):
     last: dict[str, Any] | None
     under_way: list[dict[str, Any]]
     failure: str = Field(description="Why the controller cannot work; empty if it does.")
+    controller_cpu_s: float = Field(description="Seconds of a processor that deciding has taken so far.")
+    controller_running_s: float = Field(description="Seconds since the controller began.")
 
 
 class DecisionAnswer(BaseModel):

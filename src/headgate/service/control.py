@@ -104,6 +104,9 @@ class ControlLoop:
         self.failure = ""
         """Why the last tick failed; empty if it did not."""
 
+        self.cpu_s = self.running_s = 0.0
+        """Seconds of a processor that deciding has taken so far, and seconds since it began."""
+
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="headgate-controller", daemon=True)
 
@@ -145,15 +148,23 @@ class ControlLoop:
         )
         self.controller.choose(time.time(), changed, *also)
 
+    def _bound_epochs(self) -> None:
+        """Have epochs end in time for what is decided, as long as it is done."""
+        acts = self.controller.choice.mode is PolicyMode.AUTO
+        self.engine.scaling.longest_epoch_s = self.controller.settings.epochs.longest_s if acts else None
+
     def _run(self) -> None:
+        began = time.monotonic()
         while not self._ended.wait(TICK_S):
             try:
+                self._bound_epochs()
                 self.controller.tick(time.time())
             except Exception as error:
                 # Decisions stop until what is wrong has passed, such as a full disk; the dataflows go on.
                 self.failure = f"{type(error).__name__}: {error}"
             else:
                 self.failure = ""
+            self.cpu_s, self.running_s = time.thread_time(), time.monotonic() - began
 
 
 def control_loop(engine: Engine, options: ControlOptions, trigger_s: float, price_per_h: Decimal) -> ControlLoop:
@@ -216,4 +227,11 @@ def policy_facts(loop: ControlLoop) -> dict[str, Any]:
             "usable": thought.pressure.usable,
         }
     under_way = [{"number": record.number, "step": record.next_step} for record in controller.under_way]
-    return {**choice_facts(controller.choice), "last": last, "under_way": under_way, "failure": loop.failure}
+    return {
+        **choice_facts(controller.choice),
+        "last": last,
+        "under_way": under_way,
+        "failure": loop.failure,
+        "controller_cpu_s": loop.cpu_s,
+        "controller_running_s": loop.running_s,
+    }

@@ -58,6 +58,7 @@ class Rig:
         self.observed = self.records.taken()
         self.publish(1, *flows)
         self.plans = {1: self.plan}
+        self.longest_s: float | None = None
         self.context = FragmentContext(
             cast(Any, self.spark),
             self.state,
@@ -74,6 +75,7 @@ class Rig:
             self.records,
             cast(Any, FakeProfiler()),
             True,
+            lambda: self.longest_s,
             lambda *_: None,
         )
         self.fragment = self.start()

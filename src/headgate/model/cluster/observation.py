@@ -179,6 +179,9 @@ class FragmentObservation:
     work_s: float | None = None
     """Core-seconds of the reference core that its rows took, waiting on a held core included; none if not known."""
 
+    parts: int | None = None
+    """Into how many parts the work of its latest epoch was cut: no more cores were of use; none if not known."""
+
     @property
     def fixed_s(self) -> float | None:
         """Seconds of the driver in each epoch: planning and commit (f); none without an epoch.

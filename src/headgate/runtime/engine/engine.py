@@ -138,6 +138,7 @@ class Engine:
                 self.records,
                 self.profiler,
                 measuring.counting,
+                lambda: self.scaling.longest_epoch_s,
                 lambda *source: self._catch_ups.settle(*source),
             )
             self._queries = Queries(context, self._plans)

@@ -54,5 +54,8 @@ class FragmentContext:
     counting: bool
     """Whether the rows of every task are counted in every epoch."""
 
+    longest_s: Callable[[], float | None]
+    """How long the epochs of a source may take that has all cores for itself; none where that does not matter."""
+
     settle: Callable[[Fragment, int, int], None]
     """Called before an epoch of a source, with the snapshot that it runs and the last batch that was read."""
