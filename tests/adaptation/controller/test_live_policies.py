@@ -39,6 +39,15 @@ def test_a_policy_lives_through_a_rush(tmp_path: Path, name: str) -> None:
         assert world.cluster.waiting < 2_000
 
 
+@pytest.mark.parametrize("name", ["threshold", "ce", "ds2", "flink", "exact", "lookahead"])
+def test_cores_that_come_are_used_though_the_source_reads_in_one_piece(tmp_path: Path, name: str) -> None:
+    world = World(tmp_path, live_policy, rate=rush, rails=RAILS, fallback=FALLBACK_POLICY, in_one_piece=True)
+    world.controller.choose(world.now, PolicyChoice(name, PolicyMode.AUTO, RAILS))
+    world.pass_time(1_500.0)
+    assert world.cluster.state()["partitions"] is not None
+    assert world.cluster.waiting < 2_000
+
+
 def test_policies_have_names_that_are_known() -> None:
     assert {DEFAULT_POLICY, FALLBACK_POLICY} <= set(LIVE_POLICIES)
     with pytest.raises(InputError, match="no policy 'thresold' decides for engines") as caught:
