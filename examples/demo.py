@@ -141,7 +141,7 @@ def control():
     from headgate.service.control import ControlOptions, PolicyMode
 
     rails = GuardRails(
-        machines_max=3, cooldown_s=4.0, shrink_after_s=8.0, floor_s=12.0, changes_per_h=360, reversals=20
+        machines_max=3, cooldown_s=4.0, shrink_after_s=8.0, floor_s=12.0, changes_per_h=360, freeze_s=60.0
     )
     return ControlOptions("threshold", PolicyMode.AUTO, rails, 5.0, 10.0, billing=BillingPeriod(PERIOD_S))
 

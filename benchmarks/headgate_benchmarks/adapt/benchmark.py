@@ -146,6 +146,6 @@ ADAPT = Benchmark(
     plot,
     partial(_run, ()),
     own_cluster=True,
-    quick=Sizes(("step",), ("static-peak", "ds2", "flink", "ce")),
+    quick=Sizes(("step",), ("static-peak", "ds2", "flink", "ce"), pace=Pace(240.0)),
     choose=_run,
 )

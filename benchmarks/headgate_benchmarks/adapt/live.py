@@ -46,6 +46,7 @@ billing_period = "{period:g}s"
 cooldown = "2s"
 shrink_after = "10s"
 floor = "{period:g}s"
+freeze = "{period:g}s"
 changes_per_hour = 360
 max_machines = {most}
 """
@@ -141,7 +142,7 @@ def run_live(scenario: Scenario, policy: str, seed: int, pace: Pace, folder: Pat
 @contextmanager
 def _engine(scenario: Scenario, policy: str, pace: Pace, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     """``headgate run``, as a user starts it."""
-    most = scenario.machines_for(scenario.peak(), USED) + 2
+    most = scenario.machines_for(scenario.peak(), USED) + 1
     (folder / "headgate.toml").write_text(
         CONTROL.format(every=pace.every_s, window=pace.window_s, period=pace.period_s, most=most)
     )

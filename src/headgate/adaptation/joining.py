@@ -54,10 +54,25 @@ def _same(intervals: Iterable[Observation], table: str, field: str, key: Hashabl
 
 
 def _fragment(last: FragmentObservation, every: Sequence[FragmentObservation]) -> FragmentObservation:
-    """Sums; and the parts of the latest epoch of all of them."""
+    """Sums; the parts of the latest epoch of all of them; and what a row took for most rows."""
     parts = next((each.parts for each in reversed(every) if each.parts is not None), None)
     summed: FragmentObservation = _summed(last, every, _FRAGMENT_SUMS)
-    return replace(summed, parts=parts)
+    known = [(each.work_s_per_row, each.rows_in) for each in every]
+    return replace(summed, parts=parts, row_s=_usual([(cost, rows) for cost, rows in known if cost is not None]))
+
+
+def _usual(costs: Sequence[tuple[float, int]]) -> float | None:
+    """The cost that half of the rows did not exceed; none without rows.
+
+    >>> _usual([(0.5, 40), (0.02, 100)])
+    0.02
+    """
+    half = sum(rows for _, rows in costs) / 2
+    for cost, rows in sorted(costs):
+        half -= rows
+        if half <= 0:
+            return cost
+    return None
 
 
 def _summed(last: Any, every: Sequence[Any], names: Iterable[str]) -> Any:

@@ -76,6 +76,7 @@ def control_options(table: ControlTable, policy: str | None = None, mode: str | 
         span_s(table.cooldown),
         span_s(table.shrink_after),
         span_s(table.floor),
+        freeze_s=span_s(table.freeze),
     )
     try:
         options = ControlOptions(

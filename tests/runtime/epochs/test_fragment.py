@@ -22,8 +22,8 @@ from headgate.runtime.io.sinks import StagedDelivery
 from headgate.runtime.isolation.dead_letters import DeadLetters
 from headgate.runtime.observing.records import Records
 from headgate.store.entries import EpochCommitted, FragmentRemoved
-from tests.compiled import plan_of
 from headgate.tasks.source_folder import limit_of
+from tests.compiled import plan_of
 from tests.runtime.fakes import (
     FakeBackground,
     FakeJobs,

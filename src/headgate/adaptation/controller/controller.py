@@ -26,7 +26,7 @@ from headgate.adaptation.controller.records import (
     window_document,
 )
 from headgate.adaptation.controller.recovery import Recovered, changes_of, recovered
-from headgate.adaptation.controller.steps import step_document, steps_of
+from headgate.adaptation.controller.steps import AwaitReady, step_document, steps_of
 from headgate.adaptation.controller.verifying import TOLERATED, WRONG_IN_A_ROW, Verifier
 from headgate.adaptation.controller.windows import window_of
 from headgate.adaptation.evaluating import evaluated
@@ -335,6 +335,8 @@ class Controller:
             self._history = self._history.after(changes, now)
         if one.record.ended.outcome is DecisionOutcome.DONE:
             self._verifier.expect(one.record)
+            # Tasks are cut for the machines that are there: now there are others.
+            self._urgent |= done and any(isinstance(step, AwaitReady) for step in one.record.steps)
         else:
             self._urgent = True
 

@@ -139,10 +139,11 @@ class _Reader:
         factors: dict[str, float] = {}
         for fragment, tasks in self._members.values():
             expected = sum(self._rows_in.get(name, 0) * costs.get(name, 0.0) for name in tasks)
-            if fragment is None or fragment.work_s is None or expected <= 0:
+            if fragment is None or fragment.work_s_per_row is None or expected <= 0:
                 continue
-            started = min(fragment.batches * TASK_S * self._cores(), 0.5 * fragment.work_s)
-            factor = (fragment.work_s - started) / expected
+            work_s = fragment.work_s_per_row * fragment.rows_in
+            started = min(fragment.batches * TASK_S * self._cores(), 0.5 * work_s)
+            factor = (work_s - started) / expected
             factors |= dict.fromkeys(tasks, float(np.clip(factor, *CORRECTION)))
         return factors
 

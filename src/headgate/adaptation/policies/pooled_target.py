@@ -162,14 +162,12 @@ class PooledTarget:
 
 
 def _partitions(seen: Window, actions: tuple[Action, ...]) -> tuple[SetPartitions, ...]:
-    """Into how many parts tasks are to be cut, so that the machines that there will be have something to do."""
+    """Into how many parts tasks are to be cut, so that the machines that work or start have something to do."""
     if seen.sharing is None:
         return ()
     draft = Draft.of(seen, 0.0)
     for action in actions:
         match action:
-            case AcquireMachine(vm_class):
-                draft.new[0, seen.terms.cloud.place(vm_class)] += 1
             case ReleaseMachine(machine):
                 draft.kept[seen.machines.names.index(machine)] = False
             case SwitchAlternate(task, way):

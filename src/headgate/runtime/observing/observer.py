@@ -167,7 +167,7 @@ class Observer:
             fragment.backlog.bytes(),
             self._arrivals.arrived(name, rows_in, waiting),
             None if speed is None else scale * sum(job.run_s for job in jobs) * speed,
-            _parts(jobs),
+            parts=_parts(jobs),
         )
 
     def _by_spark(self, fragment: RunningFragment) -> tuple[float, float]:
