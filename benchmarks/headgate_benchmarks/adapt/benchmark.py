@@ -38,7 +38,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from headgate.errors import HeadgateError
 from headgate.model.table import Table
 from headgate_benchmarks.adapt.judging import Verdict, judged, series
 from headgate_benchmarks.adapt.live import STATIC, Pace, run_live
@@ -106,8 +105,6 @@ def _one(name: str, policy: str, seed: int, progress: Progress, pace: Pace) -> d
         fields: Verdict = judged(scenario, ran, pace)
         fields |= sim_live_gap(scenario, policy, ran, pace)
         lived = series(scenario, ran)
-    except HeadgateError as error:
-        raise type(error)(error.condition, f"{name}, {policy}: {error.message}") from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     shown = ", ".join(f"{key} {fields[key]:.3f}" for key in ("omega", "gamma", "violations", "core_hours"))

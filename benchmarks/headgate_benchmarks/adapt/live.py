@@ -219,7 +219,7 @@ def _lived(
             while (left := began + at - time.time()) > 0:
                 time.sleep(min(left, 5.0))
                 if process.poll() is not None:
-                    raise HeadgateError("ENGINE_ENDED", f"{label}: the engine ended; see {folder / 'run.log'}")
+                    raise RuntimeError(f"{label}: the engine ended; see {folder / 'run.log'}")
             said = what()
             if said:
                 progress(f"{label}, {time.time() - began:.0f} s: {said}")
@@ -321,9 +321,9 @@ def _wait(reached: Callable[[], bool], process: subprocess.Popen[bytes], what: s
     until = time.monotonic() + PATIENCE_S
     while not reached():
         if process.poll() is not None:
-            raise HeadgateError("ENGINE_ENDED", f"the engine ended with {process.returncode} before {what} came")
+            raise RuntimeError(f"the engine ended with {process.returncode} before {what} came")
         if time.monotonic() > until:
-            raise HeadgateError("NOTHING_CAME", f"{what} did not come within {PATIENCE_S:g} s")
+            raise TimeoutError(f"{what} did not come within {PATIENCE_S:g} s")
         time.sleep(0.1)
 
 
