@@ -35,7 +35,6 @@ def judged(scenario: Scenario, ran: Ran, pace: Pace) -> Verdict:
     lost, doubled = _clean(ran, scenario)
     verdict = judge_profit(_files(scenario, ran, pace), ran.began, ran.ended, pace.window_s)
     flows = list(verdict.dataflows.values())
-    bill = float(Fraction(verdict.bill))
     return {
         "theta": verdict.theta,
         "omega": statistics.mean(each.omega for each in flows),
@@ -43,7 +42,7 @@ def judged(scenario: Scenario, ran: Ran, pace: Pace) -> Verdict:
         "violations": statistics.mean(each.violations for each in flows),
         "latency_s": statistics.mean(each.latency_s or 0.0 for each in flows),
         "core_hours": verdict.core_hours,
-        "cost": bill,
+        "cost": float(Fraction(verdict.bill)),
         "rows": ran.generated,
         "lost": lost,
         "doubled": doubled,
@@ -52,7 +51,7 @@ def judged(scenario: Scenario, ran: Ran, pace: Pace) -> Verdict:
         "load_before": ran.load[0],
         "load_after": ran.load[1],
         **_decisions(ran),
-        **_judge_error(ran, pace, verdict),
+        **_judge_error(ran, pace, Fraction(verdict.bill)),
     }
 
 
@@ -165,7 +164,7 @@ def _late_epochs(ran: Ran, decisions: Sequence[DecisionMade]) -> int | None:
     return max(worst, 0)
 
 
-def _judge_error(ran: Ran, pace: Pace, verdict: Any) -> Verdict:
+def _judge_error(ran: Ran, pace: Pace, bill: Fraction) -> Verdict:
     """How far the engine's own figures are from the judge's over the same time, as a share; money to the last digit."""
     from tests.judge.profit import judge_profit
 
@@ -183,15 +182,11 @@ def _judge_error(ran: Ran, pace: Pace, verdict: Any) -> Verdict:
                 other = getattr(by_judge, name)
                 errors[name] = max(errors.get(name, 0.0), abs(own - other) / max(abs(other), 1e-9))
     record = read_usage(ran.state)
-    until = max((each.gone or 0.0 for each in record.machines), default=record.until)
-    charges = charged(record.machines, record.intervals, 0.0, until, BillingPeriod(pace.period_s))
-    whole_bill = Fraction(judge_profit(ran.folder, ran.began, until, pace.window_s).bill)
-    del verdict
+    charges = charged(record.machines, record.intervals, 0.0, ran.ended, BillingPeriod(pace.period_s))
     return {
         "judge_error": max(errors.values(), default=None),
         **{f"judge_error_{name}": error for name, error in errors.items()},
-        "money_error": float(abs(charges.total - whole_bill)),
-        "bill": float(whole_bill),
+        "money_error": float(abs(charges.total - bill)),
     }
 
 
