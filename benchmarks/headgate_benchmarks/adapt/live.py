@@ -47,6 +47,8 @@ cooldown = "2s"
 shrink_after = "10s"
 floor = "{period:g}s"
 freeze = "{period:g}s"
+horizon = "{horizon:g}s"
+reallocate_after = "2s"
 changes_per_hour = 360
 max_machines = {most}
 """
@@ -144,7 +146,9 @@ def _engine(scenario: Scenario, policy: str, pace: Pace, folder: Path) -> Iterat
     """``headgate run``, as a user starts it."""
     most = scenario.machines_for(scenario.peak(), USED) + 1
     (folder / "headgate.toml").write_text(
-        CONTROL.format(every=pace.every_s, window=pace.window_s, period=pace.period_s, most=most)
+        CONTROL.format(
+            every=pace.every_s, window=pace.window_s, period=pace.period_s, most=most, horizon=pace.period_s / 2
+        )
     )
     files = []
     for flow, document in scenario.documents(str(folder / "in")):

@@ -53,3 +53,17 @@ def test_policies_have_names_that_are_known() -> None:
     with pytest.raises(InputError, match="no policy 'thresold' decides for engines") as caught:
         live_policy("thresold")
     assert caught.value.parameters["nearest"] == "threshold"
+
+
+def test_a_decision_is_made_again_with_the_settings_of_its_time(tmp_path: Path) -> None:
+    settings = {"horizon_s": 300.0, "forecaster": "holt"}
+    world = World(tmp_path, lambda name: live_policy(name, settings), rate=rush, rails=RAILS)
+    world.controller.policy_settings = settings
+    world.controller.choose(world.now, PolicyChoice("lookahead", PolicyMode.AUTO, RAILS))
+    world.pass_time(1_500.0)
+    records = [record for record in recorded_decisions(world.journal) if record.made.policy == "lookahead"]
+    assert records
+    for record in records:
+        assert dict(record.made.settings) == settings
+        again = decided_again(record, world.journal, live_policy("lookahead", record.made.settings))
+        assert decision_document(again) == record.made.decision
