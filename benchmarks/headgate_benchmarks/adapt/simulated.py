@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
+from headgate.errors import InputError
 from headgate.service.recorded_engine import recorded_windows
 from headgate.simulation.policies import make_policy
 from headgate.simulation.recorded import AsItWas, recorded_setting
@@ -17,19 +16,26 @@ from headgate_benchmarks.adapt.worlds import Scenario
 
 __all__ = ["sim_live_gap"]
 
+GAPS = ("throughput", "backlog", "cost")
+
 
 def sim_live_gap(scenario: Scenario, policy: str, ran: Ran, pace: Pace) -> Verdict:
     """How far a simulation of what came is from what happened: as it was, and under the same policy.
 
     ``throughput`` is the relative difference of the rows that were done, ``backlog`` the mean difference of what waits
     over what comes in a window (or what waits, if that is more), ``cost`` the relative difference of what machines cost
-    by time.
+    by time. All are none where no decision was written down: then nobody knows on which terms it would have been made.
     """
-    seen = [each for each in recorded_windows(ran.state, ran.began, pace.every_s) if each.ended_s <= ran.ended + 1]
+    try:
+        seen = [each for each in recorded_windows(ran.state, ran.began, pace.every_s) if each.ended_s <= ran.ended + 1]
+    except InputError:
+        seen = []
+    if len(seen) < 2:
+        return {f"{kind}_{name}": None for kind in ("replay_gap", "sim_live_gap") for name in GAPS}
     setting = recorded_setting(seen)
     runs = {"as_it_was": simulate(setting, AsItWas(seen))}
     if policy not in STATIC:
-        runs["policy"] = simulate(replace(setting, interval_s=setting.interval_s), make_policy(policy, setting))
+        runs["policy"] = simulate(setting, make_policy(policy, setting))
     live = series(scenario, ran, setting.interval_s)
     prices = float(scenario.machine.price_per_h) / 3_600
     cost = sum(live["machines"]) * setting.interval_s * prices
