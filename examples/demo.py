@@ -2,10 +2,8 @@
 
     .venv/bin/python examples/demo.py [FOLDER] [--no-run]
 
-``make demo`` runs this, in about three minutes. They run on a small cluster of this machine, and a policy decides when
-the rush comes and when it is over: which way rows are smoothed, and how many machines there are. Data, results and a
-picture of what runs go into FOLDER, build/demo if none is given. With --no-run only the merge is shown, which needs no
-Spark.
+``make demo`` runs this, in two to three minutes. Data, results and a picture of what runs go into FOLDER, build/demo if
+none is given. With --no-run only the merge is shown, which needs no Spark.
 """
 
 import shutil
@@ -34,11 +32,11 @@ FILES = ("city/alarms.yaml", "city/map.yaml", "city/archive.json", "city/quality
 USUAL, RUSH = 400.0, 4_000.0
 """Readings a second."""
 
-PRICE_PER_H = Decimal("0.40")
-"""Of a machine; it is paid for in periods of ten seconds, as others are by the hour."""
+CHEAPER_ABOVE, BETTER_BELOW = 1_500.0, 800.0
+"""The rule that somebody has set by hand: from how many readings a second on smoothing is done the cheaper way, and
+below how many the better way again."""
 
-PERIOD_S = 10.0
-EXECUTORS = {"spark.executor.memory": "512m", "spark.executor.extraJavaOptions": "-XX:+UseSerialGC"}
+PRICE_PER_H = Decimal("0.40")
 COMPARED_ROWS = 60_000
 
 
@@ -88,83 +86,42 @@ def run_them(console: Console, dataflows: list[Dataflow], folder: Path) -> None:
     from headgate.report.bill import bill_tables
     from headgate.report.render import render
     from headgate.runtime.spark_internals.session import open_session
-    from headgate.service.bill import bill, bill_span
+    from headgate.service.bill import bill
 
-    for old in ("live", "merged", "separate", "cluster"):
+    for old in ("live", "merged", "separate"):
         shutil.rmtree(folder / old, ignore_errors=True)
     console.print()
-    console.rule("On Spark, with one machine at first", align="left")
-    with place(folder / "live"), cluster(console, folder / "cluster") as provider:
-        with console.status("starting Spark"):
-            spark = open_session(provider.master, EXECUTORS, log=folder / "spark.log")
-        try:
-            story(console, spark, provider, dataflows)
-        finally:
-            spark.stop()
-    console.print()
-    console.rule(f"The bill, at {PRICE_PER_H} an hour for a machine", align="left")
-    span = bill_span(period_s=PERIOD_S)
-    console.print(escape(render(bill_tables(bill(folder / "live" / "state", span))).rstrip("\n")), soft_wrap=True)
-    console.print()
-    console.rule("What merging saves", align="left")
+    console.rule("On Spark", align="left")
     with console.status("starting Spark"):
         spark = open_session("local[2]", {}, log=folder / "spark.log")
     try:
+        with place(folder / "live"):
+            story(console, spark, dataflows)
+        console.print()
+        console.rule(f"The bill, at {PRICE_PER_H} an hour for the machine", align="left")
+        console.print(escape(render(bill_tables(bill(folder / "live" / "state"))).rstrip("\n")), soft_wrap=True)
+        console.print()
+        console.rule("What merging saves", align="left")
         compare(console, spark, dataflows, folder)
     finally:
         spark.stop()
     console.print(f"\nWhat came out is in [bold]{escape(shown(folder / 'live' / 'out'))}[/bold].", soft_wrap=True)
 
 
-@contextmanager
-def cluster(console: Console, folder: Path):
-    """A cluster with one machine; more come and go as the policy wants it."""
-    from headgate.machines.local import LocalProvider
-    from headgate.machines.provider import machine_class
-
-    node = machine_class("node", 1, 1024 * 2**20, PRICE_PER_H, core_power=0.5, boot_s=8.0)
-    with console.status("starting a machine"):
-        provider = LocalProvider.up(folder, usual=[node])
-    try:
-        with console.status("starting a machine"):
-            provider.acquire("node")
-            provider.wait_until_settled()
-        yield provider
-    finally:
-        provider.down()
-
-
-def control():
-    """An hour of guard rails in two minutes: decisions every five seconds, machines that are paid for by ten."""
-    from headgate.adaptation.controller.guards import GuardRails
-    from headgate.model.cluster.vm_class import BillingPeriod
-    from headgate.service.control import ControlOptions, PolicyMode
-
-    rails = GuardRails(
-        machines_max=3, cooldown_s=4.0, shrink_after_s=8.0, floor_s=12.0, changes_per_h=360, freeze_s=60.0
-    )
-    return ControlOptions("threshold", PolicyMode.AUTO, rails, 5.0, 10.0, billing=BillingPeriod(PERIOD_S))
-
-
-def story(console: Console, spark, provider, dataflows: list[Dataflow]) -> None:
+def story(console: Console, spark, dataflows: list[Dataflow]) -> None:
     from demo_screen import Screen
 
     from headgate.runtime.engine.engine import Engine
-    from headgate.service.control import controlling
 
-    with (
-        Engine("state", spark=spark, trigger_s=0.5, provider=provider) as engine,
-        controlling(engine, control()),
-        Feeder() as feeder,
-    ):
+    with Engine("state", spark=spark, trigger_s=0.5, price_per_h=PRICE_PER_H) as engine, Feeder() as feeder:
         screen = Screen(console, engine, feeder)
         with screen.shown():
 
-            def live(seconds: float, until=lambda: True, most: float = 0.0) -> None:
-                """Let time pass; and until something has happened, for so long at most."""
-                began = time.monotonic()
-                while (passed := time.monotonic() - began) < seconds or (passed < most and not until()):
+            def live(seconds: float) -> None:
+                until = time.monotonic() + seconds
+                while time.monotonic() < until:
                     engine.housekeep()
+                    follow_the_rule(engine, feeder, screen)
                     screen.refresh()
                     time.sleep(0.25)
                 screen.table()
@@ -174,13 +131,15 @@ def story(console: Console, spark, provider, dataflows: list[Dataflow]) -> None:
                 began = time.monotonic()
                 engine.submit(dataflow)
                 screen.tell(f"{text} [dim]({time.monotonic() - began:.1f} s)[/dim]")
-                live(8.0)
+                if dataflow.name == "alarms":
+                    screen.alternate = "kalman"
+                live(12.0)
             feeder.start_rush()
             screen.tell(f"[red]rush hour[/red]: {RUSH:,.0f} readings a second come in")
-            live(30.0)
+            live(25.0)
             feeder.end_rush()
             screen.tell("the rush hour is over")
-            live(15.0, lambda: len(provider.list()) == 1, most=45.0)
+            live(15.0)
             began = time.monotonic()
             engine.withdraw("archive")
             took = time.monotonic() - began
@@ -189,6 +148,21 @@ def story(console: Console, spark, provider, dataflows: list[Dataflow]) -> None:
             feeder.stop()
             engine.wait_until_idle()
             engine.housekeep()
+
+
+def follow_the_rule(engine, feeder, screen) -> None:
+    wanted = screen.alternate
+    if feeder.rate > CHEAPER_ABOVE:
+        wanted = "moving_average"
+    elif feeder.rate < BETTER_BELOW:
+        wanted = "kalman"
+    if screen.alternate not in ("-", wanted):
+        began = time.monotonic()
+        engine.switch("alarms", "smooth", wanted)
+        screen.alternate = wanted
+        way = "the cheaper way" if wanted == "moving_average" else "the better way again"
+        took = f"{1_000 * (time.monotonic() - began):.0f} ms"
+        screen.tell(f"[magenta]the rule switches smooth to {wanted}[/magenta], {way} [dim]({took})[/dim]")
 
 
 class Feeder:

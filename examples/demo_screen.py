@@ -5,38 +5,11 @@ from contextlib import contextmanager
 
 from rich.console import Console, Group
 from rich.live import Live
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from headgate.service.decisions import decisions
-
 LINES = 9
 LOOK_S = 2.0
-
-
-class Decisions:
-    """What the policy has decided since it was looked at last, and what became of machines."""
-
-    def __init__(self, engine):
-        self.engine = engine
-        self._number = 0
-        self._machines = {}
-
-    def new(self):
-        for fact in decisions(self.engine.journal):
-            if fact["number"] > self._number and fact["actions"]:
-                what = ", ".join(action["text"] for action in fact["actions"])
-                why = "; ".join(fact["sentences"])
-                yield f"[magenta]decision {fact['number']}: {escape(what)}[/magenta]; {escape(why)}"
-            self._number = max(self._number, fact["number"])
-        for machine in self.engine.scaling.machines():
-            before, state = self._machines.get(machine.name), machine.state.value
-            self._machines[machine.name] = state
-            if state == "ready" and before not in (None, state):
-                yield f"[green]machine {machine.name} is there[/green] [dim]({machine.startup_s:.0f} s)[/dim]"
-            elif machine.is_gone and before != state:
-                yield f"[green]machine {machine.name} is gone[/green]"
 
 
 class Screen:
@@ -46,7 +19,7 @@ class Screen:
         self.console, self.engine, self.feeder = console, engine, feeder
         self.began = time.monotonic()
         self.messages = []
-        self._decided = Decisions(engine)
+        self.alternate = "-"
         self._observer = engine.observer()
         self._looked = 0.0
         self._rates, self._latencies = {}, {}
@@ -75,8 +48,6 @@ class Screen:
 
     def refresh(self) -> None:
         """Look again, now and then, and show it."""
-        for line in self._decided.new():
-            self.tell(line)
         if time.monotonic() - self._looked > LOOK_S:
             self._looked = time.monotonic()
             seen = self._observer.observe()
@@ -117,14 +88,6 @@ class Screen:
         submitted = sum(flow.tasks for flow in flows)
         running = len(self.engine.plan.tasks)
         messages = f"{submitted} tasks submitted, {running} run, on {len(fragments)} Spark queries"
-        ways = [
-            way.alternate if len(way.alternates) > 1 else None
-            for flow in flows
-            for way in self.engine.alternates(flow.name).values()
-        ]
-        machines = sum(not machine.is_gone for machine in self.engine.scaling.machines())
-        table.caption = (
-            f"{messages}; {machines} machines; smoothing by {', '.join(dict.fromkeys(filter(None, ways))) or '-'}"
-        )
+        table.caption = f"{messages}; smoothing by {self.alternate}"
         table.caption_justify = "left"
         return table
