@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from headgate import __version__
+from headgate_benchmarks.adapt.benchmark import ADAPT
 from headgate_benchmarks.benchmark import Benchmark
 from headgate_benchmarks.chains import CHAINS
 from headgate_benchmarks.console import CONSOLE
@@ -38,6 +39,7 @@ BENCHMARKS: Mapping[str, Benchmark[Any]] = {
     each.name: each
     for each in (
         *(
+            ADAPT,
             APPS,
             CHAINS,
             CONSOLE,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import reduce
@@ -44,15 +44,25 @@ class Benchmark(Generic[Sizes]):
     own_cluster: bool = False
     """Starts a cluster of its own, so that it cannot run where a Spark is shared."""
 
-    def run(self, seed: int, progress: Progress, *, only: str | None = None, smoke: bool = False) -> Measured:
-        """Run all parts, or one; in the short form all promised figures must be there."""
-        sizes = self.smoke if smoke else self.long
-        chosen = list(self.parts.values()) if only is None else [self.parts[only]]
+    quick: Sizes | None = field(default=None, repr=False)
+    """Sizes of a form between the two, where there is one."""
+
+    choose: Callable[[Sequence[str], int, Progress, Sizes], Measured] | None = field(default=None, repr=False)
+    """Runs several parts at once where that is not one after the other, such as worlds and policies."""
+
+    def run(
+        self, seed: int, progress: Progress, *, only: Sequence[str] = (), smoke: bool = False, quick: bool = False
+    ) -> Measured:
+        """Run all parts, or some; in the short form all promised figures must be there."""
+        sizes = self.quick if quick and self.quick is not None else self.smoke if smoke else self.long
+        chosen = [self.parts[name] for name in only or self.parts]
         with one_spark(*self.spark) if self.spark else nullcontext():
-            if only is None and self.whole is not None:
+            if only and self.choose is not None:
+                measured = self.choose(only, seed, progress, sizes)
+            elif not only and self.whole is not None:
                 measured = self.whole(seed, progress, sizes)
             else:
                 measured = reduce(Measured.__or__, (part(seed, progress, sizes) for part in chosen))
-        if smoke and only is None:
+        if smoke and not only:
             check_figures(measured.figures, self.promises.split())
         return measured

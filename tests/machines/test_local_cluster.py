@@ -56,6 +56,12 @@ def test_machines_come_and_go_and_are_recorded(folder: Path) -> None:
     assert all(machine.state is MachineState.READY and (machine.startup_s or 0) > 0.3 for machine in ready)
     assert len({machine.host for machine in ready}) == 2
 
+    provider.limit(2)
+    with pytest.raises(InputError, match=r"has no more machines: 2 are its limit"):
+        provider.acquire("tiny")
+    assert len(provider.list(gone=True)) == 2
+    provider.limit(None)
+
     with pytest.raises(InputError, match=r"is up already, at spark://127.0.0.1:.*'headgate cluster acquire' adds"):
         LocalProvider.up(folder)
     taken = int(provider.master.rpartition(":")[2])

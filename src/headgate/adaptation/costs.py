@@ -47,7 +47,7 @@ def alternate_costs(
     >>> for cost in alternate_costs([task], {}, {("s", "slow"): profile}):
     ...     print(cost.alternate, cost.cpu_s, round(cost.wait_s, 3), cost.origin)
     slow 0.02 0.01 measured
-    fast 0.004 0.0 scaled
+    fast 0.004 0.002 scaled
     """
     before = stored or {}
     for task in tasks:
@@ -76,11 +76,13 @@ def _unprofiled(
     task: CostedTask, way: Alternate, kind: TaskType | None, active: AlternateCost | None
 ) -> AlternateCost | None:
     declared = next(each.cost_s for each in task.task.alternates if each.name == task.active)
-    cpu_s, origin = way.cost_s, Origin.DECLARED
+    cpu_s, wait_s, origin = way.cost_s, 0.0, Origin.DECLARED
     if cpu_s is not None and active is not None and declared:
-        cpu_s, origin = cpu_s * active.cpu_s / declared, Origin.SCALED
+        # Who declares a cost means the time for which a core is held, at work or not.
+        cpu_s, wait_s = cpu_s * active.cpu_s / declared, cpu_s * active.wait_s / declared
+        origin = Origin.SCALED
     elif cpu_s is None and kind is not None:
         cpu_s, origin = kind.typical_cost_s, Origin.DEFAULT
     if cpu_s is None:
         return None
-    return AlternateCost(task.signature, way.name, cpu_s, origin, selectivity=way.selectivity)
+    return AlternateCost(task.signature, way.name, cpu_s, origin, wait_s, selectivity=way.selectivity)

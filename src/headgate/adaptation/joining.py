@@ -7,7 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from headgate.model.cluster.machine_observations import MachineObservations, MachineRow
-from headgate.model.cluster.observation import Observation, SinkObservation, Sojourn, TaskObservation
+from headgate.model.cluster.observation import (
+    FragmentObservation,
+    Observation,
+    SinkObservation,
+    Sojourn,
+    TaskObservation,
+)
 
 __all__ = ["joined"]
 
@@ -31,9 +37,7 @@ def joined(intervals: Sequence[Observation]) -> Observation:
         seconds=seconds,
         tasks=tuple(_task(task, intervals) for task in last.tasks),
         sinks=tuple(_sink(sink, _same(intervals, "sinks", "task", sink.task)) for sink in last.sinks),
-        fragments=tuple(
-            _summed(part, _same(intervals, "fragments", "id", part.id), _FRAGMENT_SUMS) for part in last.fragments
-        ),
+        fragments=tuple(_fragment(part, _same(intervals, "fragments", "id", part.id)) for part in last.fragments),
         machines=_machines(intervals),
         sources=tuple(
             _summed(source, _same(intervals, "sources", "task", source.task), ("rows_taken", "rows_arrived"))
@@ -47,6 +51,28 @@ def joined(intervals: Sequence[Observation]) -> Observation:
 def _same(intervals: Iterable[Observation], table: str, field: str, key: Hashable) -> list[Any]:
     """One task, sink, source or fragment in all intervals that have it."""
     return [each for seen in intervals for each in getattr(seen, table) if getattr(each, field) == key]
+
+
+def _fragment(last: FragmentObservation, every: Sequence[FragmentObservation]) -> FragmentObservation:
+    """Sums; the parts of the latest epoch of all of them; and what a row took for most rows."""
+    parts = next((each.parts for each in reversed(every) if each.parts is not None), None)
+    summed: FragmentObservation = _summed(last, every, _FRAGMENT_SUMS)
+    known = [(each.work_s_per_row, each.rows_in) for each in every]
+    return replace(summed, parts=parts, row_s=_usual([(cost, rows) for cost, rows in known if cost is not None]))
+
+
+def _usual(costs: Sequence[tuple[float, int]]) -> float | None:
+    """The cost that half of the rows did not exceed; none without rows.
+
+    >>> _usual([(0.5, 40), (0.02, 100)])
+    0.02
+    """
+    half = sum(rows for _, rows in costs) / 2
+    for cost, rows in sorted(costs):
+        half -= rows
+        if half <= 0:
+            return cost
+    return None
 
 
 def _summed(last: Any, every: Sequence[Any], names: Iterable[str]) -> Any:

@@ -65,6 +65,8 @@ class PolicyAnswer(PolicyChosenAnswer):
     under_way: list[dict[str, Any]]
     failure: str = Field(description="Why the controller cannot work; empty if it does.")
     known: list[str] = Field(description="The policies that there are.")
+    controller_cpu_s: float = Field(description="Seconds of a processor that deciding has taken so far.")
+    controller_running_s: float = Field(description="Seconds since the controller began.")
 
 
 class DecisionAnswer(BaseModel):

@@ -30,7 +30,8 @@ def bench(
         Path | None, typer.Option("--out", "-o", help="Write the JSON, with every sample, to this file too.")
     ] = None,
     only: Annotated[
-        str | None, typer.Option("--only", metavar="PART", help="Run only this part, where a benchmark has several.")
+        str | None,
+        typer.Option("--only", metavar="PART,...", help="Run only these parts, where a benchmark has several."),
     ] = None,
     plots: Annotated[
         Path | None, typer.Option("--plots", help="Draw what was measured into this folder, where there is a picture.")
@@ -39,6 +40,7 @@ def bench(
         bool,
         typer.Option("--smoke", help="Run the short form: seconds, to its end, with all figures. Without NAME, all."),
     ] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Run a form between the two, where there is one.")] = False,
 ) -> None:
     """Run a benchmark: a table for people, and figures for programs with --json.
 
@@ -53,9 +55,14 @@ def bench(
     benchmark = benchmarks.BENCHMARKS[name]
     if plots is not None and benchmark.plot is None:
         raise InputError("NO_PLOTS", f"benchmark '{name}' has no pictures; leave --plots out")
-    if only is not None and only not in benchmark.parts:
-        raise unknown("UNKNOWN_PART", f"benchmark '{name}' has no part {only[:60]!r}", only, benchmark.parts)
-    measured = benchmark.run(seed, step_to_stderr, only=only, smoke=smoke)
+    parts = [] if only is None else [part.strip() for part in only.split(",")]
+    for part in parts:
+        if part not in benchmark.parts:
+            raise unknown("UNKNOWN_PART", f"benchmark '{name}' has no part {part[:60]!r}", part, benchmark.parts)
+    if quick and (smoke or benchmark.quick is None):
+        why = "give --smoke or --quick" if smoke else f"benchmark '{name}' has no quick form; leave --quick out"
+        raise InputError("NO_QUICK_FORM", why)
+    measured = benchmark.run(seed, step_to_stderr, only=parts, smoke=smoke, quick=quick)
     result = benchmarks.report(benchmark, measured, seed, smoke=smoke)
     if out is not None:
         write_file(out, json.dumps(result, indent=2) + "\n", force=True)

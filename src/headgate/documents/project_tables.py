@@ -97,6 +97,13 @@ class ControlTable(_TomlTable):
     cooldown: TomlSpan = Field("60s", description="From one change of machines, or of a task, to the next.")
     shrink_after: TomlSpan = Field("5min", description="From a change until something is taken away.")
     floor: TomlSpan = Field("1h", description="Machines stay enough for the most that came in this time.")
+    forecaster: str = Field(
+        "ensemble", description="How policies that look ahead forecast: ensemble, holt, kalman, ..."
+    )
+    horizon: TomlSpan = Field("30min", description="How far they look ahead.")
+    season: TomlSpan | None = Field(None, description="The period after which rates repeat, such as 1d.")
+    reallocate_after: TomlSpan = Field("60s", description="From one change of drs to the next (T_ra).")
+    freeze: TomlSpan = Field("1h", description="For how long nothing is taken away after four changes of direction.")
     changes_per_hour: int = Field(12, ge=1, le=3_600, description="Of machines, and of the alternate of each task.")
 
 

@@ -85,10 +85,12 @@ class LocalProvider:
     # the cluster
 
     @classmethod
-    def up(cls, folder: Path, *, port: int = 0, classes: Sequence[VmClass] = ()) -> LocalProvider:
+    def up(
+        cls, folder: Path, *, port: int = 0, classes: Sequence[VmClass] = (), usual: Sequence[VmClass] = CLASSES
+    ) -> LocalProvider:
         """Start a cluster without machines; with port 0 its master takes any that is free."""
         made = cls(folder)
-        known = {vm_class.name: vm_class for vm_class in (*CLASSES, *classes)}
+        known = {vm_class.name: vm_class for vm_class in (*usual, *classes)}
         for vm_class in known.values():
             _check_class(vm_class)
         _make(made.folder)
@@ -182,12 +184,23 @@ class LocalProvider:
             kept = [each for each in stored["classes"] if each["name"] != vm_class.name]
             write_json(self.folder / "cluster.json", {**stored, "classes": [*kept, as_dict(vm_class)]})
 
+    def limit(self, machines: int | None) -> None:
+        """Give no more machines than that at a time, as clouds do that have a quota; none lifts the limit."""
+        with self._locked():
+            write_json(self.folder / "cluster.json", {**self._checked(), "machines_max": machines})
+
+    def _refuse_above_limit(self) -> None:
+        most = self._checked().get("machines_max")
+        if most is not None and sum(not machine.is_gone for machine in self._record.machines().values()) >= most:
+            raise InputError("NO_CAPACITY", f"the cluster in {self.folder} has no more machines: {most} are its limit")
+
     def acquire(self, vm_class: str, key: str | None = None) -> AcquiredMachine:
         with self._locked():
             known = None if key is None else self._record.of_key(key)
             if known is not None:
                 return known
             chosen = self.find_class(vm_class)
+            self._refuse_above_limit()
             if not self.is_up():
                 message = f"the master of the cluster in {self.folder} has ended"
                 raise InputError("CLUSTER_HALF_GONE", f"{message}; run 'headgate cluster down', then 'up' again")

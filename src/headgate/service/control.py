@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -17,6 +17,7 @@ from headgate.adaptation.controller.guards import GuardRails
 from headgate.adaptation.controller.live_policies import DEFAULT_POLICY, FALLBACK_POLICY, LIVE_POLICIES, live_policy
 from headgate.adaptation.controller.records import decision_document
 from headgate.adaptation.controller.windows import EpochGoal
+from headgate.adaptation.look_ahead import PolicySettings
 from headgate.documents.project_tables import ControlTable
 from headgate.errors import BadValue, InputError
 from headgate.model.cluster.vm_class import PER_SECOND, BillingPeriod
@@ -53,6 +54,9 @@ class ControlOptions:
     window_s: float = 60.0
     longest_epoch_s: float = 2.0
     billing: BillingPeriod = PER_SECOND
+    policy_settings: Mapping[str, Any] = field(default_factory=dict)
+    """Of :class:`headgate.adaptation.look_ahead.PolicySettings`."""
+
     given: bool = False
     """Whether policy or mode were given with the command: then they count, whatever was chosen before."""
 
@@ -76,6 +80,7 @@ def control_options(table: ControlTable, policy: str | None = None, mode: str | 
         span_s(table.cooldown),
         span_s(table.shrink_after),
         span_s(table.floor),
+        freeze_s=span_s(table.freeze),
     )
     try:
         options = ControlOptions(
@@ -86,13 +91,25 @@ def control_options(table: ControlTable, policy: str | None = None, mode: str | 
             span_s(table.window),
             span_s(table.longest_epoch),
             BillingPeriod(span_s(table.billing_period)),
+            _policy_settings(table, span_s(table.decide_every)),
             given=policy is not None or mode is not None,
         )
         options.settings(0.5)
     except BadValue as error:
         raise InputError("BAD_SETTING", f"[control] in headgate.toml: {error.sentence}") from None
-    live_policy(options.policy)
+    live_policy(options.policy, options.policy_settings)
     return options
+
+
+def _policy_settings(table: ControlTable, every_s: float) -> dict[str, Any]:
+    """With what policies are made; raises :class:`InputError` for a forecaster that there is not."""
+    spans = {"horizon_s": table.horizon, "season_s": table.season, "reallocation_interval_s": table.reallocate_after}
+    settings = {name: seconds_of(text) for name, text in spans.items() if text is not None}
+    made: dict[str, Any] = {"forecaster": table.forecaster, **settings}
+    if table.forecaster.startswith("oracle"):
+        raise InputError("BAD_FORECASTER", "[control] in headgate.toml: only simulations have oracles")
+    PolicySettings(**made).recipe(every_s, 1)
+    return made
 
 
 class ControlLoop:
@@ -103,6 +120,9 @@ class ControlLoop:
         self.controller = controller
         self.failure = ""
         """Why the last tick failed; empty if it did not."""
+
+        self.cpu_s = self.running_s = 0.0
+        """Seconds of a processor that deciding has taken so far, and seconds since it began."""
 
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="headgate-controller", daemon=True)
@@ -145,15 +165,23 @@ class ControlLoop:
         )
         self.controller.choose(time.time(), changed, *also)
 
+    def _bound_epochs(self) -> None:
+        """Have epochs end in time for what is decided, as long as it is done."""
+        acts = self.controller.choice.mode is PolicyMode.AUTO
+        self.engine.scaling.longest_epoch_s = self.controller.settings.epochs.longest_s if acts else None
+
     def _run(self) -> None:
+        began = time.monotonic()
         while not self._ended.wait(TICK_S):
             try:
+                self._bound_epochs()
                 self.controller.tick(time.time())
             except Exception as error:
                 # Decisions stop until what is wrong has passed, such as a full disk; the dataflows go on.
                 self.failure = f"{type(error).__name__}: {error}"
             else:
                 self.failure = ""
+            self.cpu_s, self.running_s = time.thread_time(), time.monotonic() - began
 
 
 def control_loop(engine: Engine, options: ControlOptions, trigger_s: float, price_per_h: Decimal) -> ControlLoop:
@@ -165,10 +193,11 @@ def control_loop(engine: Engine, options: ControlOptions, trigger_s: float, pric
         None if engine.scaling.provider is None else ScalingProvider(engine.scaling),
         engine.journal,
         options.settings(trigger_s),
-        live_policy,
+        lambda name: live_policy(name, options.policy_settings),
         FALLBACK_POLICY,
         PolicyChoice(options.policy, options.mode, options.rails),
         uuid.uuid4().hex[:12],
+        options.policy_settings,
     )
     known = controller.choice
     # How fast it may go is a matter of settings; what it may cost, and on what, is chosen while it runs.
@@ -216,5 +245,12 @@ def policy_facts(loop: ControlLoop) -> dict[str, Any]:
             "usable": thought.pressure.usable,
         }
     under_way = [{"number": record.number, "step": record.next_step} for record in controller.under_way]
-    state = {"last": last, "under_way": under_way, "failure": loop.failure, "known": sorted(LIVE_POLICIES)}
-    return {**choice_facts(controller.choice), **state}
+    return {
+        **choice_facts(controller.choice),
+        "last": last,
+        "under_way": under_way,
+        "failure": loop.failure,
+        "known": sorted(LIVE_POLICIES),
+        "controller_cpu_s": loop.cpu_s,
+        "controller_running_s": loop.running_s,
+    }

@@ -73,7 +73,9 @@ def why(journal: Journal, number: int, again: bool = False) -> dict[str, Any]:
         "again": None,
     }
     if again:
-        document = decision_document(decided_again(record, journal, live_policy(record.made.policy)))
+        document = decision_document(
+            decided_again(record, journal, live_policy(record.made.policy, record.made.settings))
+        )
         facts["again"] = {"same": document == record.made.decision, "decided": document}
     return facts
 

@@ -16,6 +16,8 @@ __all__ = ["EngineScaling", "ScaledEngine", "machine_facts", "machines_facts", "
 class EngineScaling(Protocol):
     """How much an engine has to run on (:class:`headgate.runtime.engine.scaling.Scaling`)."""
 
+    longest_epoch_s: float | None
+
     @property
     def provider(self) -> Provider | None: ...
     @property

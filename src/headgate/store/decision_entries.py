@@ -7,7 +7,7 @@ that was decided from is with the decision, so that it can be computed again.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar
 
@@ -82,6 +82,9 @@ class DecisionMade:
 
     steps: tuple[Mapping[str, Any], ...]
     """What is to be done, in this order; none if it is only recommended."""
+
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """With what the policy was made."""
 
     @property
     def key(self) -> str:

@@ -80,6 +80,14 @@ class Due:
     bytes: int | None = None
     """Bytes of those rows, where they are known: rows are then estimated from them."""
 
+    path: str = ""
+    """Where more may have come meanwhile, if it is quick to look there; empty otherwise."""
+
+    listed_ns: int = 0
+    """What came there later is not among the rows."""
+
+    bytes_per_row: float = 1.0
+
     def by(self, now: float) -> int:
         """Rows that have arrived by now."""
         return self.rows + round(self.rows_per_s * max(now - self.at, 0.0))

@@ -227,13 +227,17 @@ def test_every_decision_can_be_made_again_from_its_record(tmp_path: Path) -> Non
         assert decision_document(again) == record.made.decision
 
 
-@pytest.mark.parametrize("mode", [PolicyMode.OFF, PolicyMode.RECOMMEND])
-def test_what_is_not_auto_changes_nothing(tmp_path: Path, mode: PolicyMode) -> None:
+@pytest.mark.parametrize(
+    ("mode", "policy"),
+    [(PolicyMode.OFF, "threshold"), *((PolicyMode.RECOMMEND, name) for name in ("threshold", "ce", "ds2"))],
+)
+def test_what_is_not_auto_changes_nothing(tmp_path: Path, mode: PolicyMode, policy: str) -> None:
+    """What runs, every request to the provider and every step that was written down: as under off."""
     world = World(tmp_path, live_policy, rate=rush, mode=mode)
-    world.controller.choose(world.now, PolicyChoice("threshold", mode))
+    world.controller.choose(world.now, PolicyChoice(policy, mode))
     before = world.outcome()
     asked = list(world.fake.asked)
-    world.pass_time(6_000.0)
+    world.pass_time(4_800.0)
     assert world.outcome() == before
     assert world.fake.asked == asked
     assert list(world.journal.every(StepChanged)) == []

@@ -39,8 +39,31 @@ def test_a_policy_lives_through_a_rush(tmp_path: Path, name: str) -> None:
         assert world.cluster.waiting < 2_000
 
 
+@pytest.mark.parametrize("name", ["threshold", "ce", "ds2", "flink", "exact", "lookahead"])
+def test_cores_that_come_are_used_though_the_source_reads_in_one_piece(tmp_path: Path, name: str) -> None:
+    world = World(tmp_path, live_policy, rate=rush, rails=RAILS, fallback=FALLBACK_POLICY, in_one_piece=True)
+    world.controller.choose(world.now, PolicyChoice(name, PolicyMode.AUTO, RAILS))
+    world.pass_time(1_500.0)
+    assert world.cluster.state()["partitions"] is not None
+    assert world.cluster.waiting < 2_000
+
+
 def test_policies_have_names_that_are_known() -> None:
     assert {DEFAULT_POLICY, FALLBACK_POLICY} <= set(LIVE_POLICIES)
     with pytest.raises(InputError, match="no policy 'thresold' decides for engines") as caught:
         live_policy("thresold")
     assert caught.value.parameters["nearest"] == "threshold"
+
+
+def test_a_decision_is_made_again_with_the_settings_of_its_time(tmp_path: Path) -> None:
+    settings = {"horizon_s": 300.0, "forecaster": "holt"}
+    world = World(tmp_path, lambda name: live_policy(name, settings), rate=rush, rails=RAILS)
+    world.controller.policy_settings = settings
+    world.controller.choose(world.now, PolicyChoice("lookahead", PolicyMode.AUTO, RAILS))
+    world.pass_time(1_500.0)
+    records = [record for record in recorded_decisions(world.journal) if record.made.policy == "lookahead"]
+    assert records
+    for record in records:
+        assert dict(record.made.settings) == settings
+        again = decided_again(record, world.journal, live_policy("lookahead", record.made.settings))
+        assert decision_document(again) == record.made.decision

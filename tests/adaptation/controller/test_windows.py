@@ -108,3 +108,17 @@ def test_what_is_not_known_is_what_was_taken() -> None:
     here = window(seen(sources=(unknown,)))
     assert here.external.max() == pytest.approx(500 / 60)
     assert np.isfinite(here.shape.cost_s).all()
+
+
+def test_a_fragment_is_cut_where_its_partitions_can_be_set() -> None:
+    (fragment,) = seen().fragments
+    can = replace(CAN, kinds=frozenset({"set_partitions"}), resizable=frozenset({SMOOTH}))
+    here = window_of(TERMS, can, seen(fragments=(replace(fragment, parts=1),)), EpochGoal(0.5, 2.0))
+    assert here.sharing is not None
+    stages = [(stage.tasks, stage.partitions) for stage in here.sharing.fragments[0].stages]
+    assert stages == [(("read",), 1), (("smooth", "page"), 1)], "as it was read"
+    cut = [replace(task, partitions=4) if task.task == SMOOTH else task for task in seen().tasks]
+    here = window_of(TERMS, can, seen(fragments=(replace(fragment, parts=4),), tasks=tuple(cut)), EpochGoal(0.5, 2.0))
+    assert here.sharing is not None
+    stages = [(stage.tasks, stage.partitions) for stage in here.sharing.fragments[0].stages]
+    assert stages == [(("read",), None), (("smooth", "page"), 4)]

@@ -69,6 +69,9 @@ class FakeCluster:
     clock: Callable[[], float]
     rate: Rate
     waiting: float = 0.0
+    in_one_piece: bool = False
+    """Whether the source's rows stay in one partition until somebody cuts the task behind it."""
+
     _observed: float = -1.0
 
     def state(self) -> dict[str, Any]:
@@ -120,7 +123,9 @@ class FakeCluster:
 
     def _observation(self, now: float, seconds: float) -> Observation:
         rows = [self._row(machine) for machine in self.provider.list()]
-        power = EFFICIENCY * sum(row.cores for row in rows if row.works)
+        cores = sum(row.cores for row in rows if row.works)
+        parts = (self.state()["partitions"] or 1) if self.in_one_piece else None
+        power = EFFICIENCY * (cores if parts is None else parts * cores / max(-(-parts // cores) * cores, 1))
         active = self.state()["active"]
         came = self.rate(now) * seconds
         there = self.waiting + came
@@ -154,6 +159,7 @@ class FakeCluster:
                     0.1,
                     rows_arrived=came,
                     work_s=done * COSTS[active],
+                    parts=parts,
                 ),
             ),
             MachineObservations.of(rows),
@@ -194,6 +200,7 @@ class World:
     """A healthy one if none is given."""
 
     fallback: str = "any"
+    in_one_piece: bool = False
     begins_with: int = 1
     now: float = 1_000.0
     controller: Controller = field(init=False)
@@ -217,7 +224,7 @@ class World:
         """A controller takes over what is there."""
         assert self.provider is not None
         waiting = self.cluster.waiting if hasattr(self, "cluster") else 0.0
-        self.cluster = FakeCluster(self.journal, self.provider, lambda: self.now, self.rate, waiting)
+        self.cluster = FakeCluster(self.journal, self.provider, lambda: self.now, self.rate, waiting, self.in_one_piece)
         choice = PolicyChoice("any", self.mode, self.rails)
         self.controller = Controller(
             self.cluster, self.provider, self.journal, self.settings, self.make_policy, self.fallback, choice, "e1"

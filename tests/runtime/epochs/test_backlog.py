@@ -59,6 +59,21 @@ def test_rows_are_behind_until_their_epoch_is_done(rig: Rig) -> None:
     assert rig.backlog.rows() == 0
 
 
+def test_files_that_come_during_a_long_epoch_are_counted(rig: Rig, tmp_path: Path) -> None:
+    city, listed = tmp_path / "city", time.time_ns()
+    city.mkdir()
+    (city / "a.json").write_text("x" * 400)
+    now = time.time()
+    write_due(rig.folder, Due(now, 500, 0.0, 0, 4_000, str(city), listed, 8.0))
+    assert rig.backlog.rows() == 500, "its source has looked just now"
+    write_due(rig.folder, Due(now - 10, 500, 0.0, 0, 4_000, str(city), listed, 8.0))
+    assert rig.backlog.rows() == 550
+    write_due(rig.folder, Due(now - 10, 500, 0.0, 0, 4_000, str(city), time.time_ns() + 10**9, 8.0))
+    assert rig.backlog.rows() == 500, "what was listed is not counted again"
+    write_due(rig.folder, Due(now - 10, 500, 0.0, 0, 4_000, "", listed, 8.0))
+    assert rig.backlog.rows() == 500, "where it takes long to look, nobody else looks"
+
+
 def test_rows_arrive_while_the_query_runs_and_at_most_all_of_a_recording(rig: Rig) -> None:
     write_due(rig.folder, Due(time.time() - 10, 100, 20.0, 40))
     assert 300 <= (rig.backlog.rows() or 0) <= 310

@@ -23,6 +23,7 @@ from headgate.runtime.isolation.dead_letters import DeadLetters
 from headgate.runtime.observing.records import Records
 from headgate.runtime.observing.tails import Tails
 from headgate.store.entries import EpochCommitted, FragmentRemoved
+from headgate.tasks.source_folder import limit_of
 from tests.compiled import plan_of
 from tests.runtime.fakes import (
     FakeBackground,
@@ -59,6 +60,7 @@ class Rig:
         self.observed = self.records.taken()
         self.publish(1, *flows)
         self.plans = {1: self.plan}
+        self.longest_s: float | None = None
         self.context = FragmentContext(
             cast(Any, self.spark),
             self.state,
@@ -77,6 +79,7 @@ class Rig:
             True,
             Tails(),
             lambda: None,
+            lambda: self.longest_s,
             lambda *_: None,
         )
         self.fragment = self.start()
@@ -152,6 +155,18 @@ def test_an_epoch_is_delivered_and_recorded(rig: Rig) -> None:
     assert [sum(some.rows for some in arrived) for arrived in first.arrivals.values()] == [2]
     assert not second.arrivals
     assert rig.spark.tags == []
+
+
+def test_epochs_of_a_lone_source_are_bounded_only_while_somebody_decides(rig: Rig) -> None:
+    def limit_after(longest_s: float | None) -> int:
+        rig.longest_s = longest_s
+        for _ in range(5):
+            rig.fragment._admit(1_000, 20.0)
+        return limit_of(rig.fragment.folder, 10**9)
+
+    assert limit_after(None) == 10**9
+    assert limit_after(2.0) < 500
+    assert limit_after(None) == 10**9
 
 
 def test_a_commit_that_was_not_delivered_is_delivered_and_not_run_again(rig: Rig) -> None:

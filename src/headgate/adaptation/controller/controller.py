@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from headgate.adaptation.controller.choice import ControlSettings, PolicyChoice, PolicyMode
 from headgate.adaptation.controller.enacting import Enacting
@@ -26,7 +27,7 @@ from headgate.adaptation.controller.records import (
     window_document,
 )
 from headgate.adaptation.controller.recovery import Recovered, changes_of, recovered
-from headgate.adaptation.controller.steps import step_document, steps_of
+from headgate.adaptation.controller.steps import AwaitReady, step_document, steps_of
 from headgate.adaptation.controller.verifying import TOLERATED, WRONG_IN_A_ROW, Verifier
 from headgate.adaptation.controller.windows import window_of
 from headgate.adaptation.evaluating import evaluated
@@ -90,6 +91,9 @@ class Controller:
     engine: str
     """Begins the keys of its machines; the journal's, if it has one."""
 
+    policy_settings: Mapping[str, Any] = field(default_factory=dict)
+    """With what policies are made: recorded with decisions, so that they can be made again."""
+
     choice: PolicyChoice = field(init=False)
     thought: Thought | None = None
     seen: Seen = field(default_factory=Seen)
@@ -124,7 +128,8 @@ class Controller:
         self._number = known.number
         self._history = History(known.changes, known.demands, decides_every_s=self.settings.every_s)
         least_s = min(self.settings.window_s, self.settings.every_s)
-        self._memory = PolicyMemory(self.make_policy, self.journal, known.last)
+        last = known.last if known.last is None or known.last.made.settings == self.policy_settings else None
+        self._memory = PolicyMemory(self.make_policy, self.journal, last)
         self._verifier = Verifier(VERIFIED * least_s, list(known.unverified))
         self._fleet = None if self.provider is None else FleetWatch(self.provider, self.journal, self.engine)
         for record in known.under_way:
@@ -273,6 +278,7 @@ class Controller:
             decision_document(decision),
             decision_document(kept),
             tuple(step_document(step) for step in steps),
+            self.policy_settings,
         )
         entries: list[Entry] = [made]
         if self.journal.latest(TermsRecorded, terms.id) is None:
@@ -335,6 +341,8 @@ class Controller:
             self._history = self._history.after(changes, now)
         if one.record.ended.outcome is DecisionOutcome.DONE:
             self._verifier.expect(one.record)
+            # Tasks are cut for the machines that are there: now there are others.
+            self._urgent |= done and any(isinstance(step, AwaitReady) for step in one.record.steps)
         else:
             self._urgent = True
 

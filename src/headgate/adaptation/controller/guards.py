@@ -45,7 +45,9 @@ class GuardRails:
     """How much of what is usable the greatest demand may take, a tenth set aside."""
 
     reversals: int = 4
-    """So many changes of direction within half an hour are an oscillation: nothing shrinks for an hour."""
+    """So many changes of direction within half of ``freeze_s`` are an oscillation: nothing shrinks for that long."""
+
+    freeze_s: float = HOUR_S
 
     epochs_min: int = 5
     """In a window, over all fragments; less says nothing, unless they take half of the time, or of the cores."""
@@ -61,7 +63,7 @@ class GuardRails:
             raise BadValue(f"a budget of {self.budget_per_h} an hour", "an amount such as 0.40, at least 0")
         if self.machines_max is not None and self.machines_max < 1:
             raise BadValue(f"at most {self.machines_max} machines", "at least 1")
-        for name in ("cooldown_s", "shrink_after_s", "floor_s"):
+        for name in ("cooldown_s", "shrink_after_s", "floor_s", "freeze_s"):
             if not 0 <= getattr(self, name) <= 30 * 24 * HOUR_S:
                 raise BadValue(f"{name} is {getattr(self, name)}", "seconds from 0 to 30 days")
 
@@ -131,7 +133,7 @@ class History:
         times = [change.at for change in self.changes]
         for at in sorted(times, reverse=True):
             until = History(tuple(change for change in self.changes if change.at <= at))
-            if until.reversals(at - HOUR_S / 2) >= rails.reversals:
+            if until.reversals(at - rails.freeze_s / 2) >= rails.reversals:
                 return at
         return None
 
@@ -280,11 +282,12 @@ def _is_of(action: Action, task: Signature | None) -> bool:
 
 def _not_swinging(seen: Window, rails: GuardRails, history: History) -> _Check:
     froze = history.froze_at(rails)
-    until = None if froze is None else froze + HOUR_S
+    until = None if froze is None else froze + rails.freeze_s
 
     def check(action: Action, _kept: list[Action]) -> str | None:
         if until is not None and seen.ended_s < until and _shrinks(action, seen):
-            return f"it went to and fro {rails.reversals} times in half an hour; nothing shrinks for an hour after that"
+            half, whole = (f"{seconds / 60:g} min" for seconds in (rails.freeze_s / 2, rails.freeze_s))
+            return f"it went to and fro {rails.reversals} times in {half}; nothing shrinks for {whole} after that"
         return None
 
     return check

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
+from headgate.adaptation.look_ahead import PolicySettings
 from headgate.adaptation.policies.pooled_target import PooledTarget
 from headgate.adaptation.policy import Policy
 from headgate.adaptation.pooled.catalogue import POOLED, pooled_policy
@@ -12,17 +14,21 @@ from headgate.errors import unknown
 
 __all__ = ["DEFAULT_POLICY", "FALLBACK_POLICY", "LIVE_POLICIES", "live_policy"]
 
-LIVE_POLICIES: Mapping[str, Callable[[], Policy]] = {
+LIVE_POLICIES: Mapping[str, Callable[[PolicySettings], Policy]] = {
     **{name: partial(pooled_policy, name) for name in POOLED},
-    "threshold": PooledTarget,
+    "threshold": lambda _: PooledTarget(),
 }
 DEFAULT_POLICY = "threshold"
 FALLBACK_POLICY = "ce"
 """What decides in place of a policy that predicts badly."""
 
 
-def live_policy(name: str) -> Policy:
-    """A policy by its name; raises :class:`InputError` with the nearest one."""
+def live_policy(name: str, settings: Mapping[str, Any] | None = None) -> Policy:
+    """A policy by its name, with settings of :class:`PolicySettings`; raises :class:`InputError` with the nearest one.
+
+    >>> live_policy("drs", {"reallocation_interval_s": 5.0}).name
+    'drs'
+    """
     if name not in LIVE_POLICIES:
         raise unknown("UNKNOWN_POLICY", f"no policy '{name[:60]}' decides for engines", name, LIVE_POLICIES)
-    return LIVE_POLICIES[name]()
+    return LIVE_POLICIES[name](PolicySettings(**(settings or {})))

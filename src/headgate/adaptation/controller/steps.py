@@ -11,6 +11,7 @@ from headgate.adaptation.actions import (
     Action,
     Pause,
     ReleaseMachine,
+    SetPartitions,
     SetRateLimit,
     SwitchAlternate,
     action_of,
@@ -86,6 +87,8 @@ def _relieves(action: Action, seen: Window) -> bool:
             return is_cheaper(action, seen)
         case SetRateLimit(_, rows):
             return rows is not None
+        case SetPartitions():
+            return True  # they are for the machines that are there
         case _:
             return isinstance(action, Pause)
 

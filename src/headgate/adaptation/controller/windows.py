@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from headgate.adaptation.actions import SetPartitions
 from headgate.adaptation.policy import Capabilities, Terms
 from headgate.adaptation.rows import stream_rows
 from headgate.adaptation.window import MachineColumns, Window
@@ -138,10 +139,11 @@ class _Reader:
         factors: dict[str, float] = {}
         for fragment, tasks in self._members.values():
             expected = sum(self._rows_in.get(name, 0) * costs.get(name, 0.0) for name in tasks)
-            if fragment is None or fragment.work_s is None or expected <= 0:
+            if fragment is None or fragment.work_s_per_row is None or expected <= 0:
                 continue
-            started = min(fragment.batches * TASK_S * self._cores(), 0.5 * fragment.work_s)
-            factor = (fragment.work_s - started) / expected
+            work_s = fragment.work_s_per_row * fragment.rows_in
+            started = min(fragment.batches * TASK_S * self._cores(), 0.5 * work_s)
+            factor = (work_s - started) / expected
             factors |= dict.fromkeys(tasks, float(np.clip(factor, *CORRECTION)))
         return factors
 
@@ -180,7 +182,7 @@ class _Reader:
             FragmentLoad(
                 key,
                 name,
-                (StageLoad(tuple(tasks), self._partitions(tasks)),),
+                tuple(self._stages(fragment, tasks, capabilities)),
                 fixed_s=_fixed_s(fragment),
                 task_s=TASK_S if fragment is not None else 0.0,
                 trigger_s=epochs.trigger_s if fragment is not None else 0.0,
@@ -192,12 +194,21 @@ class _Reader:
         )
         return Sharing(loads, (Pool(name, shares, epochs.longest_s),))
 
-    def _partitions(self, tasks: Sequence[str]) -> int | None:
-        """Of the rows of a fragment: as was set for its tasks, or one where its source reads in one piece."""
+    def _stages(
+        self, fragment: FragmentObservation | None, tasks: Sequence[str], capabilities: Capabilities
+    ) -> Iterator[StageLoad]:
+        """What runs between two exchanges of rows: partitions can be set from the first task on that allows it."""
         seen = {self._names[task.task]: task for task in self._seen.tasks if task.task in self._names}
         mine = [seen[name] for name in tasks if name in seen]
+        settable = [self._names[task.task] for task in mine if capabilities.accepts(SetPartitions(task.task, 1))]
+        first = tasks.index(settable[0]) if settable else 0
         most = max((task.partitions or 0 for task in mine), default=0)
-        return most or (1 if any(task.type in IN_ONE_PIECE for task in mine) else None)
+        measured = None if fragment is None else fragment.parts
+        as_read = 1 if any(task.type in IN_ONE_PIECE for task in mine) else measured
+        if first:
+            # What is read in one piece stays so, also where what follows is cut.
+            yield StageLoad(tuple(tasks[:first]), 1 if as_read == 1 else None)
+        yield StageLoad(tuple(tasks[first:]), most or as_read)
 
 
 IN_ONE_PIECE = ("replay", "read_socket")

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from headgate.adaptation.actions import AcquireMachine, Action, ReleaseMachine, SwitchAlternate
+from headgate.adaptation.actions import AcquireMachine, Action, ReleaseMachine, SetPartitions, SwitchAlternate
 from headgate.adaptation.controller.pressure import Pressure, pressure_of, tasks_work, usable
 from headgate.adaptation.policy import Capabilities, Decision, Memory, Prediction, Reason, Terms
+from headgate.adaptation.pooled.draft import Draft
 from headgate.adaptation.window import Window
 from headgate.capacity.cover import cheapest_cover
 from headgate.errors import BadValue
@@ -50,6 +51,20 @@ class PooledTarget:
         return self._decision(seen), memory
 
     def _decision(self, seen: Window) -> Decision:
+        decision = self._on_power(seen)
+        cut = _partitions(seen, decision.actions)
+        if not cut:
+            return decision
+        parts = ", ".join(str(action.partitions) for action in cut)
+        reason = decision.reason
+        if not decision.actions:
+            reason = replace(reason, rule="partitions", sentences=reason.sentences[:1])
+        reason = replace(reason, sentences=(*reason.sentences, f"partitions that use all cores: {parts}"))
+        machines = [each for each in decision.actions if isinstance(each, ReleaseMachine)]
+        others = [each for each in decision.actions if not isinstance(each, ReleaseMachine)]
+        return replace(decision, actions=(*others, *cut, *machines), reason=reason)
+
+    def _on_power(self, seen: Window) -> Decision:
         now = pressure_of(seen)
         needed = self._needed(seen, seen.active)
         figures = {"demand_cores": now.demand, "backlog_core_s": now.backlog, "usable_cores": now.usable}
@@ -144,6 +159,23 @@ class PooledTarget:
         if any(isinstance(action, AcquireMachine | ReleaseMachine) for action in actions):
             prediction = replace(prediction, cost_per_h=_cost(seen, actions))
         return Decision(actions, Reason(rule, (sentence,), {**figures, "demand_after_cores": work}), prediction)
+
+
+def _partitions(seen: Window, actions: tuple[Action, ...]) -> tuple[SetPartitions, ...]:
+    """Into how many parts tasks are to be cut, so that the machines that work or start have something to do."""
+    if seen.sharing is None:
+        return ()
+    draft = Draft.of(seen, 0.0)
+    for action in actions:
+        match action:
+            case ReleaseMachine(machine):
+                draft.kept[seen.machines.names.index(machine)] = False
+            case SwitchAlternate(task, way):
+                place = next(p for p in range(seen.shape.tasks) if draft.signature(p) == task)
+                draft.active[place] = seen.shape.alternates[place].index(way)
+    draft.fit_partitions()
+    cut = (action for action in draft.actions() if isinstance(action, SetPartitions))
+    return tuple(action for action in cut if seen.capabilities.accepts(action))
 
 
 def _switchable(seen: Window) -> list[int]:

@@ -52,6 +52,7 @@ class PooledPolicy:
         notes["turn"] = int(notes.get("turn", 0)) + 1
         draft = Draft.of(seen, self.catch_up_s)
         planned: list[PlannedAction] = []
+        draft.fit_partitions()  # nobody buys machines for what cores that are there would do
         fired = self.rule.decide(draft, notes)
         planned += notes.pop("planned", [])
         draft.settle()

@@ -222,6 +222,13 @@ class Draft:
         if self.partitions:
             self.graph = PooledGraph(self.graph.shape, _resized(self.graph.sharing, self.partitions))
 
+    def _cut_for_those_there(self) -> dict[str, int]:
+        """Partitions for the machines that work or start: whether those that are asked for come is not known yet."""
+        graph = PooledGraph(self.graph.shape, self.seen.sharing) if self.seen.sharing is not None else self.graph
+        draft = replace(self, new=np.zeros_like(self.new), partitions={}, graph=graph)
+        draft.fit_partitions()
+        return draft.partitions
+
     def may_resize(self, task: int, partitions: int) -> bool:
         return self.seen.capabilities.accepts(SetPartitions(self.signature(task), partitions))
 
@@ -231,6 +238,8 @@ class Draft:
         """Leave out what the budget does not allow, and costlier alternates until there are the machines for them."""
         self._within_limits()
         self._at_least_one()
+        if self.new.any() and self.partitions:
+            self.partitions = self._cut_for_those_there()
         if self.partitions:
             parts = ", ".join(f"'{task}' {count}" for task, count in list(self.partitions.items())[:4])
             self.sentences.append(f"partitions that use the cores better: {parts}")

@@ -179,6 +179,12 @@ class FragmentObservation:
     work_s: float | None = None
     """Core-seconds of the reference core that its rows took, waiting on a held core included; none if not known."""
 
+    row_s: float | None = None
+    """Of several intervals together: what a row took in most of them; one in which workers start says little."""
+
+    parts: int | None = None
+    """Into how many parts the work of its latest epoch was cut: no more cores were of use; none if not known."""
+
     @property
     def fixed_s(self) -> float | None:
         """Seconds of the driver in each epoch: planning and commit (f); none without an epoch.
@@ -191,6 +197,8 @@ class FragmentObservation:
     @property
     def work_s_per_row(self) -> float | None:
         """Reference core-seconds of a row that enters (W); none without rows."""
+        if self.row_s is not None:
+            return self.row_s
         return None if self.work_s is None or not self.rows_in else self.work_s / self.rows_in
 
 

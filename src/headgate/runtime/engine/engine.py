@@ -141,6 +141,7 @@ class Engine:
                 measuring.counting,
                 self.tails,
                 lambda: self._redrives.finish(),
+                lambda: self.scaling.longest_epoch_s,
                 lambda *source: self._catch_ups.settle(*source),
             )
             self._queries = Queries(context, self._plans)

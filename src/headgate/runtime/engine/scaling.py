@@ -30,6 +30,9 @@ class Scaling:
     def __init__(self, executors: Executors, provider: Provider | None) -> None:
         self.executors = executors
         self.provider = provider
+        self.longest_epoch_s: float | None = None
+        """How long epochs may take while somebody decides what there is: changes take effect between them."""
+
         self._lock = threading.Lock()
 
     def scale(self, count: int) -> None:

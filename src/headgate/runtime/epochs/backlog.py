@@ -8,11 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headgate.runtime.exchange.files import FileExchange
+from headgate.runtime.file_source.listing import rows_since
 from headgate.runtime.spark_internals.checkpoint import Checkpoint
 from headgate.tasks.replay import is_played, recorded_rows
 from headgate.tasks.source_folder import due_in, read_note
 
 __all__ = ["Backlog"]
+
+STALE_S = 2.0
+"""While an epoch takes longer than that, its source does not look: what comes meanwhile is looked for here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,10 @@ class Backlog:
         due = due_in(self.folder)
         if due is None:
             return None
-        arrived = due.by(time.time()) if self.is_active() else due.rows
+        now = time.time()
+        arrived = due.by(now) if self.is_active() else due.rows
+        if due.path and now - due.at > STALE_S:
+            arrived += rows_since(due)
         total = recorded_rows(self.folder)
         return max((arrived if total is None else min(arrived, total)) - self._rows_played(), 0)
 

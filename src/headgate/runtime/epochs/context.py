@@ -58,6 +58,8 @@ class FragmentContext:
     tails: Tails
     finish_redrives: Callable[[], None]
     """Called before each epoch."""
+    longest_s: Callable[[], float | None]
+    """How long the epochs of a source may take that has all cores for itself; none where that does not matter."""
 
     settle: Callable[[Fragment, int, int], None]
     """Called before an epoch of a source, with the snapshot that it runs and the last batch that was read."""

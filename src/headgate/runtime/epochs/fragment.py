@@ -338,9 +338,12 @@ class RunningFragment:
         """Admit fewer rows if they take longer than a trigger, and more if they do not."""
         limit = self.admission.limit
         sources = sum(fragment.kind is Kind.SOURCE for fragment in self.context.current().fragments.values())
-        if sources < 2:  # there is no other source to make room for
+        # With no other source to make room for, only whoever decides needs epochs to end.
+        most_s = self.context.trigger_s if sources > 1 else self.context.longest_s()
+        if most_s is None:
             self.admission.lift()
         elif rows is not None:
+            self.admission.trigger_s = most_s
             self.admission.epoch(rows, seconds)
         if self.admission.limit != limit:
             admit(self.folder, self.admission.limit)

@@ -28,6 +28,8 @@ MOST_PLANS, MOST_PLAN_BYTES = 64, 1_000_000
 """So many plans are kept, and so many bytes of them, before the memory that has taken them up is written."""
 
 UNLIMITED = 2**62
+QUICK_NS = 50_000_000
+"""Where a listing takes longer, others do not look for what has come since."""
 
 Offset = dict[str, int]
 
@@ -78,13 +80,17 @@ class FileBatches:
             return start
         wanted = (self._part(file) for file in listing.files if not self.memory.is_read(file))
         files = [file for file in wanted if file is not None]
+        is_quick = time.time_ns() - listing.began_ns < QUICK_NS
         listing = replace(listing, files=files)
         waiting = rest if rest is not None else files[0].path if files else None
         if waiting is not None:
             self._bytes_per_row = bytes_per_row(waiting, self.options.format) or self._bytes_per_row
         plan = next_plan(self.last, listing, self.options.format, self._limits(), self._bytes_per_row)
         unread_rows = round(plan.unread_bytes / self._bytes_per_row)
-        due = Due(time.time(), plan.rows + unread_rows, 0.0, unread_rows, plan.unread_bytes)
+        is_whole = self._until is None and not is_url(self.options.path)
+        place = self.options.path if is_quick and is_whole else ""
+        known = plan.rows + unread_rows, 0.0, unread_rows, plan.unread_bytes
+        due = Due(time.time(), *known, place, listing.began_ns, self._bytes_per_row)
         write_due(self.folder, due)
         if not plan.spans:
             if self._until is not None:

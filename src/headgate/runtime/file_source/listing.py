@@ -13,8 +13,9 @@ from datetime import datetime
 from typing import Any
 
 from headgate.tasks.file_paths import file_system, is_url
+from headgate.tasks.source_folder import Due
 
-__all__ = ["FileListing", "SourceFile", "listing_of"]
+__all__ = ["FileListing", "SourceFile", "listing_of", "rows_since"]
 
 IsRead = Callable[[str], bool]
 """Whether the file of a path is remembered as read; its times are not asked for then."""
@@ -44,6 +45,13 @@ def listing_of(path: str, is_read: IsRead) -> FileListing:
     began_ns = time.time_ns()
     files = _remote(path, is_read) if is_url(path) else _local(path, is_read)
     return FileListing(sorted(files), began_ns)
+
+
+def rows_since(due: Due) -> int:
+    """How many rows have come to a folder since its source has looked, estimated from bytes."""
+    listing = listing_of(due.path, lambda _: False)
+    came = sum(file.size for file in listing.files if file.arrived_ns > due.listed_ns)
+    return round(came / max(due.bytes_per_row, 1e-9))
 
 
 def _is_hidden(name: str) -> bool:

@@ -35,7 +35,7 @@ from headgate.runtime.observing.counting import RowCounts
 from headgate.runtime.observing.kept_profiles import KeptProfiles
 from headgate.runtime.observing.records import Arrivals, EpochRecord, Records
 from headgate.runtime.observing.value_clock import ValueClock, alternate_value
-from headgate.runtime.spark_internals.protocol import SparkInternals
+from headgate.runtime.spark_internals.protocol import JobInfo, SparkInternals
 
 __all__ = ["ObservedEngine", "Observer", "sojourn_of"]
 
@@ -167,6 +167,7 @@ class Observer:
             fragment.backlog.bytes(),
             self._arrivals.arrived(name, rows_in, waiting),
             None if speed is None else scale * sum(job.run_s for job in jobs) * speed,
+            parts=_parts(jobs),
         )
 
     def _by_spark(self, fragment: RunningFragment) -> tuple[float, float]:
@@ -177,6 +178,11 @@ class Observer:
         batches = self.engine.inside.progress(fragment.query, last)
         self._progress[fragment.fragment.id] = max([last, *(batch.batch for batch in batches)])
         return sum(batch.planning_s for batch in batches), sum(batch.commit_s for batch in batches)
+
+
+def _parts(jobs: Sequence[JobInfo]) -> int | None:
+    """Into how many parts work was cut: as in the job that took longest."""
+    return max(jobs, key=lambda job: job.run_s).parts if jobs else None
 
 
 def _task(task: CompiledTask, counts: RowCounts, profiles: Profiles, routed: Collection[Signature]) -> TaskObservation:

@@ -47,6 +47,9 @@ class JobInfo:
     memory_bytes: int
     """Peak execution memory: sorting, joining, aggregating."""
 
+    parts: int = 1
+    """Into how many tasks the stage was cut that took longest."""
+
 
 @dataclass(frozen=True, slots=True)
 class BatchProgress:

@@ -120,6 +120,7 @@ class Spark43:
             sum(stage.executorRunTime() for stage in ran) / 1e3,
             sum(stage.executorCpuTime() for stage in ran) / 1e9,
             max((stage.peakExecutionMemory() for stage in ran), default=0),
+            max(ran, key=lambda stage: stage.executorRunTime()).numTasks() if ran else 1,
         )
 
     def is_stopped(self) -> bool:
