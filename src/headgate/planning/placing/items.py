@@ -88,10 +88,13 @@ class InstanceItems:
 
     def cpu_of(self, on: Ints) -> float:
         """Cores that a machine with so many instances of each operator needs (the sum of C over them)."""
-        there = on > 0
-        alone = ~((self.feeds @ there) > 0)
-        needed = float(on @ (self.work + self.transfer) + (on * self.batch) @ alone)
+        needed = float(on @ (self.work + self.transfer)) + self.batch_of(on)
         return needed - float(on @ self.own_saving @ on)
+
+    def batch_of(self, on: Ints) -> float:
+        """Cores that a machine's micro-batches need without rows."""
+        alone = ~((self.feeds @ (on > 0)) > 0)
+        return float((on * self.batch) @ alone)
 
     def memory_of(self, on: Ints) -> float:
         """Bytes that a machine with so many instances of each operator needs."""

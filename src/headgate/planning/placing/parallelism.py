@@ -41,12 +41,16 @@ class InstanceLimits:
     fill: float = 1.0
     """Share of an instance's time, and of a machine's CPU, that a plan uses; the rest is for what varies."""
 
+    grain: float = 1.0
+    """Share of a core that an instance's rows may take; ours. Below 1 there are more, smaller instances."""
+
     def __post_init__(self) -> None:
         for name in ("alpha", "beta_bytes"):
             if not (isfinite(getattr(self, name)) and getattr(self, name) > 0):
                 raise BadValue(f"{name.removesuffix('_bytes')} is {getattr(self, name):g}", "a number above 0")
-        if not 0 < self.fill <= 1:
-            raise BadValue(f"fill is {self.fill:g}", "a share above 0 and at most 1")
+        for name in ("fill", "grain"):
+            if not 0 < getattr(self, name) <= 1:
+                raise BadValue(f"{name} is {getattr(self, name):g}", "a share above 0 and at most 1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +94,7 @@ def _of_one(loads: OperatorLoads, place: int, classes: Sequence[VmClass], limits
     held_s = cpu_s + max(held_s - profile.cpu_s.value, 0.0)
     memory = passing * profile.memory_bytes.value
     asked = {
-        Bound.CPU: rows * cpu_s / limits.fill,
+        Bound.CPU: rows * cpu_s / (limits.fill * limits.grain),
         Bound.IO: rows * profile.transfer_s.value / power / limits.alpha,
         Bound.SOJOURN: rows * held_s / limits.fill if held_s > cpu_s * (1 + SLACK) else 0.0,
         Bound.MEMORY: memory / limits.beta_bytes,
