@@ -11,6 +11,7 @@ from headgate import __version__
 from headgate_benchmarks.benchmark import Benchmark
 from headgate_benchmarks.console import CONSOLE
 from headgate_benchmarks.crash import CRASH
+from headgate_benchmarks.deploy.benchmark import DEPLOY
 from headgate_benchmarks.drs.benchmark import DRS
 from headgate_benchmarks.forecast import FORECAST
 from headgate_benchmarks.join import JOIN
@@ -39,6 +40,7 @@ BENCHMARKS: Mapping[str, Benchmark[Any]] = {
             APPS,
             CONSOLE,
             CRASH,
+            DEPLOY,
             DRS,
             FORECAST,
             JOIN,

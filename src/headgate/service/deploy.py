@@ -78,7 +78,7 @@ def deploying_of(
             request.trigger_s,
             request.time_limit_s,
             request.there,
-            request.instances,
+            instances=request.instances,
         )
         deploying = Deploying(
             target,
