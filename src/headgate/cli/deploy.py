@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -71,7 +72,9 @@ def deploy(
     holds, when the next plan is above the budget, or when a further machine does not help; exit status 2 says that
     the target was not reached.
 
-    Deployments are measured in a simulated cloud, whose costs are off from what is known of them.
+    Where an engine runs on the state directory, the dataflow that runs there is deployed: machines come from the
+    engine's provider, and tasks get partitions. Without one, or with --simulate, deployments are measured in a
+    simulated cloud, whose costs are off from what is known of them.
 
     Examples: [bold]headgate deploy etl.yaml --rate 6000 --latency 2s --dry-run[/bold],
     [bold]headgate deploy etl.yaml --rate 6000 --latency 2s --budget 2.50/h --simulate[/bold]
@@ -80,7 +83,7 @@ def deploy(
         import highspy  # noqa: F401 (checked before the work starts)
 
         from headgate.report.figures import check_picture
-        from headgate.service.deploy import DeployRequest, deploying_of, planned_only, run_simulated
+        from headgate.service.deploy import DeployRequest, deploying_of, planned_only, run_live, run_simulated
         from headgate.service.deploy_document import read_sites
         from headgate.service.profile import profiles_of_file, read_profiles
     if plot is not None:
@@ -101,17 +104,37 @@ def deploy(
         seconds("--trigger", trigger) if trigger else 0.0,
         there=read_sites(beside) if beside else (),
     )
-    deploying = deploying_of(request, dataflow, known, file.parent)
-    if dry_run:
-        if simulate:
-            raise InputError("BAD_TARGET", "--dry-run measures nothing, --simulate does; give one of them")
-        _report(deploying, planned_only(deploying), None, dataflow.name, plot, out, force, as_json)
-        return
-    shown = not as_json and sys.stderr.isatty()
-    outcome = run_simulated(deploying, error, overhead, seed, _show if shown else None)
-    _report(deploying, outcome.plan, outcome, dataflow.name, plot, out, force, as_json)
+    if dry_run and simulate:
+        raise InputError("BAD_TARGET", "--dry-run measures nothing, --simulate does; give one of them")
+    shown = None if as_json or not sys.stderr.isatty() else _show
+    not_enforced: Mapping[str, str] = {}
+    if dry_run or simulate or not _engine_there(state):
+        deploying = deploying_of(request, dataflow, known, file.parent)
+        if dry_run:
+            _report(deploying, planned_only(deploying), None, dataflow.name, plot, out, force, as_json)
+            return
+        not_enforced = {"everything": "it was measured in a simulated cloud"}
+        outcome = run_simulated(deploying, error, overhead, seed, shown)
+    else:
+        from headgate.cli.remote import client_of
+
+        with client_of(state) as client:
+            deploying, outcome, not_enforced = run_live(client, request, dataflow, known, file.parent, state, shown)
+    _report(deploying, outcome.plan, outcome, dataflow.name, plot, out, force, as_json, not_enforced)
     if not outcome.reached:
         raise typer.Exit(NOT_REACHED)
+
+
+def _engine_there(state: Path) -> bool:
+    """Whether an engine answers on a state directory."""
+    from headgate.api.target import SocketTarget
+    from headgate.errors import HeadgateError
+
+    try:
+        SocketTarget(state).check()
+    except HeadgateError:
+        return False
+    return True
 
 
 def _show(number: int, attempt: Attempt) -> None:
@@ -129,12 +152,14 @@ def _report(
     out: Path | None,
     force: bool,
     as_json: bool,
+    not_enforced: Mapping[str, str] | None = None,
 ) -> None:
     from headgate.service.deploy_document import deployment_document, document_text
     from headgate.service.deploy_tables import iterations_table, plan_tables
 
     attempts = outcome.attempts if outcome is not None else ()
     document = deployment_document(plan, deploying.target, attempts, outcome)
+    document["not_enforced"] = dict(not_enforced or {})
     if plot is not None and plan is not None:
         from headgate.report.placements import draw_deployment
 
@@ -149,3 +174,5 @@ def _report(
     print_tables([*tables, *(plan_tables(plan, deploying.target, measured) if plan is not None else [])])
     if outcome is not None:
         typer.echo(printable(f"{'Reached' if outcome.reached else 'Not reached'}: {outcome.sentence}."))
+    for what, reason in (not_enforced or {}).items():
+        typer.echo(printable(f"Not enforced: {what}: {reason}."))

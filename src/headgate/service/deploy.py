@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -23,8 +24,11 @@ from headgate.planning.placing.loads import OperatorLoads
 from headgate.planning.placing.parallelism import InstanceLimits
 from headgate.planning.placing.placement import Site
 from headgate.planning.placing.profiles import OperatorProfile
+from headgate.service.deploy_live import EngineDoor, LiveWorld, cloud_of_engine
 from headgate.service.simulate import cloud_of, rates_of
+from headgate.sharing.signature import sign
 from headgate.simulation.placed import PlacedWorld, WorldFacts, drawn_truth
+from headgate.store.observations import history_of
 
 __all__ = [
     "Attempt",
@@ -34,6 +38,7 @@ __all__ = [
     "Outcome",
     "deploying_of",
     "planned_only",
+    "run_live",
     "run_simulated",
 ]
 
@@ -114,6 +119,40 @@ def planned_only(deploying: Deploying) -> DeploymentPlan:
     """The first plan; raises :class:`~headgate.errors.Infeasible` where there is none."""
     known = deploying.knowledge.planned()
     return plan_deployment(deploying.load, known, deploying.target, deploying.cloud, deploying.options)
+
+
+def run_live(
+    door: EngineDoor,
+    request: DeployRequest,
+    dataflow: Dataflow,
+    profiles: Mapping[str, OperatorProfile],
+    folder: Path,
+    state: Path,
+    progress: Callable[[int, Attempt], None] | None = None,
+) -> tuple[Deploying, Outcome, Mapping[str, str]]:
+    """Run the loop on an engine that runs the dataflow; machines of its provider, whatever the catalogue.
+
+    Whatever stops it, machines that it acquired and that its best plan does not need are released.
+    """
+    history = history_of(state)
+    last = history.last()
+    signatures = sign(dataflow)
+    known = set() if last is None else {task.task for task in last.tasks_and_sinks}
+    if last is None or not known >= set(signatures.values()):
+        message = f"the engine of {state} does not run '{dataflow.name}' as the file has it"
+        raise InputError("NOT_RUNNING", f"{message}; submit it with headgate submit, or deploy with --simulate")
+    facts = door.machines()
+    deploying = deploying_of(request, dataflow, profiles, folder, cloud_of_engine(facts, [last]))
+    if not facts["provider"]:
+        deploying = replace(deploying, target=replace(deploying.target, machines_max=1))
+    world = LiveWorld(door, dataflow, signatures, history.read, f"deploy/{time.time():.0f}")
+    best = None
+    try:
+        outcome = run_to_target(deploying, world, progress)
+        best = outcome.plan
+    finally:
+        world.settle(best)
+    return deploying, outcome, world.not_enforced
 
 
 def run_simulated(
