@@ -15,12 +15,15 @@ from headgate.planning.placing.parallelism import InstanceLimits
 from headgate.simulation.placed import PlacedWorld, WorldFacts, drawn_truth
 from headgate_benchmarks.deploy.applications import Application
 
-__all__ = ["CLOUD", "LATENCY_S", "OURS", "PAPER", "Deployed", "deployed", "loop_for", "planned", "world_of"]
+__all__ = ["CLOUD", "FINER", "LATENCY_S", "OURS", "PAPER", "Deployed", "deployed", "loop_for", "planned", "world_of"]
 
 CLOUD = catalogue("p-deployer")
 LATENCY_S = 0.5
 PAPER = DeployOptions(InstanceLimits(), grains=(1.0,))
 """The fewest instances, machines filled to the brim."""
+
+FINER = DeployOptions(InstanceLimits())
+"""The same, with smaller instances where that takes fewer machines."""
 
 OURS = DeployOptions(InstanceLimits(fill=0.85))
 

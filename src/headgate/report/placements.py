@@ -27,6 +27,7 @@ def draw_deployment(
     def draw(figure: Any) -> None:
         panels = figure.subplots(1, 2, width_ratios=(2, 1)) if attempts else [figure.subplots()]
         _machines(panels[0], plan, {} if measured is None else measured.seen.cpu_by_site, title)
+        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=6, fontsize=7)
         if attempts:
             _iterations(panels[1], attempts, target)
 
@@ -58,7 +59,6 @@ def _machines(axes: Any, plan: DeploymentPlan, used: Mapping[str, float], title:
     axes.invert_yaxis()
     axes.set(xlabel="CPU (reference cores)")
     axes.set_title(f"{title}: {len(sites)} machines, {plan.placement.across_per_s:,.0f} rows/s between them")
-    axes.legend(ncols=min(4, len(names) + 2), loc="upper center", bbox_to_anchor=(0.5, -0.16), fontsize=7)
 
 
 def _alpha(number: int) -> float:

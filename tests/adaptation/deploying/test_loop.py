@@ -132,7 +132,7 @@ def test_only_latency_leaves_more_room() -> None:
     )
     verdict = analysed(deploying.target, plan, seen)
     assert verdict.cause is Cause.LATENCY
-    assert corrected(deploying.knowledge, plan, seen, verdict).fill == pytest.approx(0.9)
+    assert corrected(deploying.knowledge, plan, seen, verdict).fill == pytest.approx(0.95)
 
 
 def test_the_same_state_decides_the_same_again() -> None:
@@ -144,3 +144,15 @@ def test_the_same_state_decides_the_same_again() -> None:
     assert isinstance(two, DeploymentPlan)
     assert one.shape == two.shape
     assert replace(one.placement, took_s=0.0) == replace(two.placement, took_s=0.0)
+
+
+def test_a_near_miss_on_full_machines_leaves_more_room() -> None:
+    deploying = line_of()
+    plan = _first(deploying)
+    rate = 0.95 * 2_000.0
+    operators = {name: OperatorReading(rate, one.cpu_s.value, 0.0, 0.9, 0.9, 5.0) for name, one in LINE.items()}
+    full = {site.name: 2.0 for site in plan.placement.sites}
+    seen = Readings((rate,) * 10, (0.9,) * 10, 2_000.0, 100.0, operators, full)
+    verdict = analysed(deploying.target, plan, seen)
+    assert verdict.cause is Cause.MACHINE
+    assert corrected(deploying.knowledge, plan, seen, verdict).fill == pytest.approx(0.95)

@@ -15,7 +15,9 @@ from headgate.planning.placing.profiles import OperatorProfile
 __all__ = ["Knowledge", "corrected"]
 
 MOST_OVERHEAD = 4.0
-FILL_STEP, LEAST_FILL = 0.9, 0.3
+FILL_STEP, LEAST_FILL = 0.95, 0.3
+NEARLY = 0.9
+"""Of the target's rate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ class Knowledge:
 def corrected(knowledge: Knowledge, plan: DeploymentPlan, seen: Readings, verdict: Verdict) -> Knowledge:
     """Take the measured cost of rows; attribute what machines used beyond it to all rows alike.
 
-    Where only latency is too long, machines are filled less. Where neither an instance nor a machine explains why too
+    Where only latency is too long, or the target is nearly reached, machines are filled less. Where neither an instance nor a machine explains why too
     little comes out, the cost of the operator before which most rows wait is raised by what is missing.
     """
     if verdict.cause is Cause.MACHINE_LOST:
@@ -59,11 +61,16 @@ def corrected(knowledge: Knowledge, plan: DeploymentPlan, seen: Readings, verdic
             profiles[name] = profiles[name].corrected(cpu_s=one.cpu_s, sojourn_s=one.cpu_s + one.wait_s)
     overhead = _overhead(plan, seen, profiles) or knowledge.overhead
     better = replace(knowledge, profiles=profiles, overhead=overhead)
-    if verdict.cause is Cause.LATENCY:
+    if verdict.cause is Cause.LATENCY or _nearly_holds(plan, seen):
         return replace(better, fill=max(knowledge.fill * FILL_STEP, LEAST_FILL))
     if verdict.cause is Cause.UNEXPLAINED:
         return raised(better, seen, plan)
     return better
+
+
+def _nearly_holds(plan: DeploymentPlan, seen: Readings) -> bool:
+    """Whether costs are about right, so that what lacks is room for what varies."""
+    return seen.mean_throughput_per_s >= NEARLY * float(plan.loads.outside_per_s.sum())
 
 
 def raised(knowledge: Knowledge, seen: Readings, plan: DeploymentPlan) -> Knowledge:
