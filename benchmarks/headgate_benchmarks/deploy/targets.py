@@ -87,7 +87,7 @@ def metis_as_printed(application: Application, rate: float, most: int = 40) -> i
 
 
 def _fewer(rows: Sequence[Row], other: str) -> tuple[int, int]:
-    """On how many rows first-fit needs fewer machines than another packer, which may have no answer; on how many more."""
+    """On how many rows first-fit needs fewer machines than another packer, or that has no answer; on how many more."""
     pairs = [(row["packed"]["first-fit"], row["packed"][other]) for row in rows]
     return sum(b is None or a < b for a, b in pairs), sum(b is not None and a > b for a, b in pairs)
 
@@ -143,7 +143,7 @@ def conclude_targets(rows: Sequence[Row]) -> Conclusion:
             listed,
             (
                 "reached, iterations, machines: in a simulated cloud, with 15 % of CPU left free.",
-                "first-fit to round robin: on the same instances, the fewest. finer: first-fit with smaller instances (ours).",
+                "first-fit to round robin: on the same instances, the fewest. finer: first-fit on smaller instances (ours).",
             ),
         ),
     )

@@ -49,7 +49,7 @@ _ITERATIONS = (
     TableColumn("predicted_per_s", "predicted", "rows/s", ",.0f"),
     TableColumn("throughput_per_s", "measured", "rows/s", ",.0f"),
     TableColumn("latency_ms", "latency", "ms", ",.0f"),
-    TableColumn("growth_per_s", "queue grows", "rows/s", ",.0f"),
+    TableColumn("growth_per_s", "queues grow", "rows/s", ",.0f"),
     TableColumn("verdict", "verdict"),
 )
 

@@ -203,7 +203,7 @@ def profile_tables(profiles: Mapping[str, OperatorProfile]) -> list[Table]:
     """The profiles, and where each figure comes from."""
     columns = (
         TableColumn("task", "task"),
-        *(TableColumn(key, title, unit, ",.4g") for key, title, unit, _ in _SHOWN),
+        *(TableColumn(key, title, unit, ",.6g") for key, title, unit, _ in _SHOWN),
         TableColumn("selectivity", "rows out"),
         TableColumn("version", "version"),
     )

@@ -261,12 +261,11 @@ class _Run:
                 float(share.max() / share.mean()),
             )
         sites = [site.name for site in self.plan.placement.sites]
-        first = set(range(operators)) - set(loads.target.tolist())
         return Readings(
             tuple(map(float, throughput)),
             tuple(map(float, latency)),
             float(np.mean([part.offered for part in parts])),
-            float(sum(grown[place] for place in first)),
+            float(grown.sum()),
             reading,
             dict(zip(sites, busy.tolist(), strict=True)),
             () if dies is None else (dies,),

@@ -52,7 +52,7 @@ class Readings:
     """Rows that the profiling stream delivered."""
 
     growth_per_s: float
-    """Rows per second by which the queue before the sources grows."""
+    """Rows per second by which queues grow."""
 
     operators: Mapping[str, OperatorReading] = field(default_factory=dict)
     cpu_by_site: Mapping[str, float] = field(default_factory=dict)
