@@ -143,7 +143,7 @@ def conclude_targets(rows: Sequence[Row]) -> Conclusion:
             listed,
             (
                 "reached, iterations, machines: in a simulated cloud, with 15 % of CPU left free.",
-                "first-fit to round robin: on the same instances, the fewest. finer: first-fit on smaller instances (ours).",
+                "first-fit to round robin: on the same instances. finer: first-fit on smaller instances (ours).",
             ),
         ),
     )

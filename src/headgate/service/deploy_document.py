@@ -39,7 +39,7 @@ def read_sites(path: Path) -> tuple[Site, ...]:
         content = json.loads(path.read_text(encoding="utf-8"))
         entries = _SITES.validate_python(content["sites"])
     except OSError as error:
-        raise InputError("CANNOT_READ", f"cannot read {path}: {os_reason(error)}") from None
+        raise InputError("UNREADABLE_FILE", f"cannot read {path}: {os_reason(error)}") from None
     except (ValueError, KeyError, TypeError) as error:
         reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else "there are no sites in it"
         message = f"{path} is no deployment ({reason})"

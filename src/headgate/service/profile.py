@@ -79,7 +79,7 @@ def read_profiles(path: Path) -> dict[str, GivenProfile]:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
         document = _ProfilesDocument.model_validate(content)
     except OSError as error:
-        raise InputError("CANNOT_READ", f"cannot read {path}: {os_reason(error)}") from None
+        raise InputError("UNREADABLE_FILE", f"cannot read {path}: {os_reason(error)}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise InputError(
             "BAD_PROFILE", f"{path} is neither YAML nor JSON: {' '.join(str(error).split())[:200]}"

@@ -50,8 +50,9 @@ class Knowledge:
 def corrected(knowledge: Knowledge, plan: DeploymentPlan, seen: Readings, verdict: Verdict) -> Knowledge:
     """Take the measured cost of rows; attribute what machines used beyond it to all rows alike.
 
-    Where only latency is too long, or the target is nearly reached, machines are filled less. Where neither an instance nor a machine explains why too
-    little comes out, the cost of the operator before which most rows wait is raised by what is missing.
+    Where only latency is too long, or the target is nearly reached, machines are filled less. Where neither an instance
+    nor a machine explains why too little comes out, the cost of the operator before which most rows wait is raised by
+    what is missing.
     """
     if verdict.cause is Cause.MACHINE_LOST:
         return knowledge
