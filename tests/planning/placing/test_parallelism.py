@@ -75,6 +75,12 @@ def test_more_than_it_can_have_is_a_sentence() -> None:
         parallelism_of(loads, [LARGE])
 
 
+def test_a_target_of_millions_is_refused() -> None:
+    loads = OperatorLoads.of([], {"t": _one(cpu=0.001)}, {"t": 1e9})
+    with pytest.raises(Infeasible, match="1,000,000 instances would be needed"):
+        parallelism_of(loads, [LARGE])
+
+
 def test_rates_are_checked() -> None:
     known = {"t": _one(cpu=0.001)}
     for rates, message in (({}, "no rate is given"), ({"t": 0.0}, "all rates are 0"), ({"u": 1.0}, "is no source")):

@@ -141,11 +141,11 @@ class Deploying:
     def best(self) -> Attempt | None:
         """The attempt that came nearest to the target; of equal ones the cheapest."""
 
-        def rank(each: Attempt) -> tuple[bool, float, bool, float]:
+        def rank(each: Attempt) -> tuple[bool, float, float, float]:
             done = min(each.seen.mean_throughput_per_s / self.target.rate_per_s, 1.0)
-            in_time = each.seen.mean_latency_s <= self.target.latency_s
+            late_s = max(each.seen.mean_latency_s - self.target.latency_s, 0.0)
             reached = each.verdict.cause is Cause.REACHED
-            return reached, round(done, 2), in_time, -float(each.plan.placement.price_per_h)
+            return reached, round(done, 2), -round(late_s, 3), -float(each.plan.placement.price_per_h)
 
         measured = [each for each in self.attempts if each.verdict.cause is not Cause.MACHINE_LOST]
         return max(measured, key=rank, default=None)

@@ -18,6 +18,7 @@ from headgate.planning.programs.linear import LinearProgram
 __all__ = ["ExactPacking", "least_price"]
 
 SLACK = 1e-9
+INSTANCES_MAX = 500
 
 Filled = list[tuple[Bin, Ints]]
 
@@ -55,6 +56,8 @@ class ExactPacking:
         if problem.there:
             message = "the exact packer packs new machines only; use first-fit for the room on machines that are there"
             raise Infeasible("NOT_EXACT", message)
+        if (count := int(problem.items.count.sum())) > INSTANCES_MAX:
+            raise Infeasible("NOT_EXACT", f"{count:,} instances are too many for the exact packer; use first-fit")
         began = time.monotonic()
         first = FirstFit().pack(problem)
         price = float(sum(one.kind.price_per_h for one, _ in first))

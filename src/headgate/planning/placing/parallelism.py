@@ -15,6 +15,8 @@ from headgate.planning.placing.profiles import OperatorProfile
 __all__ = ["Bound", "InstanceLimits", "Parallelism", "parallelism_of"]
 
 SLACK = 1e-9
+INSTANCES_MAX = 10_000
+"""Of a plan: ten times what is known to be packed in a second."""
 
 
 class Bound(StrEnum):
@@ -82,7 +84,15 @@ def parallelism_of(
     Reference: P-DEPLOY, section 5.2.
     """
     limits = limits or InstanceLimits()
-    return tuple(_of_one(loads, place, classes, limits) for place in range(len(loads.profiles)))
+    answers = tuple(_of_one(loads, place, classes, limits) for place in range(len(loads.profiles)))
+    total = sum(each.instances for each in answers)
+    if total > INSTANCES_MAX:
+        most = max(answers, key=lambda each: each.instances)
+        message = (
+            f"{total:,} instances would be needed, {most.instances:,} of them of '{most.task}' ({most.bound}-bound)"
+        )
+        raise Infeasible("TOO_MANY_INSTANCES", f"{message}; at most {INSTANCES_MAX:,} are planned: lower the rate")
+    return answers
 
 
 def _of_one(loads: OperatorLoads, place: int, classes: Sequence[VmClass], limits: InstanceLimits) -> Parallelism:
