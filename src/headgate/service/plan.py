@@ -21,7 +21,7 @@ from headgate.model.dataflow import Dataflow
 from headgate.model.names import DataflowName, Owner
 from headgate.model.strategy import StrategyName
 from headgate.runtime.engine.snapshot import Snapshot
-from headgate.runtime.engine.starting import alone, beginning_of, can_join, check_there
+from headgate.runtime.engine.starting import beginning_of, joining
 from headgate.sharing.deduplicate import deduplicate
 from headgate.sharing.shared_set import FROM_THE_EARLIEST, HowStarted, SharedSet, StartTaken, Submission
 from headgate.sharing.strategies import GroupSteps, Units, deploy
@@ -133,15 +133,12 @@ def _started(base: Snapshot, shared: SharedSet, dataflow: Dataflow) -> tuple[Dat
     beginning = beginning_of(plain, base, pending, time.time(), lambda _: 2**63)
     if not beginning.late:
         return beginning.signed.dataflow, beginning.taken
-    check_there(plain.dataflow, beginning.late, shared.registry)
     _, submission = shared.submit(beginning.signed)
     whole = replace(base, since=dict.fromkeys(base.shared.running.tasks.as_dict(), 1))
     signatures = {**submission.written, **{task: known for known, task in submission.change.names.items()}}
-    reason = can_join(submission.dataflow, signatures, beginning.late, whole)
-    if reason:
-        beginning = alone(beginning, plain, base, reason)
-        return beginning.signed.dataflow, beginning.taken
-    return beginning.signed.dataflow, replace(beginning.taken, how=HowStarted.CATCH_UP)
+    beginning = joining(beginning, plain, whole, submission.dataflow, signatures)
+    taken = replace(beginning.taken, how=HowStarted.CATCH_UP) if beginning.late else beginning.taken
+    return beginning.signed.dataflow, taken
 
 
 def _submitted(

@@ -59,6 +59,29 @@ class CatchUps:
         for source in self._unsettled(self.plans.snapshot, fragment, number):
             past = read_until(self.state.fragment(fragment.id) / "files", batch)
             past.store(self.state.fragment(_fragment_of(source)) / "files")
+        if self.plans.snapshot.number >= number:
+            self._follow(self.plans(number), fragment.id)
+
+    def _follow(self, plan: CompiledPlan, writer: str) -> None:
+        """Let rows that have waited for a past follow it, in the topics that a source writes again by itself."""
+        for topic in _written(plan, writer):
+            self.exchange.follow(topic)
+
+    def _follow_idle(self) -> bool:
+        """The same for sources that are between two epochs now; returns whether rows have waited."""
+        waiting, plan = self.exchange.waited_for(), self.plans.current
+        writers = [name for name in self.running if waiting and not waiting.isdisjoint(_written(plan, name))]
+        for name in writers:
+            fragment = self.running[name]
+
+            def follow(batch: int, fragment: RunningFragment = fragment) -> None:
+                del batch
+                if fragment.is_delivered():
+                    self._follow(plan, fragment.fragment.id)
+
+            with suppress(OSError):  # a full disk; it is done again
+                fragment.between_epochs(follow)
+        return bool(writers)
 
     def settle_idle(self) -> None:
         """Settle it for sources that are between two epochs now."""
@@ -102,12 +125,12 @@ class CatchUps:
                 for name in ended:
                     self.outbox.rename(snapshot.catch_ups[name].sinks)
                 self.outbox.retry()
-        return self.under_way()
+        return self._follow_idle() or self.under_way()
 
     def go_on(self, lock: AbstractContextManager[object], publish: Callable[[PendingChange], object]) -> bool:
         """The same, under the lock of all changes, for one who waits."""
         with lock:
-            if not self.plans.snapshot.catch_ups or not self.advance(publish):
+            if not self.advance(publish):
                 return False
         time.sleep(0.01)
         return True
@@ -170,6 +193,15 @@ class CatchUps:
 def _with(flow: DataflowStatus, far: CatchUpStatus) -> DataflowStatus:
     reason = "; ".join(filter(None, [far.sentence(), flow.reason]))
     return replace(flow, state="catching up" if flow.state == "running" else flow.state, reason=reason, catch_up=far)
+
+
+def _written(plan: CompiledPlan, writer: str) -> list[str]:
+    """The topics that a running source writes to as it always does, and not a past before it."""
+    fragment = plan.fragments.get(writer)
+    if fragment is None or fragment.kind is not Kind.SOURCE:
+        return []
+    readers = {topic.id: plan.fragments.get(topic.reader) for topic in fragment.writes}
+    return [topic for topic, reader in readers.items() if reader is not None and not plan.tasks[reader.roots[0]].copies]
 
 
 def _fragment_of(source: Signature) -> str:

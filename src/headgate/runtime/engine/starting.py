@@ -1,15 +1,16 @@
 """From where a dataflow that is submitted reads, and how it gets what has passed already. Pure.
 
-A source that runs has been read, and a dataflow that comes late wants that too. Either the running tasks can go on for
-it, and a bounded copy of it catches up with what they have read (*catch up*); or they cannot, because a task of its
-would need their state of the past, and it reads its source by itself from the beginning (*alone*). Both put out what
-the dataflow would put out if nobody else ran.
+A source that runs has been read, and a dataflow that comes late wants that too. A bounded copy of it catches up with
+what the running tasks have read, and they go on for it (*catch up*). Where it would need their state of the past, its
+tasks with state are its own: the copy hands its rows to them, and then the running tasks do. In a loop, and under
+strategies that cut the graph elsewhere, it reads its source by itself from the beginning (*alone*). All of these put
+out what the dataflow would put out if nobody else ran.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from headgate.errors import InputError
@@ -24,12 +25,12 @@ from headgate.model.work import SourceWork
 from headgate.runtime.engine.past import Begin, Reading
 from headgate.runtime.engine.snapshot import Snapshot
 from headgate.sharing.deduplicate import SignedDataflow, deduplicate
-from headgate.sharing.past import marked
+from headgate.sharing.past import handing_mark, marked
 from headgate.sharing.shared_set import HowStarted, StartTaken
 from headgate.tasks.registry import Registry
 from headgate.tasks.sources import ReadFiles
 
-__all__ = ["Beginning", "Position", "alone", "beginning_of", "can_join", "check_there", "reads_past"]
+__all__ = ["Beginning", "Position", "beginning_of", "handed_tasks", "joining", "reads_past"]
 
 Position = Callable[[Signature], int]
 """Up to when a running source has read: the time of modification of its last file, in nanoseconds since 1970."""
@@ -48,6 +49,9 @@ class Beginning:
     begin: Begin = field(default_factory=Begin)
     late: frozenset[TaskId] = frozenset()
     """Its sources that run already and whose past it wants."""
+
+    hands_over: bool = False
+    """Whether its tasks with state are its own, and get the past first."""
 
     since_ns: int = 0
     """From when on it wants files."""
@@ -154,7 +158,50 @@ def _since(
     marks = {task: one.mark for task, one in readings.items()}
     begin = Begin(mark, {sources[task]: mark for task in marks})
     taken = StartTaken(str(start), HowStarted.NEW)
-    return Beginning(_with_marks(signed, marks, mark, base), taken, begin, late, since_ns, readings, sources)
+    return Beginning(
+        _with_marks(signed, marks, mark, base),
+        taken,
+        begin,
+        late,
+        since_ns=since_ns,
+        readings=readings,
+        sources=sources,
+    )
+
+
+def joining(
+    beginning: Beginning, plain: SignedDataflow, base: Snapshot, run: Dataflow, signatures: Mapping[TaskId, Signature]
+) -> Beginning:
+    """How a dataflow that is late gets the past, given how it would ``run`` among the running tasks."""
+    reason = can_join(run, signatures, beginning.late, base)
+    if not reason:
+        check_there(plain.dataflow, beginning.late, base.shared.registry)
+        return beginning
+    if any(stream.feedback for stream in run.streams) or base.strategy is not StrategyName.HOT:
+        return alone(beginning, plain, base, reason)
+    check_there(plain.dataflow, beginning.late, base.shared.registry)
+    mark = handing_mark(base.number + 1)
+    marks = dict.fromkeys(_counting(beginning.signed.dataflow, base.shared.registry), mark)
+    begin = replace(beginning.begin, state=f"{beginning.begin.state} {mark}".strip())
+    signed = deduplicate(marked(beginning.signed.dataflow, marks))
+    return replace(beginning, signed=signed, begin=begin, hands_over=True)
+
+
+def handed_tasks(run: Dataflow, late: Collection[TaskId], registry: Registry) -> frozenset[TaskId]:
+    """The tasks with state that rows of late sources reach first."""
+    handed, reached, waiting = set[TaskId](), {*late}, [*late]
+    counting = {*_counting(run, registry)} - {t.id for t in run.tasks if registry[t.type].role is Role.SINK}
+    readers: dict[TaskId, list[TaskId]] = {}
+    for stream in run.streams:
+        readers.setdefault(stream.source, []).append(stream.target)
+    while waiting:
+        for task in readers.get(waiting.pop(), ()):
+            if task in counting:
+                handed.add(task)
+            elif task not in reached:
+                reached.add(task)
+                waiting.append(task)
+    return frozenset(handed)
 
 
 def alone(beginning: Beginning, plain: SignedDataflow, base: Snapshot, reason: str) -> Beginning:
