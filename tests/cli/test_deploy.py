@@ -7,6 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from headgate.documents import parse
+from headgate.model.cluster.alternate_cost import AlternateCost, Origin
+from headgate.model.cluster.observation import Observation, SinkObservation, TaskObservation, TaskProfile
+from headgate.sharing.signature import sign
+from headgate.store.observations import ObservationHistory
 from tests.cli.terminal import headgate
 
 FLOW = """
@@ -98,3 +103,39 @@ def test_profiles_of_a_name_that_nobody_knows(flow: Path) -> None:
     ran = headgate("profile", "nobody")
     assert ran.status == 2
     assert "headgate:" in ran.err
+
+
+def _recorded(state: Path) -> None:
+    """An engine's recordings of the dataflow: the task ``work`` measured at two rates."""
+    flow = parse(FLOW, "yaml").dataflow
+    named = {str(name): signature for name, signature in sign(flow).items()}
+    state.mkdir()
+    (state / "version").write_text("1")
+    history = ObservationHistory(state / "observations")
+    for number, rows in enumerate((500, 1_000), start=1):
+        profile = TaskProfile(rows, 0.002, 0.005, 1e-6, 2**20, None)
+        work = TaskObservation(
+            named["work"], "work", "filter", "filter", ("line",), None, rows, rows // 4, profile=profile
+        )  # fmt: skip
+        sink = SinkObservation(named["out"], "out", ("line",), rows // 4, None, inputs=(named["work"],))
+        cost = AlternateCost(named["work"], "filter", 0.002, Origin.MEASURED, wait_s=0.003)
+        history.append(Observation(1_000.0 + 5 * number, 5.0, (work,), (sink,), costs=(cost,)))
+
+
+def test_profiles_of_what_an_engine_has_recorded(flow: Path) -> None:
+    _recorded(Path(".headgate"))
+    ran = headgate("profile", "line", "--json", "--plot", "costs.svg")
+    assert ran.status == 0, ran.err
+    by_name = json.loads(ran.out)
+    (work,) = by_name["profiles"]
+    assert (work["cpu_s"], work["sojourn_s"], work["origins"]["cpu_s"]) == (0.002, 0.005, "measured")
+    assert work["selectivity"] == {"out": 0.25}
+    assert "rows/s" in Path("costs.svg").read_text()
+    by_file = json.loads(headgate("profile", str(flow), "--json").out)
+    again = next(one for one in by_file["profiles"] if one["task"] == "work")
+    assert (again["cpu_s"], again["sojourn_s"], again["selectivity"]) == (0.002, 0.005, {"out": 0.25})
+    assert again["origins"]["transfer_s"] == "measured"
+    planned = json.loads(headgate("deploy", str(flow), "--rate", "900", "--latency", "1s", "--dry-run", "--json").out)
+    bound = next(one for one in planned["instances"] if one["task"] == "work")
+    # 900 rows of 5 ms hold four and a half instances; 90 % of their time is planned with.
+    assert (bound["kind"], bound["instances"]) == ("sojourn-bound", 5)
