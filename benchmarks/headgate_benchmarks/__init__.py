@@ -13,6 +13,7 @@ from headgate_benchmarks.benchmark import Benchmark
 from headgate_benchmarks.chains import CHAINS
 from headgate_benchmarks.console import CONSOLE
 from headgate_benchmarks.crash import CRASH
+from headgate_benchmarks.deploy.benchmark import DEPLOY
 from headgate_benchmarks.drs.benchmark import DRS
 from headgate_benchmarks.forecast import FORECAST
 from headgate_benchmarks.join import JOIN
@@ -44,6 +45,7 @@ BENCHMARKS: Mapping[str, Benchmark[Any]] = {
             CHAINS,
             CONSOLE,
             CRASH,
+            DEPLOY,
             DRS,
             FORECAST,
             JOIN,

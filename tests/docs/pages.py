@@ -6,7 +6,8 @@ What a block's language asks for:
   for anything, ``$ echo $?`` shows the exit status of the command before, and ``# Ctrl-C`` stops what still runs;
 - ``python``: run, as a session when it begins with ``>>>``;
 - ``yaml``, ``json``, ``xml``: a dataflow must be valid, and so must a part of one, but for the tasks that it lacks;
-  YAML with operators is a file for ``headgate size``, YAML with classes a cloud for ``headgate simulate``;
+  YAML with operators is a file for ``headgate size``, YAML with classes a cloud for ``headgate simulate``,
+  YAML with profiles a file for ``headgate deploy``;
 - ``toml``: the entry points of a package that adds task types are installed until the page ends.
 
 ``sh`` is for what is not run here: set-up and benchmarks. A test checks that their options exist.
@@ -32,6 +33,7 @@ from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
 
 from headgate import InvalidDataflow, default_registry, parse
 from headgate.documents.cloud_document import load_cloud
+from headgate.service.profile import read_profiles
 from headgate.service.size import load_request
 from tests.docs.shell import Shell, needs_spark
 
@@ -122,6 +124,8 @@ def _check_yaml(example: Example) -> str | None:
         return _file_faults(text, "sizing.yaml", load_request)
     if re.search(r"^classes:", text, re.MULTILINE):
         return _file_faults(text, "cloud.yaml", load_cloud)
+    if re.search(r"^profiles:", text, re.MULTILINE):
+        return _file_faults(text, "profiles.yaml", read_profiles)
     if re.search(r"^tasks:", text, re.MULTILINE):
         return _faults(text, "yaml")
     if re.match(r"(#[^\n]*\n)*- ", text):

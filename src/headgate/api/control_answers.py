@@ -125,6 +125,7 @@ class MachinesAnswer(BaseModel):
     machines: list[MachineAnswer]
     executors: list[dict[str, Any]]
     wanted_executors: int | None
+    classes: list[dict[str, Any]] = Field(description="VM classes that can be acquired.")
 
 
 class ReleasedMachine(BaseModel):

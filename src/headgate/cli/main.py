@@ -77,6 +77,7 @@ COMMANDS = {
     **{"bill": "state_directory", "top": "state_directory", "observations": "state_directory", "bench": "bench"},
     **{"list": "engine", "dead-letters": "state_directory", "traces": "traces", "cluster": "cluster"},
     **{"lineage": "lineage", "tail": "tail", "dev": "dev"},
+    **{"lineage": "lineage", "dev": "dev", "profile": "profile", "deploy": "deploy"},
 }
 """The commands in the order of the help, each with the module of this package that has it."""
 

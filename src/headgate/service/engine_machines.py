@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from headgate.machines.provider import AcquiredMachine, Provider
+from headgate.model.cluster.vm_class import VmClass
 from headgate.model.table import Table, TableColumn
 from headgate.store.journal import Journal
 
@@ -59,6 +60,17 @@ def machines_facts(engine: ScaledEngine, everything: bool = False) -> dict[str, 
         "machines": [machine_facts(machine, now) for machine in machines],
         "executors": executors,
         "wanted_executors": engine.scaling.executors.target,
+        "classes": [] if provider is None else [_class_facts(each) for each in provider.classes()],
+    }
+
+
+def _class_facts(kind: VmClass) -> dict[str, Any]:
+    return {
+        "name": kind.name,
+        "cores": kind.cores,
+        "core_power": kind.core_power,
+        "price_per_h": str(kind.price_per_h),
+        "memory_bytes": kind.memory_bytes,
     }
 
 

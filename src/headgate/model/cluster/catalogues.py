@@ -62,7 +62,14 @@ _EC2_2024 = Cloud(
     latency_s=0.0002,
 )
 
-CATALOGUES: Mapping[str, Cloud] = {cloud.name: cloud for cloud in (_EC2_2013, _FLOE_SIM, _EC2_2024)}
+_P_DEPLOYER = Cloud(
+    "p-deployer",
+    # The one class of P-DEPLOY's private cloud (2 VCPU, 4 GB). It has no price there; ours is that of m1.large's cores.
+    (VmClass("m1.medium", 2, 1.0, 1000, Decimal("0.120"), 40.0, memory_bytes=4 * 2**30),),
+    PER_SECOND,
+)
+
+CATALOGUES: Mapping[str, Cloud] = {cloud.name: cloud for cloud in (_EC2_2013, _FLOE_SIM, _EC2_2024, _P_DEPLOYER)}
 
 
 def catalogue(name: str) -> Cloud:

@@ -1,0 +1,1 @@
+"""``headgate bench deploy``: from a rate to machines, on P-DEPLOY's applications."""
