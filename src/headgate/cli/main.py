@@ -76,8 +76,7 @@ COMMANDS = {
     **dict.fromkeys(("machines", "scale"), "machines"),
     **{"bill": "state_directory", "top": "state_directory", "observations": "state_directory", "bench": "bench"},
     **{"list": "engine", "dead-letters": "state_directory", "traces": "traces", "cluster": "cluster"},
-    **{"lineage": "lineage", "tail": "tail", "dev": "dev"},
-    **{"lineage": "lineage", "dev": "dev", "profile": "profile", "deploy": "deploy"},
+    **{"lineage": "lineage", "tail": "tail", "dev": "dev", "profile": "profile", "deploy": "deploy"},
 }
 """The commands in the order of the help, each with the module of this package that has it."""
 
