@@ -57,6 +57,7 @@ class Journal:
         self._position = self._reached = content.reached
         self._is_torn, self._is_durable = False, True
         self._index, self._end = content.index(), content.end
+        self._decoded: tuple[tuple[int, int], tuple[int, list[Entry]]] = (0, 0), (0, [])
         self._watchers: list[Callable[[int, Sequence[Entry]], None]] = []
         os.fdatasync(self._file)
         self._set_mark()
@@ -126,7 +127,7 @@ class Journal:
                 kept.append((position, [one for n, one in enumerate(line) if n in numbers and keep(one)]))
             _write_new(self.path, self._reached, kept)
             os.close(self._file)
-            self._file = os.open(self.path, os.O_RDWR)
+            self._file, self._decoded = os.open(self.path, os.O_RDWR), ((0, 0), (0, []))
             content = JournalContent.of(self.path)
             self._index, self._end = content.index(), content.end
 
@@ -192,7 +193,12 @@ class Journal:
             os.pwrite(self._mark, b"%020d\n" % self._reached, 0)
 
     def _line(self, begin: int, end: int) -> tuple[int, list[Entry]]:
-        return decoded_line(os.pread(self._file, end - begin, begin))
+        """What a line holds; one after the other asks for the entries of a long one, so the last is kept."""
+        known, line = self._decoded
+        if known != (begin, end):
+            line = decoded_line(os.pread(self._file, end - begin, begin))
+            self._decoded = (begin, end), line
+        return line
 
 
 def create_journal(path: Path, entries: Sequence[Entry] = ()) -> None:
