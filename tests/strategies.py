@@ -106,7 +106,7 @@ money = st.one_of(st.integers(0, 10**8), st.decimals(0, 10**6, places=3).map(flo
 
 COLUMNS = ("id string", "t timestamp", "v double", "text string", "xs array<double>")
 BASE = frozenset(column.split()[0] for column in COLUMNS)
-COLUMNS_TEXT = ", ".join(COLUMNS)
+COLUMNS_TEXT, PLAIN_TEXT = ", ".join(COLUMNS), ", ".join(COLUMNS[:-1])
 UNKNOWN: frozenset[str] | None = None
 
 Columns = frozenset[str] | None
@@ -154,7 +154,7 @@ def sources(draw: st.DrawFn) -> Work:
             {"type": "read_kafka", "config": {"servers": "a:1", "topics": ["x", f"x{draw(texts)}"]}},
             frozenset({"key", "value", "topic", "partition", "offset", "timestamp"}),
         ),
-        ({"type": "read_table", "config": {"url": "u", "table": "t", "by": "k", "columns": COLUMNS_TEXT}}, BASE),
+        ({"type": "read_table", "config": {"url": "u", "table": "t", "by": "v", "columns": PLAIN_TEXT}}, BASE - {"xs"}),
         ({"type": "read_delta", "config": {"path": "p", "columns": COLUMNS_TEXT, "start": 7}}, BASE),
         ({"type": "opaque", "ports": {"outputs": ["out"]}, "config": {"label": draw(texts)}}, UNKNOWN),
     ]

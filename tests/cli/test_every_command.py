@@ -95,6 +95,8 @@ CALLS: dict[str, list[tuple[str, ...]]] = {
 OWN_FORM = {
     "top": "computes its tables from what /v1/observations answers",
     "recommend": "tests/service/test_operations.py and tests/cli/test_replay_policies.py: a fake engine has no past",
+    "profile": "computes from what /v1/observations answers, or from files",
+    "deploy": "a plan is computed here; with an engine it asks /v1/machines and others: tests/cli/test_deploy.py",
     "replay": "tests/service/test_operations.py: the result of its operation is what the command prints",
 }
 """Commands that ask an engine too, and where they are held against it."""

@@ -39,7 +39,7 @@ def deploy(
     latency: Annotated[str, typer.Option(metavar="SPAN", help="Within which time a row is done, such as 500ms.")],
     budget: Annotated[str | None, typer.Option(metavar="AMOUNT", help="The most for an hour, such as 2.50/h.")] = None,
     machines: Annotated[int | None, typer.Option(help="The most machines.", min=1)] = None,
-    catalogue: Annotated[
+    vm_classes: Annotated[
         str, typer.Option(help="Machines: p-deployer, ec2-2013, floe-sim, ec2-2024, or a .yaml file.")
     ] = "p-deployer",
     packer: Annotated[str, typer.Option(help="first-fit, exact, r-storm, metis or round-robin.")] = "first-fit",
@@ -95,7 +95,7 @@ def deploy(
         seconds("--latency", latency),
         budget,
         machines,
-        catalogue,
+        vm_classes,
         packer,
         alpha,
         beta,

@@ -130,8 +130,9 @@ def test_a_server_signs_and_merges_a_submission_once(tmp_path: Path, monkeypatch
 
 def test_a_restart_signs_and_checks_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     directory = Directory(tmp_path)
-    for number in range(3):
-        directory.submit(small(f"flow{number}", number))
+    directory.submit(small("flow0", 0))
+    for number in (1, 2):
+        directory.submit(beside(small(f"flow{number}", number), "flow0"))
     before = directory.plans
     directory.close()
     counts = counted(monkeypatch)
@@ -150,7 +151,7 @@ def stored(directory: Directory) -> list[str]:
 def test_a_change_writes_the_dataflows_that_are_new_in_it(tmp_path: Path) -> None:
     directory = Directory(tmp_path)
     directory.submit(small("one", 1), small("two", 2))
-    directory.submit(small("three", 3))
+    directory.submit(beside(small("three", 3), "two"))
     assert stored(directory) == ["one", "two", "three"]
     directory.publish(PendingChange(directory.plans.snapshot).withdrawn("one"))
     compact_journal(directory.state.journal, tmp_path / "hosts", 2, [])

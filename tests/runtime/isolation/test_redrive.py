@@ -16,7 +16,7 @@ from headgate.model.dataflow import Dataflow
 from headgate.runtime.engine.engine import Engine
 from headgate.runtime.isolation.dead_letters import DeadLetters, read_letters
 from headgate.store.entries import Audited, Delivered
-from tests.runtime.small import files, flow, memory, multiset, numbered, put, put_text
+from tests.runtime.small import beside, files, flow, memory, multiset, numbered, put, put_text
 
 pytestmark = pytest.mark.spark
 
@@ -200,7 +200,7 @@ def test_who_shares_a_task_later_does_not_get_the_rows(engine: Engine, tmp_path:
     assert letter.dataflows == ("b",), "its rows are still there for the other"
     count = {"type": "count", "config": {"key": ["k"], "into": "n"}}
     late = dividing("b", source, "100 + v", count, memory("b"))
-    engine.submit(dividing("d", source, "100 + v", count, memory("d")), replace=True)
     engine.submit(late, replace=True)
+    engine.submit(beside(dividing("d", source, "100 + v", count, memory("d")), "b"))
     with pytest.raises(InputError, match="is shared with d"):
         engine.redrive("b", "t1")

@@ -105,7 +105,7 @@ class Engine:
         SECRETS.load(os.environ)
         self.registry = registry if registry is not None else default_registry()
         self.state = StateDirectory(state if isinstance(state, StateLock) else Path(state))
-        self.log = self.state.path / "spark.log"
+        self.log, self._stopped = self.state.path / "spark.log", False
         """What Spark prints, if this engine has started it."""
         try:
             self._plans = Plans(self.state, self.registry, semantic)
@@ -150,7 +150,6 @@ class Engine:
             self._catch_ups = CatchUps(self.state, self._plans, self.fragments, self.exchange, self.outbox)
             self._publisher = Publisher(self._plans, self._queries, self.schemas, self.scaling.executors, self._pauses)
             self._upkeep = Upkeep(self.state, self._plans, self._queries, self.exchange, price_per_h, self.scaling)
-            self._stopped = False
             self._workers = Workers(self.spark, self.state.path, self.scaling.machines, price_per_h)
             self._observe = self.observer().observe if measuring.counting else None
             self._queries.resume()
@@ -377,13 +376,13 @@ class Engine:
 
     def observer(self) -> Observer:
         """One who observes from now on."""
-        parts = self.spark, self.records, self._plans, self.fragments, self.outbox, self.profiler, self._workers
-        return observer_of(*parts)
+        seen = self.records, self._plans, self.fragments, self.outbox, self.profiler, self._workers
+        return observer_of(self.spark, *seen)
 
     def about(self) -> dict[str, Any]:
         """Which engine this is."""
-        place = {"state": str(self.state.path), "process": os.getpid(), "folder": str(Path.cwd())}
-        return {**place, "strategy": self.snapshot.strategy.value, "snapshot": self.snapshot.number}
+        runs = {"strategy": self.snapshot.strategy.value, "snapshot": self.snapshot.number}
+        return {"state": str(self.state.path), "process": os.getpid(), "folder": str(Path.cwd()), **runs}
 
     def stop(self) -> None:
         """Stop every fragment after the epoch under way, and release the state directory."""

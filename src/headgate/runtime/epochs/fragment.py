@@ -66,8 +66,7 @@ class RunningFragment:
         self.fragment = fragment
         self.context = context
         self.folder = context.state.fragment(fragment.id)
-        self.last = LastEpoch()
-        self.started = time.time()
+        self.last, self.started = LastEpoch(), time.time()
         self.query: StreamingQuery | None = None
         self.refusal: str | None = None
         """Why it could not be started, if it could not."""
@@ -84,17 +83,15 @@ class RunningFragment:
         self.begun = begun_in(self._journal, fragment.id) or self._begin(number)
         """With which snapshot it came; it is described there if it has left the plan at a restart."""
 
-        begun = self.begun
-        parts, hosts = (context.spark, context.exchange, context.schemas), context.state.path / "hosts"
-        self._stream = TopicStream(*parts, self.folder, hosts, begun.start, begun.groups, context.trigger_s)
+        place = self.folder, context.state.path / "hosts", self.begun.start, self.begun.groups
+        self._stream = TopicStream(context.spark, context.exchange, context.schemas, *place, context.trigger_s)
         self._deliveries = Deliveries(context.exchange, context.outbox, context.dead_letters, context.plan)
         self._planned: int | None = None
         """The snapshot of the epoch that runs."""
 
         self._checkpoint = Checkpoint(self.folder / "checkpoint")
-        self.backlog = Backlog(
-            self.folder, self._checkpoint, context.exchange, lambda: self.fragment.reads, self._is_active
-        )
+        read = self.folder, self._checkpoint, context.exchange
+        self.backlog = Backlog(*read, lambda: self.fragment.reads, self._is_active)
         self.epochs.broken_lines = self._broken_lines
         self._reader: SourceReader | None = None
         self._check_commits()
@@ -141,13 +138,13 @@ class RunningFragment:
 
     def between_epochs(self, do: Callable[[int], None], patience_s: float = 0.0) -> bool:
         """Do something with the number of the last batch that was read, unless an epoch is running; returns whether."""
-        if not self._at_work.acquire(timeout=patience_s):
-            return False
-        try:
-            do(self.last_batch())
-        finally:
-            self._at_work.release()
-        return True
+        is_free = self._at_work.acquire(timeout=patience_s)
+        if is_free:
+            try:
+                do(self.last_batch())
+            finally:
+                self._at_work.release()
+        return is_free
 
     def last_batch(self) -> int:
         """The number of the batch of files up to which epochs that were committed have read."""
