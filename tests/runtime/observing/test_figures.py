@@ -130,10 +130,16 @@ def test_figures_are_those_of_a_judge_that_reads_files_only(spark: SparkSession,
         engine.limit("every", "read", 100)
         world.generate(10, 100)
         wait_for(lambda: engine.status()[0][0].rows_out > 220, "some rows, while others wait")
-        behind = observed_after_an_epoch(engine, observer.observe)
-        judged = world.judged(behind)
-        assert 0.1 < judged.dataflows["every"].omega < 0.7
-        agree(behind, judged)
+        for left in (3, 2, 1, 0):  # on a busy machine an epoch may end while the files are read
+            behind = observed_after_an_epoch(engine, observer.observe)
+            judged = world.judged(behind)
+            assert 0.1 < judged.dataflows["every"].omega < 0.7
+            try:
+                agree(behind, judged)
+                break
+            except AssertionError:
+                if not left:
+                    raise
 
         engine.limit("every", "read", None)
         engine.switch("even", "score", "quick", by="ana")
