@@ -1367,6 +1367,11 @@ export interface components {
             catch_up?: components["schemas"]["CatchUpStatus"] | null;
             figures?: components["schemas"]["Figures"] | null;
             level?: components["schemas"]["LevelStatus"] | null;
+            /**
+             * Lacks
+             * @default
+             */
+            lacks: string;
             /** Name */
             name: string;
             /** Owner */
@@ -2969,6 +2974,12 @@ export interface components {
          * @description Dataflows to submit, all of them or none.
          */
         SubmissionRequest: {
+            /**
+             * Allow Partial
+             * @description Take what is there where some of the past is gone.
+             * @default false
+             */
+            allow_partial: boolean;
             /**
              * Dataflows
              * @description Dataflows, as their JSON documents.

@@ -54,7 +54,9 @@ def status_tables(answer: Answer) -> tuple[Table, ...]:
     """Dataflows and fragments; of a single dataflow its tasks in place of the fragments."""
     engine = f"Process {answer['process']}, snapshot {answer['snapshot']}, strategy {answer['strategy']}."
     flows = _dataflows(answer["dataflows"]), *_figures(answer["dataflows"])
-    if "tasks" not in answer:
+    if "tasks" in answer:
+        flows = _with_note(flows[0], *map(_complete, answer["dataflows"])), *flows[1:]
+    else:
         fragments = Table("Fragments", FRAGMENT, tuple(answer["fragments"]), (*_failures(answer["fragments"]), engine))
         return *flows, fragments
     tasks = tuple({**task, "shared_with": task["shared_with"] or None} for task in answer["tasks"])
@@ -62,6 +64,12 @@ def status_tables(answer: Answer) -> tuple[Table, ...]:
     choices = tuple(_choice(way) for way in chosen if len(way["alternates"]) > 1)
     of = (Table("Alternates", ALTERNATES, choices),) if choices else ()
     return *flows, *of, Table("Tasks", SHARING, tasks, (engine,))
+
+
+def _complete(flow: Answer) -> str:
+    """From when on the output of a dataflow is complete."""
+    lacks = f", but for what was gone when it came ({flow['lacks']})" if flow["lacks"] else ""
+    return f"Its output is complete from {flow['start']}{lacks}."
 
 
 def _choice(way: Answer) -> dict[str, Any]:
@@ -132,5 +140,5 @@ def _fragments(answer: Answer) -> str:
     return f"Snapshot {answer['snapshot']}; fragments: {counts}."
 
 
-def _with_note(table: Table, note: str) -> Table:
-    return Table(table.title, table.columns, table.rows, (*table.notes, note))
+def _with_note(table: Table, *notes: str) -> Table:
+    return Table(table.title, table.columns, table.rows, (*table.notes, *notes))

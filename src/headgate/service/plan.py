@@ -20,8 +20,11 @@ from headgate.errors import InputError, InvalidDataflow
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import DataflowName, Owner
 from headgate.model.strategy import StrategyName
+from headgate.model.task import Task
 from headgate.runtime.engine.snapshot import Snapshot
-from headgate.runtime.engine.starting import alone, beginning_of, can_join, check_there
+from headgate.runtime.engine.source_starts import asked_of
+from headgate.runtime.engine.starting import Assumed, alone, beginning_of, can_join, check_there
+from headgate.runtime.file_source.oldest import oldest_ns
 from headgate.sharing.deduplicate import deduplicate
 from headgate.sharing.shared_set import FROM_THE_EARLIEST, HowStarted, SharedSet, StartTaken, Submission
 from headgate.sharing.strategies import GroupSteps, Units, deploy
@@ -126,11 +129,19 @@ def plan(
     return Planned(tuple(submissions), bills, totals[0], totals[1], prices)
 
 
+class _AllRead(Assumed):
+    """Sources that have read all there is."""
+
+    def oldest_ns(self, task: Task) -> int | None:
+        return oldest_ns(task)
+
+
 def _started(base: Snapshot, shared: SharedSet, dataflow: Dataflow) -> tuple[Dataflow, StartTaken]:
     """How a dataflow is merged, and from where it reads; all that runs has done so from the beginning."""
     plain = deduplicate(dataflow)
+    asked = asked_of(plain, shared.registry)
     pending = replace(base, shared=shared)
-    beginning = beginning_of(plain, base, pending, time.time(), lambda _: 2**63)
+    beginning = beginning_of(asked, base, pending, time.time(), _AllRead(2**63))
     if not beginning.late:
         return beginning.signed.dataflow, beginning.taken
     check_there(plain.dataflow, beginning.late, shared.registry)
@@ -139,7 +150,7 @@ def _started(base: Snapshot, shared: SharedSet, dataflow: Dataflow) -> tuple[Dat
     signatures = {**submission.written, **{task: known for known, task in submission.change.names.items()}}
     reason = can_join(submission.dataflow, signatures, beginning.late, whole)
     if reason:
-        beginning = alone(beginning, plain, base, reason)
+        beginning = alone(beginning, asked, base, reason)
         return beginning.signed.dataflow, beginning.taken
     return beginning.signed.dataflow, replace(beginning.taken, how=HowStarted.CATCH_UP)
 

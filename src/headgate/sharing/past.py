@@ -51,8 +51,8 @@ def marked(dataflow: Dataflow, marks: Mapping[TaskId, str]) -> Dataflow:
     return replace(dataflow, tasks=tuple(tasks))
 
 
-def past_of(dataflow: Dataflow, late: Collection[TaskId], sinks: Collection[TaskId], mark: str) -> Dataflow | None:
-    """The copy: what rows of ``late`` sources reach on their way to some sinks; ``None`` if they reach none."""
+def past_of(dataflow: Dataflow, late: Mapping[TaskId, str], sinks: Collection[TaskId]) -> Dataflow | None:
+    """The copy: what rows of ``late`` sources, with their marks, reach on their way to sinks; ``None`` if none."""
     reached = set(late)
     readers: dict[TaskId, list[TaskId]] = {}
     for stream in dataflow.streams:
@@ -73,7 +73,7 @@ def past_of(dataflow: Dataflow, late: Collection[TaskId], sinks: Collection[Task
         waiting += fresh
     if not leading:
         return None
-    kept = marked(dataflow, {task: mark for task in late if task in leading})
+    kept = marked(dataflow, {task: mark for task, mark in late.items() if task in leading})
     return replace(
         kept,
         name=past_name(dataflow.name),

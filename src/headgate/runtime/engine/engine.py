@@ -201,15 +201,20 @@ class Engine:
     # changes
 
     def submit(
-        self, *dataflows: Dataflow | SignedDataflow, replace: bool = False, acknowledge: Acknowledge | None = None
+        self,
+        *dataflows: Dataflow | SignedDataflow,
+        replace: bool = False,
+        allow_partial: bool = False,
+        acknowledge: Acknowledge | None = None,
     ) -> Applied:
         """Run more dataflows; all of them or, if one cannot be run, none.
 
         With ``replace`` they take the place of running ones of their names, between two micro-batches: what is the same
-        in both goes on, sources where they are. What ``acknowledge`` makes of a change becomes durable with it.
+        in both goes on, sources where they are. With ``allow_partial`` they take what is there of a past of which some
+        is gone. What ``acknowledge`` makes of a change becomes durable with it.
         """
         with self._lock:
-            return self._publish(self._catch_ups.change().with_all(dataflows, replace), acknowledge)
+            return self._publish(self._catch_ups.change(allow_partial).with_all(dataflows, replace), acknowledge)
 
     def withdraw(self, *names: str, acknowledge: Acknowledge | None = None) -> Applied:
         """Stop dataflows, all of them or none; tasks that others use go on."""

@@ -142,8 +142,8 @@ class Queries:
         journal = self._context.state.journal
         begun = {one.fragment: one for one in journal.every(FragmentBegun) if begun_in(journal, one.fragment)}
         for folder in (self._context.state.path / "fragments").iterdir():
-            if folder.name not in begun:
-                _remove(folder)  # the engine was killed as it removed it, or before it had begun
+            if folder.name not in begun and folder.name not in wanted:
+                _remove(folder)  # the engine was killed as it removed it
         for name, one in begun.items():
             if name in wanted:
                 continue

@@ -17,8 +17,9 @@ import shutil
 import threading
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -51,7 +52,7 @@ from headgate.runtime.spark_internals.internals import internals
 from headgate.store.entries import Delivered, EpochCommitted, FragmentBegun, FragmentRemoved, OutputKind, StagedRows
 from headgate.store.files import damaged
 from headgate.store.journal import Journal
-from headgate.tasks.source_folder import admit
+from headgate.tasks.source_folder import UNTIL, admit
 
 __all__ = ["RunningFragment", "begun_in"]
 
@@ -102,8 +103,7 @@ class RunningFragment:
 
     def _begin(self, number: int) -> FragmentBegun:
         """Begin anew: after all that is in its topics now."""
-        shutil.rmtree(self.folder)
-        self.folder.mkdir()
+        _clear(self.folder)
         start = {topic: self.context.exchange.head(topic) for topic in self.fragment.reads}
         groups = groups_for(int(self.context.spark.conf.get("spark.sql.shuffle.partitions") or 0))
         return FragmentBegun(self.fragment.id, number, uuid.uuid4().hex[:8], start, groups)
@@ -139,11 +139,11 @@ class RunningFragment:
         finally:
             self._at_work.release()
 
-    def between_epochs(self, do: Callable[[int], None]) -> None:
-        """Do something with the number of the last batch that was read, unless an epoch is running."""
+    def between_epochs(self, do: Callable[[Mapping[str, Any]], None]) -> None:
+        """Do something with the offset up to which was read, unless an epoch is running."""
         if self._at_work.acquire(blocking=False):
             try:
-                do(self.last_batch())
+                do(self.last_offset())
             finally:
                 self._at_work.release()
 
@@ -155,9 +155,13 @@ class RunningFragment:
         """The rows that they have read, where their source counts them."""
         return self._read_up_to("rows")
 
-    def _read_up_to(self, key: str) -> int:
+    def last_offset(self) -> Mapping[str, Any]:
+        """The offset up to which they have read; empty before the first, and where its source counts no rows."""
         commit = self._commit()
-        return 0 if commit is None else next(iter(self._checkpoint.offsets(commit.epoch, key)), 0)
+        return {} if commit is None else self._checkpoint.whole_offset(commit.epoch, "rows") or {}
+
+    def _read_up_to(self, key: str) -> int:
+        return int(self.last_offset().get(key, 0))
 
     def is_delivered(self) -> bool:
         """Whether sinks and topics have what was committed."""
@@ -255,7 +259,7 @@ class RunningFragment:
             # Where it is not known when rows came in, they did so one by one since the last epoch began.
             plans = self._plans(epoch)
             if self.fragment.kind is Kind.SOURCE:
-                self.context.settle(self.fragment, plans[-1].number, self.last_batch())
+                self.context.settle(self.fragment, plans[-1].number, self.last_offset())
             result = self._run(rows, epoch, plans, mean_us(batches, (began + self.last.began) / 2))
             numbers = tuple(plan.number for plan in plans)
             offsets = self._checkpoint.offsets_text(epoch)
@@ -370,6 +374,16 @@ class RunningFragment:
         arrivals = {sink: [replace(one, at=delivered[sink]) for one in some] for sink, some in arrived.items()}
         about = self.fragment.id, epoch, self._tag(epoch)
         self.context.records.add(EpochRecord(*about, *times, read, result.counts, arrivals, self.last.snapshot))
+
+
+def _clear(folder: Path) -> None:
+    """Remove what an earlier run has left, but for where the past ends: others may have gone on from there already."""
+    settled = {folder / UNTIL, folder / "files", folder / "files" / "until"}
+    for path in (*(folder / "files").glob("*"), *folder.glob("*"), *folder.glob(".*")):
+        if path.is_dir() and path not in settled:
+            shutil.rmtree(path)
+        elif path not in settled:
+            path.unlink()
 
 
 def begun_in(journal: Journal, fragment: str) -> FragmentBegun | None:
