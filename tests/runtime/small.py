@@ -32,7 +32,16 @@ def flow(name: str, *tasks: Mapping[str, Any]) -> Dataflow:
 
 
 def _is_source(task: Mapping[str, Any]) -> bool:
-    return task.get("type") in ("read_files", "replay", "rate", "read_socket", "read_kafka", "read_mqtt", "generate")
+    return task.get("type") in (
+        "read_files",
+        "replay",
+        "rate",
+        "read_socket",
+        "read_kafka",
+        "read_mqtt",
+        "generate",
+        "read_stream",
+    )
 
 
 def beside(dataflow: Dataflow, other: str) -> Dataflow:

@@ -3209,6 +3209,12 @@ export interface components {
         TaskSharing: {
             /** @description Null while the dataflow is paused. */
             active: components["schemas"]["ActiveAlternate"] | null;
+            /**
+             * Publish
+             * @description The name under which others may read what it puts out.
+             * @default
+             */
+            publish: string;
             /** Shared With */
             shared_with: string[];
             /** Signature */

@@ -188,6 +188,7 @@ class TaskSharing(BaseModel):
     signature: str
     shared_with: list[str]
     active: ActiveAlternate | None = Field(description="Null while the dataflow is paused.")
+    publish: str = Field("", description="The name under which others may read what it puts out.")
 
 
 class DataflowDetails(EngineStatus):

@@ -82,6 +82,7 @@ def status(engine: RunningEngine, name: str | None = None) -> dict[str, Any]:
         others = sorted(user for user in running.users(signature) if user != name)
         way = None if task.id not in active else asdict(active[task.id])
         kind = task.type if way is None else way["type"]
-        tasks.append({"task": task.id, "type": kind, "signature": signature, "shared_with": others, "active": way})
+        about = {"task": task.id, "type": kind, "signature": signature, "shared_with": others, "active": way}
+        tasks.append({**about, "publish": task.publish})
     mine = [asdict(flow) for flow in dataflows if flow.name == name]
     return {**answer, "dataflows": mine, "tasks": tasks}

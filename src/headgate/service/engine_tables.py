@@ -63,7 +63,8 @@ def status_tables(answer: Answer) -> tuple[Table, ...]:
     chosen = [{"task": task["task"], **task["active"]} for task in answer["tasks"] if task.get("active")]
     choices = tuple(_choice(way) for way in chosen if len(way["alternates"]) > 1)
     of = (Table("Alternates", ALTERNATES, choices),) if choices else ()
-    return *flows, *of, Table("Tasks", SHARING, tasks, (engine,))
+    named = [f"Others may read {task['task']} as stream {task['publish']}." for task in tasks if task.get("publish")]
+    return *flows, *of, Table("Tasks", SHARING, tasks, (*named, engine))
 
 
 def _complete(flow: Answer) -> str:

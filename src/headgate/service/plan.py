@@ -26,6 +26,7 @@ from headgate.runtime.engine.source_starts import asked_of
 from headgate.runtime.engine.starting import Assumed, alone, beginning_of, can_join, check_there
 from headgate.runtime.file_source.oldest import oldest_ns
 from headgate.sharing.deduplicate import deduplicate
+from headgate.sharing.published import with_streams
 from headgate.sharing.shared_set import FROM_THE_EARLIEST, HowStarted, SharedSet, StartTaken, Submission
 from headgate.sharing.strategies import GroupSteps, Units, deploy
 from headgate.tasks.registry import Registry
@@ -110,15 +111,19 @@ def plan(
     """Submit dataflows to a set that exists only here; raises :class:`InputError` for a name that is taken."""
     prices = prices or Prices()
     shared, deployment = SharedSet(registry, semantic and strategy is not StrategyName.NONE), Units()
+    there: list[Dataflow] = []
     for dataflow in running:
-        shared, deployment, _ = _submitted(shared, deployment, dataflow, dataflow, strategy)
+        made = with_streams(dataflow, lambda: there)
+        shared, deployment, _ = _submitted(shared, deployment, dataflow, made, strategy)
+        there.append(dataflow)
     base = Snapshot(shared, stored=dict.fromkeys((flow.name for flow in running), ""), strategy=strategy)
     before = _bill(shared, deployment, [*running], prices)
     submissions = []
     for dataflow in given:
-        merged, taken = _started(base, shared, dataflow)
+        merged, taken = _started(base, shared, with_streams(dataflow, lambda: there))
         shared, deployment, planned = _submitted(shared, deployment, dataflow, merged, strategy)
         submissions.append(replace(planned, start=taken))
+        there.append(dataflow)
     after = _bill(shared, deployment, [*running, *given], prices)
     paid = {line.dataflow: line.cost for line in before.lines} if before else {}
     bills = tuple(

@@ -171,3 +171,28 @@ def test_files_that_are_gone_are_said_and_the_rest_is_taken(spark: SparkSession,
         assert counts(engine, "base") == counted(range(40))
         (status,) = [one for one in engine.status()[0] if one.name == "late"]
         assert "1 file that it has read is no longer there" in status.lacks
+
+
+def test_a_named_stream_is_read_from_its_past_on_and_outlives_who_publishes_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    folder = tmp_path / "in"
+    put(folder, "0", numbered(0, 30))
+    named = {**COUNT, "id": "counted", "publish": "counts"}
+    read = {"id": "s", "type": "read_stream", "config": {"stream": "counts", "columns": "id long, n long"}}
+    with Engine(tmp_path / "state", spark=spark, trigger_s=0.05) as engine:
+        engine.submit(flow("maker", files(folder), named, memory("maker")))
+        engine.wait_until_idle()
+        few = {"id": "few", "type": "filter", "config": {"where": "n > 2"}, "inputs": ["s"]}
+        late = flow("late", read, few, memory("late"))
+        (submission,) = engine.submit(late).submissions
+        assert submission.start.how == "catch up"
+        engine.wait_until_idle()
+        assert counts(engine, "late") == {number: n for number, n in counted(range(30)).items() if n > 2}
+        engine.withdraw("maker")
+    with Engine(tmp_path / "state", spark=spark, trigger_s=0.05) as engine:
+        put(folder, "1", numbered(30, 30))
+        engine.wait_until_idle()
+        wanted = {number: n for number, n in counted(range(60)).items() if n > 2}
+        assert counts(engine, "late") == {number: n for number, n in wanted.items() if number >= 30}
+        assert [flow.name for flow in engine.dataflows] == ["late"]

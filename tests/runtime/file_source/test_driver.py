@@ -18,6 +18,7 @@ from headgate.runtime.file_source.batches import Span, parts_of
 from headgate.runtime.file_source.driver import FileBatches, Offset
 from headgate.runtime.file_source.listing import FileListing, SourceFile
 from headgate.runtime.file_source.memory import GRACE_NS, ReadFilesMemory
+from headgate.runtime.file_source.read_until import ReadUntil, clear_but_bound
 from headgate.runtime.file_source.source import FileReader
 from headgate.runtime.io.broken_records import broken_records
 from headgate.tasks.formats.files import read_file
@@ -320,3 +321,14 @@ def test_parts_are_runs_in_order() -> None:
         [("0", 4_500_002, 9_000_000), ("1", 0, 4)],
         [("1", 4, 5), ("2", 0, 9_000_000)],
     ]
+
+
+def test_a_bound_that_is_settled_outlasts_a_new_beginning(tmp_path: Path) -> None:
+    bound = ReadUntil(ReadFilesMemory())
+    bound.store(tmp_path / "files")
+    for name in ("files/plan-1.json", "due.json", ".hidden", "checkpoint/offsets/0"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x", encoding="utf-8")
+    clear_but_bound(tmp_path)
+    assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")) == ["files", "files/until"]
+    assert ReadUntil.stored(tmp_path / "files") is not None

@@ -209,9 +209,8 @@ class Engine:
     ) -> Applied:
         """Run more dataflows; all of them or, if one cannot be run, none.
 
-        With ``replace`` they take the place of running ones of their names, between two micro-batches: what is the same
-        in both goes on, sources where they are. With ``allow_partial`` they take what is there of a past of which some
-        is gone. What ``acknowledge`` makes of a change becomes durable with it.
+        With ``replace`` they take the place of running ones of their names, between two micro-batches: what is in both
+        goes on. With ``allow_partial`` they take what there is of their past. ``acknowledge`` becomes durable with it.
         """
         with self._lock:
             return self._publish(self._catch_ups.change(allow_partial).with_all(dataflows, replace), acknowledge)
@@ -318,10 +317,7 @@ class Engine:
     # watching
 
     def housekeep(self) -> None:
-        """Retry refused rows and failed starts, stop what is no longer needed, record what was measured: now and then.
-
-        Without it the engine runs all the same, but nothing that failed is tried again.
-        """
+        """Retry refused rows and failed starts, stop what is not needed, record what was measured: now and then."""
         self.outbox.retry()  # without the lock: a sink may take its time to refuse
         with self._lock:
             self._own.check()

@@ -27,6 +27,7 @@ from headgate.sharing.change import GraphChange
 from headgate.sharing.confinement import confined, met_in_a_batch
 from headgate.sharing.deduplicate import SignedDataflow, deduplicate
 from headgate.sharing.past import past_name, past_of
+from headgate.sharing.published import with_streams
 from headgate.sharing.shared_set import HowStarted, SharedSet, StartTaken, Submission
 from headgate.sharing.strategies import deploy
 from headgate.store.entries import DataflowStored
@@ -112,7 +113,7 @@ class PendingChange:
     def submitted(self, dataflow: Dataflow | SignedDataflow) -> PendingChange:
         """One more dataflow; raises :class:`~headgate.errors.InputError` when its name is taken."""
         plain, base = deduplicate(dataflow), self.before
-        asked = asked_of(plain, self.snapshot.shared.registry, self.allow_partial)
+        asked = asked_of(self._with_streams(plain), self.snapshot.shared.registry, self.allow_partial)
         beginning = beginning_of(asked, base, self.snapshot, self.now_s, self.standing)
         shared, submission = self._merged(beginning.signed, plain.dataflow)
         submitted = shared.running.find(plain.name)
@@ -140,6 +141,12 @@ class PendingChange:
         )._deployed(submission.change)
         taken, pending = pending._catching_up(beginning, submission)
         return replace(pending, submissions=(*pending.submissions, replace(submission, start=taken)))
+
+    def _with_streams(self, plain: SignedDataflow) -> SignedDataflow:
+        """A dataflow with the tasks that make the streams which it reads."""
+        flow = plain.dataflow
+        made = with_streams(flow, lambda: (self.snapshot.submitted(name).written for name in self.snapshot.stored))
+        return plain if made is flow else deduplicate(made)
 
     def _catching_up(self, beginning: Beginning, submission: Submission) -> tuple[StartTaken, PendingChange]:
         """With a bounded copy of a dataflow that computes what has passed, if it needs one."""

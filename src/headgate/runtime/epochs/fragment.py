@@ -13,13 +13,11 @@ An epoch, step by step:
 
 from __future__ import annotations
 
-import shutil
 import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -36,6 +34,7 @@ from headgate.runtime.epochs.fused_jobs import FusedJobs
 from headgate.runtime.epochs.last_epoch import LastEpoch, mean_us
 from headgate.runtime.epochs.splits import SourceReader, Splits
 from headgate.runtime.epochs.stream import TopicStream
+from headgate.runtime.file_source.read_until import clear_but_bound
 from headgate.runtime.io.broken_records import broken_records
 from headgate.runtime.io.sources import read_source, split_reader
 from headgate.runtime.isolation.admission import Admission
@@ -52,7 +51,7 @@ from headgate.runtime.spark_internals.internals import internals
 from headgate.store.entries import Delivered, EpochCommitted, FragmentBegun, FragmentRemoved, OutputKind, StagedRows
 from headgate.store.files import damaged
 from headgate.store.journal import Journal
-from headgate.tasks.source_folder import UNTIL, admit
+from headgate.tasks.source_folder import admit
 
 __all__ = ["RunningFragment", "begun_in"]
 
@@ -103,7 +102,7 @@ class RunningFragment:
 
     def _begin(self, number: int) -> FragmentBegun:
         """Begin anew: after all that is in its topics now."""
-        _clear(self.folder)
+        clear_but_bound(self.folder)
         start = {topic: self.context.exchange.head(topic) for topic in self.fragment.reads}
         groups = groups_for(int(self.context.spark.conf.get("spark.sql.shuffle.partitions") or 0))
         return FragmentBegun(self.fragment.id, number, uuid.uuid4().hex[:8], start, groups)
@@ -374,16 +373,6 @@ class RunningFragment:
         arrivals = {sink: [replace(one, at=delivered[sink]) for one in some] for sink, some in arrived.items()}
         about = self.fragment.id, epoch, self._tag(epoch)
         self.context.records.add(EpochRecord(*about, *times, read, result.counts, arrivals, self.last.snapshot))
-
-
-def _clear(folder: Path) -> None:
-    """Remove what an earlier run has left, but for where the past ends: others may have gone on from there already."""
-    settled = {folder / UNTIL, folder / "files", folder / "files" / "until"}
-    for path in (*(folder / "files").glob("*"), *folder.glob("*"), *folder.glob(".*")):
-        if path.is_dir() and path not in settled:
-            shutil.rmtree(path)
-        elif path not in settled:
-            path.unlink()
 
 
 def begun_in(journal: Journal, fragment: str) -> FragmentBegun | None:

@@ -6,6 +6,7 @@ It is worked out once, between two epochs of the source, and kept in the folder 
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,8 +14,9 @@ from headgate.runtime.file_source.batches import BatchPlan, Span
 from headgate.runtime.file_source.listing import SourceFile
 from headgate.runtime.file_source.memory import LAST, ReadFilesMemory
 from headgate.store.files import write_bytes
+from headgate.tasks.source_folder import UNTIL
 
-__all__ = ["ReadUntil", "plan_file", "read_until", "taken_up"]
+__all__ = ["ReadUntil", "clear_but_bound", "plan_file", "read_until", "taken_up"]
 
 TRIES = 20
 """How often memory and plans are read anew that the source is replacing."""
@@ -50,6 +52,17 @@ class ReadUntil:
             return None
         span = json.loads(cut)
         return cls(ReadFilesMemory.from_bytes(rest), None if span is None else Span(*span))
+
+
+def clear_but_bound(folder: Path) -> None:
+    """Empty a fragment's folder, but for where the past ends: others may have gone on from there already."""
+    home = folder / "files"
+    settled = {folder / UNTIL, home, home / FILE}
+    for path in (*home.glob("*"), *folder.glob("*")):
+        if path.is_dir() and path not in settled:
+            shutil.rmtree(path)
+        elif path not in settled:
+            path.unlink()
 
 
 def plan_file(home: Path, number: int) -> Path:
