@@ -60,6 +60,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: ranks[item.path])
 
 
+def pytest_sessionfinish() -> None:
+    """End the broker and the database of this process; nobody waits for what it would do at exit."""
+    if (services := sys.modules.get("tests.services")) is not None:
+        services.end_services()
+
+
 @atexit.register
 def _print_no_more() -> None:
     """Let the summary be the last that is printed: DuckDB lists its own objects when the interpreter ends."""

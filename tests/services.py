@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import shutil
 import tempfile
@@ -18,9 +17,18 @@ from headgate.machines.services.broker import Broker
 from headgate.machines.services.database import Database
 from headgate.machines.standalone import free_port
 
-__all__ = ["the_broker", "the_database"]
+__all__ = ["end_services", "the_broker", "the_database"]
 
 Service = TypeVar("Service", Broker, Database)
+_started_here: list[Broker | Database] = []
+
+
+def end_services() -> None:
+    """End what this process has started; a process of xdist may be ended before what runs at exit."""
+    for service in _started_here:
+        end(service.mark, 5.0)
+        shutil.rmtree(service.folder, ignore_errors=True)
+    _started_here.clear()
 
 
 def the_broker() -> Broker:
@@ -60,8 +68,7 @@ def _folder() -> Path:
 
 
 def _started(service: Service) -> Service | InputError:
-    atexit.register(shutil.rmtree, service.folder, ignore_errors=True)
-    atexit.register(end, service.mark, 5.0)
+    _started_here.append(service)
     try:
         service.start()
     except InputError as error:

@@ -215,7 +215,7 @@ def _stateful(draw: st.DrawFn, columns: Columns) -> Work:
         ({"type": "dedup", "config": key}, columns),
         ({"type": "window", "config": window | key}, frozenset({"n", "id", "window_start", "window_end"})),
         (
-            {"type": "window", "config": window | {"kind": "sliding", "slide": "1min"}},
+            {"type": "window", "config": window | {"kind": "sliding", "slide": "2min"}},
             frozenset({"n", "window_start", "window_end"}),
         ),
     ]

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -147,6 +148,7 @@ class FakeRunEngine(FakeEngine):
         state.mkdir(exist_ok=True)
         super().__init__(state)
         self.settings, self.log, self.stopped = settings, state / "spark.log", False
+        self.history, self.scaling = SimpleNamespace(listeners=[]), SimpleNamespace(provider=None)
 
     def housekeep(self) -> None:
         """Nothing to do."""

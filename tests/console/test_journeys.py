@@ -14,6 +14,7 @@ import pytest
 
 from tests.console.city import COMFORT, FROST, City
 from tests.console.visitor import Visitor, visiting
+from tests.runtime.small import wait_for
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -146,10 +147,15 @@ def test_look_at_a_plan_and_submit_it(somebody: Visitor, city: City) -> None:
     somebody.finds("button", "frost.crews")
     somebody.goes_to("/overview")
     somebody.finds("link", "frost", exact=True)
-    overview = somebody.page.evaluate("fetch('/v1/overview').then(r => r.json())")
-    paid = next(row["cost_per_h"] for row in overview["dataflows"] if row["name"] == "frost")
-    assert float(planned) == pytest.approx(paid, abs=1e-4), "the preview was right"
+    # While it catches up, it pays for that too.
+    wait_for(lambda: not city.engine.snapshot.catch_ups, "what had passed")
+    wait_for(lambda: _paid(somebody, "frost") == pytest.approx(float(planned), abs=1e-4), "the cost of the preview")
     assert somebody.faults == []
+
+
+def _paid(somebody: Visitor, dataflow: str) -> float:
+    overview = somebody.page.evaluate("fetch('/v1/overview').then(r => r.json())")
+    return float(next(row["cost_per_h"] for row in overview["dataflows"] if row["name"] == dataflow))
 
 
 def test_follow_a_bill_to_its_tasks(somebody: Visitor) -> None:

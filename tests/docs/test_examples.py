@@ -24,7 +24,7 @@ TABLES = set((RIOTBENCH / "tables").iterdir())
 MADE = ("nexmark", "micro")
 """Folders whose dataflows are written by a make.py."""
 
-WITH_SCRIPTS = ("tweets", "riotbench", "nexmark", "sentiment", "micro", "linear_road")
+WITH_SCRIPTS = ("tweets", "riotbench", "nexmark", "sentiment", "micro", "linear_road", "orders")
 SCRIPTS = {EXAMPLES / "demo.py", EXAMPLES / "demo_screen.py", EXAMPLES / "city_data.py"} | {
     path for folder in WITH_SCRIPTS for path in (EXAMPLES / folder).glob("*.py")
 }

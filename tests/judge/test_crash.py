@@ -74,7 +74,7 @@ def _faults(counts: dict[str, int]) -> set[str]:
 @pytest.mark.own_spark
 @pytest.mark.timeout(600)
 def test_killed_while_dataflows_join(tmp_path: Path, warm: WarmStarts) -> None:
-    wanted = {("before", "catch-up-bound"), ("after", "catch-up-bound"), ("half", "commit")}
+    wanted = {("before", "catch-up-bound"), ("after", "catch-up-bound"), ("half", "commit"), ("after", "follow")}
     result = kill_while_joining(tmp_path, 13, wanted, Limits(len(wanted)), warm, print)
     assert result.stuck == []
     assert result.steps == wanted

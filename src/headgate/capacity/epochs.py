@@ -68,7 +68,7 @@ def usable_line(loads: Sequence[FragmentLoad], epoch_s: float, used: float | Non
     pairs = zip(loads, intervals, strict=True)
     timed = [(load.task_s / each, stage.partitions) for load, each in pairs for stage in load.stages]
     everywhere = sum(seconds for seconds, partitions in timed if partitions is None)
-    fixed = sum(seconds * partitions for seconds, partitions in timed if partitions is not None)
+    fixed = sum((seconds * partitions for seconds, partitions in timed if partitions is not None), 0.0)
     return prior if used is None else used, everywhere, fixed
 
 

@@ -33,7 +33,7 @@ TOKEN_LIFE_S = 86_400.0
 def rate_at(hour: float) -> float:
     """Readings a second at an hour of the day: a quiet night, and two rush hours.
 
-    >>> rate_at(3.0) < 200.0, rate_at(8.0) > 2_500.0, rate_at(24.0) == rate_at(0.0)
+    >>> rate_at(3.0) < 250.0, rate_at(8.0) > 2_500.0, rate_at(24.0) == rate_at(0.0)
     (True, True, True)
     """
     of_day = hour % 24.0

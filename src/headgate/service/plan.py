@@ -23,7 +23,7 @@ from headgate.model.strategy import StrategyName
 from headgate.model.task import Task
 from headgate.runtime.engine.snapshot import Snapshot
 from headgate.runtime.engine.source_starts import asked_of
-from headgate.runtime.engine.starting import Assumed, alone, beginning_of, can_join, check_there
+from headgate.runtime.engine.starting import Assumed, beginning_of, joining
 from headgate.runtime.file_source.oldest import oldest_ns
 from headgate.sharing.deduplicate import deduplicate
 from headgate.sharing.published import with_streams
@@ -149,15 +149,12 @@ def _started(base: Snapshot, shared: SharedSet, dataflow: Dataflow) -> tuple[Dat
     beginning = beginning_of(asked, base, pending, time.time(), _AllRead(2**63))
     if not beginning.late:
         return beginning.signed.dataflow, beginning.taken
-    check_there(plain.dataflow, beginning.late, shared.registry)
     _, submission = shared.submit(beginning.signed)
     whole = replace(base, since=dict.fromkeys(base.shared.running.tasks.as_dict(), 1))
     signatures = {**submission.written, **{task: known for known, task in submission.change.names.items()}}
-    reason = can_join(submission.dataflow, signatures, beginning.late, whole)
-    if reason:
-        beginning = alone(beginning, asked, base, reason)
-        return beginning.signed.dataflow, beginning.taken
-    return beginning.signed.dataflow, replace(beginning.taken, how=HowStarted.CATCH_UP)
+    beginning = joining(beginning, asked, whole, submission.dataflow, signatures)
+    taken = replace(beginning.taken, how=HowStarted.CATCH_UP) if beginning.late else beginning.taken
+    return beginning.signed.dataflow, taken
 
 
 def _submitted(

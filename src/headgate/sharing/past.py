@@ -12,7 +12,7 @@ from dataclasses import replace
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import DataflowName, TaskId
 
-__all__ = ["dataflow_of", "marked", "past_name", "past_of"]
+__all__ = ["dataflow_of", "handed_in", "handing_mark", "marked", "past_name", "past_of"]
 
 _PAST = " (past)"
 """No name of a dataflow has a blank."""
@@ -51,18 +51,41 @@ def marked(dataflow: Dataflow, marks: Mapping[TaskId, str]) -> Dataflow:
     return replace(dataflow, tasks=tuple(tasks))
 
 
-def past_of(dataflow: Dataflow, late: Mapping[TaskId, str], sinks: Collection[TaskId]) -> Dataflow | None:
-    """The copy: what rows of ``late`` sources, with their marks, reach on their way to sinks; ``None`` if none."""
+_HANDED = "handed"
+
+
+def handing_mark(number: int) -> str:
+    """What marks tasks with state that a dataflow has for itself, since it came with snapshot ``number``."""
+    return f"{_HANDED}@{number}"
+
+
+def handed_in(scope: str) -> tuple[str, ...]:
+    """The marks in a scope of tasks that a past is handed to.
+
+    >>> handed_in(f"mine since 5 {handing_mark(7)}"), handed_in("from 7")
+    (('handed@7',), ())
+    """
+    return tuple(word for word in scope.split() if word.startswith(f"{_HANDED}@"))
+
+
+def past_of(
+    dataflow: Dataflow, late: Mapping[TaskId, str], sinks: Collection[TaskId], handed: Collection[TaskId] = ()
+) -> Dataflow | None:
+    """The copy: what rows of ``late`` sources, with their marks, reach on their way to sinks; ``None`` if none.
+
+    It ends before the tasks that its rows are ``handed`` to.
+    """
     reached = set(late)
     readers: dict[TaskId, list[TaskId]] = {}
     for stream in dataflow.streams:
-        readers.setdefault(stream.source, []).append(stream.target)
+        if stream.target not in handed:
+            readers.setdefault(stream.source, []).append(stream.target)
     waiting = list(late)
     while waiting:
         fresh = [task for task in readers.get(waiting.pop(), ()) if task not in reached]
         reached.update(fresh)
         waiting += fresh
-    leading = reached & {*sinks}
+    leading = reached & {*sinks, *(stream.source for stream in dataflow.streams if stream.target in handed)}
     waiting = list(leading)
     before: dict[TaskId, list[TaskId]] = {}
     for stream in dataflow.streams:

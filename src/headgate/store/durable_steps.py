@@ -46,6 +46,7 @@ STEPS: Mapping[str, str] = {
     "batch-files": "rows that move into a topic",
     "batch": "the description of a topic's batch",
     "head": "the last batch of a topic: its reader sees it",
+    "follow": "where in a topic the rows go that have waited for a past",
     "position": "up to which batch a topic has been read",
     "first": "the oldest batch that a topic still has",
     "delivery": "rows that move to a sink",

@@ -168,12 +168,14 @@ def homes(plan: CompiledPlan, fragment_id: str) -> tuple[str, ...]:
 
 
 def reaches(plan: CompiledPlan, source: str, home: str) -> bool:
-    """Whether rows of a task are in a fragment: made there, or brought by a topic that some fragment writes for it."""
+    """Whether rows of a task are in a fragment: made there, or brought, now or later, by a topic for it."""
     if source in homes(plan, home):
         return True
     writers = [fragment for fragment in plan.fragments.values() if source in homes(plan, fragment.id)]
     return any(
-        topic.reader == home and topic.id in plan.fragments[home].reads and any(f.source == source for f in topic.feeds)
+        topic.reader == home
+        and topic.id.removesuffix("-later") in plan.fragments[home].reads
+        and any(feed.source == source for feed in topic.feeds)
         for writer in writers
         for topic in writer.writes
     )

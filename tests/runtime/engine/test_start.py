@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -196,3 +197,71 @@ def test_a_named_stream_is_read_from_its_past_on_and_outlives_who_publishes_it(
         wanted = {number: n for number, n in counted(range(60)).items() if n > 2}
         assert counts(engine, "late") == {number: n for number, n in wanted.items() if number >= 30}
         assert [flow.name for flow in engine.dataflows] == ["late"]
+
+
+WINDOW = {
+    "type": "window",
+    "config": {"time": "t", "size": "10s", "key": ["k"], "columns": {"n": "count(*)", "least": "min(id)"}},
+}
+AT = {"type": "derive", "config": {"columns": {"t": "timestamp_millis(id * 1000)"}}}
+Windows = dict[tuple[int, str], tuple[int, int]]
+
+
+def windows(folder: Path) -> Windows:
+    """Rows and least id by start and key; a window that is put out twice fails."""
+    rows = [
+        (int(datetime.fromisoformat(r["window_start"]).timestamp()), r["k"], r["n"], r["least"])
+        for r in sink_rows(folder)
+    ]
+    out = {(start, key): (n, least) for start, key, n, least in rows}
+    assert len(out) == len(rows)
+    return out
+
+
+def _second(text: str) -> int:
+    return int(datetime.fromisoformat(text).timestamp())
+
+
+def windowed(last: int) -> Windows:
+    """The windows that the greatest id has closed."""
+    out: Windows = {}
+    for number in range(last // 10 * 10):
+        at = number // 10 * 10, f"k{number % 3}"
+        n, least = out.get(at, (0, number))
+        out[at] = n + 1, least
+    return out
+
+
+def test_state_that_nobody_has_is_built_from_the_past_and_then_from_what_runs(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    folder, out = tmp_path / "in", tmp_path / "out"
+    source = files(folder, files_per_batch=1)
+    for number in range(6):
+        put(folder, f"{number:02d}", numbered(number * 20, 20))
+    with Engine(tmp_path / "state", spark=spark, trigger_s=0.05) as engine:
+        engine.submit(flow("base", source, POSITIVE, written("base", out)))
+        engine.wait_until_idle()
+        late = [flow("late", source, AT, WINDOW, written("late", out)), flow("own", source, COUNT, written("own", out))]
+        assert [one.start.how for one in engine.submit(*late).submissions] == ["catch up", "catch up"]
+        with pytest.raises(InputError, match=r"'late' is catching up; pause it when it has") as refused:
+            engine.pause("late")
+        assert refused.value.condition == "CATCHING_UP"
+        for number in range(6, 9):
+            put(folder, f"{number:02d}", numbered(number * 20, 20))
+        wait_for(lambda: list((out / "own").glob("part-*")), "rows of the past")
+    with Engine(tmp_path / "state", spark=spark, trigger_s=0.05) as engine:
+        put(folder, "09", numbered(180, 20))
+        engine.wait_until_idle()
+        engine.housekeep()
+        assert engine.snapshot.catch_ups == {}
+        assert sum(fragment.fragment.kind == "source" for fragment in engine.fragments.values()) == 1
+        put(folder, "10", numbered(200, 20))
+        engine.wait_until_idle()
+        wait_for(lambda: windows(out / "late") == windowed(219), "all windows but the last")
+        own = [*sink_rows(out / "own")]
+        assert {row["id"]: row["n"] for row in own} == counted(range(220))
+        for key in ("k0", "k1", "k2"):
+            of_key = [row["n"] for row in own if row["k"] == key]
+            assert of_key == list(range(1, len(of_key) + 1)), "in order"
+        assert [row["id"] for row in sink_rows(out / "base")] == [n for n in range(220) if n * 0.5 - 2 > 0]

@@ -11,11 +11,11 @@ import pytest
 
 from headgate.errors import InputError
 from headgate.model.dataflow import Dataflow
-from headgate.model.names import DataflowName, Signature
+from headgate.model.names import DataflowName, Signature, TaskId
 from headgate.model.start import Start
 from headgate.model.task import Task
 from headgate.runtime.compile.compiler import compile_plan
-from headgate.runtime.compile.plan import CompiledPlan
+from headgate.runtime.compile.plan import CompiledPlan, later
 from headgate.runtime.engine.past import SinkTurn
 from headgate.runtime.engine.pending_change import PendingChange
 from headgate.runtime.engine.snapshot import Snapshot
@@ -92,15 +92,64 @@ def test_a_late_dataflow_leaves_nothing_behind_once_it_has_caught_up() -> None:
     assert (late.snapshot.readings, late.snapshot.catch_ups) == ({}, {})
 
 
-@pytest.mark.parametrize("steps", [[COUNT], [WINDOW], [POSITIVE, {**COUNT, "config": {"key": ["k"], "into": "m"}}]])
-def test_one_that_needs_state_that_nobody_has_reads_by_itself(steps: list[dict[str, Any]]) -> None:
+OTHER_COUNT = {**COUNT, "config": {"key": ["k"], "into": "m"}}
+
+
+@pytest.mark.parametrize("steps", [[COUNT], [WINDOW], [POSITIVE, OTHER_COUNT], [POSITIVE, COUNT, WINDOW]])
+def test_state_that_nobody_has_gets_the_past_first_and_then_what_the_running_tasks_make(
+    steps: list[dict[str, Any]],
+) -> None:
+    running, together = Running(), Running()
+    base, late = small("base", POSITIVE), small("late", *steps)
+    running.submit(base)
+    assert running.submit(late) == ["catch up"]
+    assert running.sources == 2
+    (first, *_) = running.snapshot.catch_ups[DataflowName("late")].handed
+    (home,) = running.plan.homes[first]
+    (topic,) = running.plan.fragments[home].reads
+    writers = {one.id: [t.id for t in one.writes] for one in running.plan.fragments.values() if one.writes}
+    (source,) = {*running.plan.homes[running.snapshot.find("base").signatures[TaskId("t0")]]}
+    assert writers.pop(source) == [later(topic)], "what is read now waits"
+    assert writers.pop(next(name for name in writers if name.startswith("source-"))) == [topic], "the past is first"
+    assert_compiled_at_once(running)
+
+    running.caught_up()
+    assert [t.id for t in running.plan.fragments[source].writes] == [topic]
+    assert_compiled_at_once(running)
+    together.submit(base, late)
+    assert sorted(shape(running.plan).values()) == sorted(shape(together.plan).values()), "no task is left over"
+    assert running.sources == 1
+
+
+def assert_compiled_at_once(running: Running) -> None:
+    """Compiled by difference or at once: the same."""
+    whole = compile_plan(running.snapshot)
+    assert whole.fragments.as_dict() == running.plan.fragments.as_dict()
+    assert whole.tasks.as_dict().keys() == running.plan.tasks.as_dict().keys()
+
+
+def test_a_task_that_gets_a_past_has_a_host_of_its_own() -> None:
+    running = Running()
+    running.submit(small("base", POSITIVE, COUNT))
+    assert running.submit(small("late", POSITIVE, OTHER_COUNT)) == ["catch up"]
+    running.caught_up()
+    assert running.submit(small("later", POSITIVE, OTHER_COUNT)) == ["catch up"]
+    hosts = [one for one in running.plan.fragments.values() if one.kind == "keyed"]
+    assert [len(one.roots) for one in hosts] == [1, 1, 1]
+    assert_compiled_at_once(running)
+
+
+def test_those_that_come_together_share_what_they_have_of_their_own() -> None:
     running = Running()
     running.submit(small("base", POSITIVE))
-    assert running.submit(small("late", *steps)) == ["alone"]
+    assert running.submit(small("one", WINDOW), small("two", WINDOW)) == ["catch up", "catch up"]
     assert running.sources == 2
-    assert not running.snapshot.catch_ups
-    mine = [task for task in running.plan.tasks.as_dict().values() if "late" in task.users]
-    assert all(task.users == ("late",) for task in mine)
+    assert len({running.snapshot.find(name).signatures[TaskId("w")] for name in ("one", "two")}) == 1
+    running.publish(running.change().caught_up([DataflowName("one")]))
+    assert running.sources == 2, "the other has not been said to have caught up"
+    running.publish(running.change().without(["two"]))
+    assert running.sources == 1
+    assert_compiled_at_once(running)
 
 
 def test_a_count_that_has_not_counted_from_the_beginning_is_not_shared() -> None:
@@ -108,7 +157,8 @@ def test_a_count_that_has_not_counted_from_the_beginning_is_not_shared() -> None
     running.submit(small("base", POSITIVE))
     replaced = running.change().making_room([small("base", POSITIVE)]).submitted(small("base", POSITIVE, COUNT))
     assert running.publish(replaced).submissions[0].start.how == "continued"
-    assert running.submit(small("late", POSITIVE, COUNT)) == ["alone"]
+    assert running.submit(small("late", POSITIVE, COUNT)) == ["catch up"]
+    assert running.snapshot.catch_ups[DataflowName("late")].handed, "with a count of its own"
 
 
 def test_a_pause_breaks_a_count() -> None:
@@ -117,7 +167,8 @@ def test_a_pause_breaks_a_count() -> None:
     tasks = running.snapshot.find("base").signatures.values()
     running.publish(running.change().chosen(tasks, paused=frozenset({"base"})))
     running.publish(running.change().chosen(tasks, paused=frozenset()))
-    assert running.submit(small("late", COUNT)) == ["alone"]
+    assert running.submit(small("late", COUNT)) == ["catch up"]
+    assert running.snapshot.catch_ups[DataflowName("late")].handed, "with a count of its own"
 
 
 def test_now_shares_rows_and_no_state() -> None:
@@ -190,7 +241,8 @@ def test_a_topic_begins_now_where_nobody_says() -> None:
     assert shared["n"] == ("late", "other"), "they begin together; the first has counted before"
     assert running.submit(on_topic("all", POSITIVE, start="earliest")) == ["catch up"]
     assert running.submit(on_topic("own", POSITIVE, start="earliest")) == ["catch up"]
-    assert running.submit(on_topic("counts", COUNT, start="earliest")) == ["alone"]
+    assert running.submit(on_topic("counts", COUNT, start="earliest")) == ["catch up"]
+    assert running.snapshot.catch_ups[DataflowName("counts")].handed, "with a count of its own"
 
 
 def test_counts_from_the_earliest_of_a_topic_are_shared() -> None:
@@ -201,7 +253,9 @@ def test_counts_from_the_earliest_of_a_topic_are_shared() -> None:
         "how far the source is cannot be known here: it reads by itself"
     )
     running.read_ns = 2**62
-    assert running.submit(on_topic("rows", start="6h"), on_topic("more", start="5h")) == ["catch up", "catch up"]
+    assert running.submit(on_topic("six", COUNT, start="6h"), on_topic("five", COUNT, start="5h")) == ["catch up"] * 2
+    six, five = (running.snapshot.find(name).signatures[TaskId("n")] for name in ("six", "five"))
+    assert six != five, "they count from different times"
     pasts = [one for one in running.snapshot.readings.values() if one.bounded and one.modified_since_ns]
     assert sorted(one.modified_since_ns for one in pasts) == [round((NOW_S - h * 3_600) * 1e9) for h in (6, 5)]
     running.caught_up()
@@ -254,7 +308,7 @@ def test_a_past_that_is_gone_is_refused_or_taken_as_it_is() -> None:
     with pytest.raises(InputError, match="is no longer whole: source 't0': of 40 some since 0; give --allow-partial"):
         change.submitted(small("late", POSITIVE))
     partial = replace(change, allow_partial=True)
-    for late, how in [(small("late", POSITIVE), "catch up"), (small("n", POSITIVE, COUNT), "alone")]:
+    for late, how in [(small("late", POSITIVE), "catch up"), (small("n", POSITIVE, COUNT), "catch up")]:
         running.publish(made := partial.submitted(late))
         assert made.submissions[0].start.how.value == how
         assert "It lacks what is gone (source 't0': of 40" in made.submissions[0].start.sentence

@@ -31,10 +31,12 @@ from headgate.runtime.compile.plan import (
     Topic,
     alternate_key,
     digest,
+    is_later,
+    later,
 )
 from headgate.runtime.engine.snapshot import Snapshot
 from headgate.sharing.change import RunningStream
-from headgate.sharing.past import dataflow_of
+from headgate.sharing.past import dataflow_of, handed_in
 from headgate.sharing.running import UsedTask
 from headgate.sharing.versioned import VersionedMap
 from headgate.tasks.keyed_base import KeyedConfig
@@ -98,6 +100,8 @@ class _Compiler:
                 raise _Reshaped
             else:
                 self.tasks[signature] = task
+                if known.copies != task.copies:
+                    self.readers |= dict.fromkeys(self._home(signature))
         for task in gone:
             self._remove(task)
         self._change_hosts()
@@ -149,6 +153,7 @@ class _Compiler:
             known.feeds if known is not None else tuple(_feed(stream) for stream in used.running.feeds),
             snapshot.partitions.get(signature),
             known.since if known is not None else snapshot.since.get(signature, snapshot.number),
+            snapshot.copies_before(signature) if snapshot.catch_ups else {},
         )
 
     def _task(self, signature: Signature) -> CompiledTask:
@@ -186,9 +191,11 @@ class _Compiler:
             self.homes[task] = (fragment.id,)
 
     def _host(self, task: CompiledTask) -> str:
-        """The keyed host of a task: one for all of a unit that read the same streams by the same key."""
+        """The keyed host of a task: one for all of a unit that read the same rows by the same key."""
         feeds = sorted(feed.identity for feed in task.feeds)
-        identity = canonical_text([feeds, [name.casefold() for name in _key(task)]])
+        identity = canonical_text(
+            [feeds, [name.casefold() for name in _key(task)], *handed_in(task.running.task.scope)]
+        )
         unit = self.unit_of.get(task.signature, 0)
         return f"keyed-{digest(f'{identity} {unit}' if unit else identity)}"
 
@@ -279,13 +286,14 @@ class _Compiler:
         opened: dict[str, list[Topic]] = {}
         for name in self.readers:
             known = self.before.fragments.get(name)
-            for feed in known.feeds if known is not None else ():
-                for writer in self.before.homes[feed.source]:
+            for source in self._read_before(known) if known is not None else ():
+                for writer in self.before.homes[source]:
                     closed.setdefault(writer, set()).add(name)
             reader = self._fragment(name)
             if reader is not None:
                 topics = self._topics(reader)
-                self.fragments[name] = replace(reader, reads=tuple(sorted(topic.id for _, topic in topics)))
+                reads = {topic.id for _, topic in topics if not is_later(topic.id)}
+                self.fragments[name] = replace(reader, reads=tuple(sorted(reads)))
                 for writer, topic in topics:
                     opened.setdefault(writer, []).append(topic)
         for writer in {**closed, **opened}:
@@ -301,13 +309,33 @@ class _Compiler:
         for feed in reader.feeds:
             for writer in self._home(feed.source):
                 by_writer.setdefault(writer, {}).setdefault(feed.side or 0, []).append(feed)
+        copies = self._task(reader.roots[0]).copies
         topics = []
         for writer, sides in by_writer.items():
+            past = self._past_of(writer, copies)
             for side, feeds in sides.items():
                 # Both sides of a join may come from one fragment; their rows have columns of their own.
                 name = f"{reader.id} {writer}" if len(sides) == 1 else f"{reader.id} {writer} {side}"
-                topics.append((writer, Topic(digest(name), reader.id, tuple(feeds))))
+                topic = Topic(digest(name), reader.id, tuple(feeds))
+                if past is None:
+                    topics.append((writer, topic))
+                else:
+                    passed = tuple(replace(feed, source=copies[feed.source]) for feed in feeds)
+                    topics += [(past, replace(topic, feeds=passed)), (writer, replace(topic, id=later(topic.id)))]
         return topics
+
+    def _read_before(self, fragment: Fragment) -> list[Signature]:
+        """The tasks whose rows a fragment gets in the plan before, copies that come first among them."""
+        root = self.before.tasks.get(fragment.roots[0])
+        copies = root.copies if root is not None else {}
+        sources = [feed.source for feed in fragment.feeds]
+        return [*sources, *(copies[source] for source in sources if source in copies)]
+
+    def _past_of(self, writer: str, copies: Mapping[Signature, Signature]) -> str | None:
+        """The fragment that computes the past of a source's fragment, if that comes first."""
+        fragment = self._fragment(writer)
+        copy = copies.get(fragment.roots[0]) if fragment is not None and fragment.kind is Kind.SOURCE else None
+        return self._home(copy)[0] if copy is not None else None
 
 
 def _shape(task: CompiledTask) -> tuple[object, ...]:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -35,7 +35,19 @@ from headgate.model.work import Work
 from headgate.sharing.change import RunningTask
 from headgate.sharing.versioned import VersionedMap
 
-__all__ = ["FED", "CompiledPlan", "CompiledTask", "Feed", "Fragment", "Kind", "Topic", "alternate_key", "digest"]
+__all__ = [
+    "FED",
+    "CompiledPlan",
+    "CompiledTask",
+    "Feed",
+    "Fragment",
+    "Kind",
+    "Topic",
+    "alternate_key",
+    "digest",
+    "is_later",
+    "later",
+]
 
 
 class Kind(StrEnum):
@@ -85,6 +97,9 @@ class CompiledTask:
     partitions: int | None
     since: int
     """The snapshot since which it has run without a break."""
+
+    copies: Mapping[Signature, Signature] = field(default_factory=dict)
+    """While a past is computed: the copies whose rows it gets before those of the tasks that they are copies of."""
 
     @property
     def signature(self) -> Signature:
@@ -215,6 +230,19 @@ def _hosted(task: CompiledTask) -> str:
 
 # All but a few tasks are the same from one plan to the next.
 _hosted_text = remembered(_hosted)
+
+
+_LATER = "-later"
+
+
+def later(topic: str) -> str:
+    """The topic where rows wait until those of a past are in ``topic``."""
+    return f"{topic}{_LATER}"
+
+
+def is_later(topic: str) -> bool:
+    """Whether it is a topic where rows wait; nobody reads it."""
+    return topic.endswith(_LATER)
 
 
 def digest(text: str) -> str:

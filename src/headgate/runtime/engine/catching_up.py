@@ -74,6 +74,29 @@ class CatchUps:
                 past.store(folder / "files")
             elif (bound := self.sources.bound(host, offset)) is not None:
                 write_text(folder / UNTIL, json.dumps(bound), "catch-up-bound")
+        if self.plans.snapshot.number >= number:
+            self._follow(self.plans(number), fragment.id)
+
+    def _follow(self, plan: CompiledPlan, writer: str) -> None:
+        """Let rows that have waited for a past follow it, in the topics that a source writes again by itself."""
+        for topic in _written(plan, writer):
+            self.exchange.follow(topic)
+
+    def _follow_idle(self) -> bool:
+        """The same for sources that are between two epochs now; returns whether rows have waited."""
+        waiting, plan = self.exchange.waited_for(), self.plans.current
+        writers = [name for name in self.running if waiting and not waiting.isdisjoint(_written(plan, name))]
+        for name in writers:
+            fragment = self.running[name]
+
+            def follow(offset: Mapping[str, Any], fragment: RunningFragment = fragment) -> None:
+                del offset
+                if fragment.is_delivered():
+                    self._follow(plan, fragment.fragment.id)
+
+            with suppress(OSError):  # a full disk; it is done again
+                fragment.between_epochs(follow)
+        return bool(writers)
 
     def settle_idle(self) -> None:
         """Settle it for sources that are between two epochs now."""
@@ -105,12 +128,12 @@ class CatchUps:
                 for name in ended:
                     self.outbox.rename(snapshot.catch_ups[name].sinks)
                 self.outbox.retry()
-        return self.under_way()
+        return self._follow_idle() or self.under_way()
 
     def go_on(self, lock: AbstractContextManager[object], publish: Callable[[PendingChange], object]) -> bool:
         """The same, under the lock of all changes, for one who waits."""
         with lock:
-            if not self.plans.snapshot.catch_ups or not self.advance(publish):
+            if not self.advance(publish):
                 return False
         time.sleep(0.01)
         return True
@@ -178,3 +201,12 @@ def _with(flow: DataflowStatus, far: CatchUpStatus) -> DataflowStatus:
 def _is_settled(folder: Path) -> bool:
     """Whether it is settled where the past ends that the fragment of a folder reads."""
     return (folder / UNTIL).exists() or ReadUntil.stored(folder / "files") is not None
+
+
+def _written(plan: CompiledPlan, writer: str) -> list[str]:
+    """The topics that a running source writes to as it always does, and not a past before it."""
+    fragment = plan.fragments.get(writer)
+    if fragment is None or fragment.kind is not Kind.SOURCE:
+        return []
+    readers = {topic.id: plan.fragments.get(topic.reader) for topic in fragment.writes}
+    return [topic for topic, reader in readers.items() if reader is not None and not plan.tasks[reader.roots[0]].copies]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from headgate.errors import InputError
 from headgate.model.alternate_choice import ActiveAlternate
 from headgate.model.names import DataflowName, Signature, TaskId
 from headgate.model.service_level import ServiceLevel
@@ -56,12 +57,14 @@ class Choices:
         copied = {copy: way for task, way in self.active.items() for copy in snapshot.copies_of(task)}
         touched += copied
         colder = frozenset(task for task, rows in self.limits.items() if not _is_hot(snapshot, plan, task, rows))
-        paused = snapshot.paused | {snapshot.find(name).dataflow.name for name, wanted in self.paused.items() if wanted}
+        resting = {snapshot.find(name).dataflow.name for name, wanted in self.paused.items() if wanted}
+        for name in resting - snapshot.paused:
+            _check_pause(snapshot, name)
         changes = {
             "active": {**snapshot.active, **_keys(snapshot, {**self.active, **copied})},
             "partitions": _merged(snapshot.partitions, self.partitions),
             "limits": _merged(snapshot.limits, self.limits),
-            "paused": paused - {name for name, wanted in self.paused.items() if not wanted},
+            "paused": (snapshot.paused | resting) - {name for name, wanted in self.paused.items() if not wanted},
             "held": (snapshot.held | {task for task, by in self.held.items() if by})
             - {task for task, by in self.held.items() if not by},
             "levels": self._levels(snapshot),
@@ -82,6 +85,14 @@ class Choices:
             task_of(snapshot, task)
         flows = [snapshot.find(name) for name in self.paused]
         return [*self.active, *self.partitions, *(task for flow in flows for task in flow.signatures.values())]
+
+
+def _check_pause(snapshot: Snapshot, name: DataflowName) -> None:
+    """Raise for a dataflow whose own state gets the past now: a pause would end that state."""
+    catch_up = snapshot.catch_ups.get(name)
+    if catch_up is not None and catch_up.handed:
+        message = f"dataflow '{name}' is catching up; pause it when it has, or withdraw it"
+        raise InputError("CATCHING_UP", message)
 
 
 def _keys(snapshot: Snapshot, ways: Mapping[Signature, str]) -> dict[Signature, str]:

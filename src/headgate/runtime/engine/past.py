@@ -51,8 +51,18 @@ class CatchUp:
     sinks: Mapping[Signature, Signature]
     """For each sink of the copy the running one, which keeps its rows until the copy has ended."""
 
+    handed: tuple[Signature, ...] = ()
+    """Running tasks with state of their own, which get the rows of the copy first, and then those of running tasks."""
+
+    copies: Mapping[Signature, Signature] = field(default_factory=dict)
+    """For each running task that the copy has too the task of the copy, if anything is handed."""
+
     def as_dict(self) -> dict[str, Any]:
-        return {"stored": self.stored, "sinks": dict(self.sinks)}
+        return {**asdict(self), "sinks": dict(self.sinks), "handed": list(self.handed), "copies": dict(self.copies)}
+
+    @classmethod
+    def from_dict(cls, kept: Mapping[str, Any]) -> CatchUp:
+        return cls(**{**kept, "handed": tuple(kept.get("handed", ()))})
 
 
 @dataclass(frozen=True, slots=True)

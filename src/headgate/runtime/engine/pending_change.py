@@ -21,7 +21,7 @@ from headgate.runtime.compile.plan import CompiledPlan, alternate_key
 from headgate.runtime.engine.past import Begin, CatchUp, Reading
 from headgate.runtime.engine.snapshot import Snapshot
 from headgate.runtime.engine.source_starts import asked_of
-from headgate.runtime.engine.starting import UNKNOWN, Beginning, Standing, alone, beginning_of, can_join, check_there
+from headgate.runtime.engine.starting import UNKNOWN, Beginning, Standing, beginning_of, handed_tasks, joining
 from headgate.runtime.engine.stored import stored_dataflow
 from headgate.sharing.change import GraphChange
 from headgate.sharing.confinement import confined, met_in_a_batch
@@ -118,10 +118,9 @@ class PendingChange:
         shared, submission = self._merged(beginning.signed, plain.dataflow)
         submitted = shared.running.find(plain.name)
         if beginning.late:
-            check_there(plain.dataflow, beginning.late, shared.registry)
-            reason = can_join(submitted.dataflow, submitted.signatures, beginning.late, base)
-            if reason:
-                beginning = alone(beginning, asked, base, reason)
+            wanted = beginning
+            beginning = joining(wanted, asked, base, submitted.dataflow, submitted.signatures)
+            if beginning is not wanted:
                 shared, submission = self._merged(beginning.signed, plain.dataflow)
                 submitted = shared.running.find(plain.name)
         text = stored_dataflow(submitted)
@@ -154,12 +153,14 @@ class PendingChange:
             return beginning.taken, self
         name, number = submission.change.dataflow, self.before.number + 1
         live = self.snapshot.submitted(name).signatures
-        flow = beginning.signed.dataflow
         registry = self.snapshot.shared.registry
+        # As it runs where running tasks go on with what the copy makes: task by task.
+        flow = self.snapshot.submitted(name).dataflow if beginning.hands_over else beginning.signed.dataflow
+        handed = handed_tasks(flow, beginning.late, registry) if beginning.hands_over else frozenset()
         ends = {task.id for task in flow.tasks if registry[task.type].role is Role.SINK}
         complete = {task for task in ends if live.get(task) in self.before.shared.running.tasks}
         marks = {t: f"past {number}" + (f" {since}" if since else "") for t, since in beginning.late.items()}
-        past = past_of(flow, marks, ends - complete)
+        past = past_of(flow, marks, ends - complete, handed)
         if past is None:
             return replace(beginning.taken, how=HowStarted.NEW, detail="its sinks are there already"), self
         shared, copied = self.snapshot.shared.merge(deduplicate(past))
@@ -172,11 +173,12 @@ class PendingChange:
             if task in copies
         }
         same = {live[task]: copy for task, copy in copies.items() if task in live}
+        parts = tuple(live[task] for task in sorted(handed)), same if handed else {}
         snapshot = replace(
             self.snapshot,
             shared=shared,
             readings={**self.snapshot.readings, **readings},
-            catch_ups={**self.snapshot.catch_ups, name: CatchUp(text.id, sinks)},
+            catch_ups={**self.snapshot.catch_ups, name: CatchUp(text.id, sinks, *parts)},
             active=_also(self.snapshot.active, same),
             partitions=_also(self.snapshot.partitions, same),
         )
@@ -198,7 +200,7 @@ class PendingChange:
             self,
             base=self.before,
             snapshot=replace(self.snapshot, shared=shared, catch_ups=catch_ups).tidied(copies.values()),
-            touched=(*self.touched, *copies.values()),
+            touched=(*self.touched, *self.snapshot.catch_ups[name].handed, *copies.values()),
         )
         return pending._deployed(change)
 

@@ -111,6 +111,10 @@ class Snapshot:
         held = any(sink in one.sinks.values() for one in self.catch_ups.values())
         return SinkTurn.LATER if held else SinkTurn.NOW
 
+    def copies_before(self, task: Signature) -> Mapping[Signature, Signature]:
+        """The copies whose rows a task gets before those of the running tasks that they are copies of."""
+        return next((one.copies for one in self.catch_ups.values() if task in one.handed), {})
+
     def catching_up(self, dataflow: str, task: str) -> Signature | None:
         """A source that computes the past of a dataflow, by the name that the dataflow has for it."""
         if dataflow not in self.catch_ups:
@@ -193,7 +197,7 @@ class Snapshot:
         """The snapshot that was kept; ``read`` gives a dataflow by the name under which it is stored."""
         strategy = StrategyName(kept["strategy"])
         shared = SharedSet(registry, semantic and strategy is not StrategyName.NONE)
-        catch_ups = {name: CatchUp(**one) for name, one in kept.get("catch_ups", {}).items()}
+        catch_ups = {name: CatchUp.from_dict(one) for name, one in kept.get("catch_ups", {}).items()}
         for name in (*kept["dataflows"].values(), *(one.stored for one in catch_ups.values())):
             one = read(name)
             shared, _ = shared.merge(SignedDataflow(one.dataflow, one.signatures), one.written)

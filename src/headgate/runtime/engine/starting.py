@@ -1,9 +1,10 @@
 """From where a dataflow that is submitted reads, and how it gets what has passed already. Pure.
 
-A source that runs has been read, and a dataflow that comes late wants that too. Either the running tasks can go on for
-it, and a bounded copy of it catches up with what they have read (*catch up*); or they cannot, because a task of its
-would need their state of the past, and it reads its source by itself from the beginning (*alone*). Both put out what
-the dataflow would put out if nobody else ran.
+A source that runs has been read, and a dataflow that comes late wants that too. A bounded copy of it catches up with
+what the running tasks have read, and they go on for it (*catch up*). Where it would need their state of the past, its
+tasks with state are its own: the copy hands its rows to them, and then the running tasks do. In a loop, and under
+strategies that cut the graph elsewhere, it reads its source by itself from the beginning (*alone*). All of these put
+out what the dataflow would put out if nobody else ran.
 """
 
 from __future__ import annotations
@@ -21,16 +22,17 @@ from headgate.model.strategy import StrategyName
 from headgate.model.task import Task
 from headgate.model.task_type import Role, State
 from headgate.model.work import Past, SourceWork
+from headgate.runtime.compile.plan import digest
 from headgate.runtime.engine.past import Begin, Reading
 from headgate.runtime.engine.snapshot import Snapshot
 from headgate.runtime.engine.source_starts import Asked, moment, source_work
 from headgate.sharing.deduplicate import SignedDataflow, deduplicate
-from headgate.sharing.past import marked
+from headgate.sharing.past import handing_mark, marked
 from headgate.sharing.shared_set import HowStarted, StartTaken
 from headgate.tasks.registry import Registry
 from headgate.tasks.sources import ReadFiles
 
-__all__ = ["UNKNOWN", "Assumed", "Beginning", "Standing", "alone", "beginning_of", "can_join", "check_there"]
+__all__ = ["UNKNOWN", "Assumed", "Beginning", "Standing", "beginning_of", "handed_tasks", "joining"]
 
 NS = 1_000_000_000
 
@@ -88,6 +90,9 @@ class Beginning:
     begin: Begin = field(default_factory=Begin)
     late: Mapping[TaskId, int] = field(default_factory=dict)
     """Its sources that run already and whose past it wants, and from when on, in nanoseconds; 0 for all of it."""
+
+    hands_over: bool = False
+    """Whether its tasks with state are its own, and get the past first."""
 
     readings: Mapping[TaskId, Reading] = field(default_factory=dict)
     """Of its sources that do not read all there is."""
@@ -212,7 +217,7 @@ def beginning_of(asked: Asked, base: Snapshot, pending: Snapshot, now_s: float, 
         if runs(base, signed.signatures[task]):
             made.joined = True
             made.arriving.append("from the next micro-batch of the running source")
-    state = f"from {made.number}" if made.joined else ""
+    state = f"from {made.number}{_spread(asked, made)}" if made.joined else ""
     marks = {task: one.mark for task, one in made.readings.items()}
     lacks = "; ".join(f"source '{task}': {gone}" for task, gone in made.gone.items())
     if lacks and not asked.allow_partial:
@@ -222,7 +227,15 @@ def beginning_of(asked: Asked, base: Snapshot, pending: Snapshot, now_s: float, 
     how = HowStarted.NOW if made.arriving and not made.late else HowStarted.NEW
     detail = "; ".join(dict.fromkeys(made.arriving)) if how is HowStarted.NOW else ""
     taken = StartTaken(asked.words, how, detail, lacks)
-    return Beginning(_with_marks(signed, marks, state, base), taken, begin, made.late, made.readings)
+    return Beginning(_with_marks(signed, marks, state, base), taken, begin, made.late, readings=made.readings)
+
+
+def _spread(asked: Asked, made: _Sources) -> str:
+    """What tells starts apart that come with one snapshot, where not all is from now on."""
+    if all(one.kind is StartKind.NOW for one in asked.starts.values()):
+        return ""
+    begins = sorted((asked.signed.signatures[t], made.late.get(t, one.kind.value)) for t, one in asked.starts.items())
+    return f" {digest(str(begins))}"
 
 
 def _check_beginning(task: Task, start: Start, flow: Dataflow, standing: Standing) -> None:
@@ -241,6 +254,40 @@ def _inherited(asked: Asked, begin: Begin, of: Snapshot, taken: StartTaken) -> B
     known = {(reading.of, reading.mark): reading for reading in of.readings.values()}
     readings = {task: known[sources[task], mark] for task, mark in marks.items() if (sources[task], mark) in known}
     return Beginning(_with_marks(asked.signed, marks, begin.state, of), taken, begin, readings=readings)
+
+
+def joining(
+    beginning: Beginning, asked: Asked, base: Snapshot, run: Dataflow, signatures: Mapping[TaskId, Signature]
+) -> Beginning:
+    """How a dataflow that is late gets the past, given how it would ``run`` among the running tasks."""
+    check_there(asked.signed.dataflow, beginning.late, base.shared.registry)
+    reason = can_join(run, signatures, beginning.late, base)
+    if not reason:
+        return beginning
+    if any(stream.feedback for stream in run.streams) or base.strategy is not StrategyName.HOT:
+        return alone(beginning, asked, base, reason)
+    mark = handing_mark(base.number + 1)
+    marks = dict.fromkeys(_counting(beginning.signed.dataflow, base.shared.registry), mark)
+    begin = replace(beginning.begin, state=f"{beginning.begin.state} {mark}".strip())
+    signed = deduplicate(marked(beginning.signed.dataflow, marks))
+    return replace(beginning, signed=signed, begin=begin, hands_over=True)
+
+
+def handed_tasks(run: Dataflow, late: Collection[TaskId], registry: Registry) -> frozenset[TaskId]:
+    """The tasks with state that rows of late sources reach first."""
+    handed, reached, waiting = set[TaskId](), {*late}, [*late]
+    counting = {*_counting(run, registry)} - {t.id for t in run.tasks if registry[t.type].role is Role.SINK}
+    readers: dict[TaskId, list[TaskId]] = {}
+    for stream in run.streams:
+        readers.setdefault(stream.source, []).append(stream.target)
+    while waiting:
+        for task in readers.get(waiting.pop(), ()):
+            if task in counting:
+                handed.add(task)
+            elif task not in reached:
+                reached.add(task)
+                waiting.append(task)
+    return frozenset(handed)
 
 
 def alone(beginning: Beginning, asked: Asked, base: Snapshot, reason: str) -> Beginning:

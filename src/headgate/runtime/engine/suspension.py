@@ -7,6 +7,8 @@ submitted last is paused, whenever that was.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +21,7 @@ from headgate.model.names import DataflowName
 from headgate.model.status import DataflowStatus, EngineCrash
 from headgate.runtime.engine.pending_change import PendingChange
 from headgate.runtime.engine.plans import Plans
+from headgate.store.entries import DataflowStored
 from headgate.store.files import read_json, write_json
 
 __all__ = ["PROBATION_S", "Suspensions"]
@@ -42,7 +45,7 @@ class Suspensions:
         """When dataflows were accepted that are on probation."""
 
         self._blamed: dict[str, str] = kept.get("blamed", {})
-        """Why, of dataflows that were being tried when Spark's process crashed, by the ids of their texts."""
+        """Why, of dataflows that were being tried when Spark's process crashed, by what their authors wrote."""
 
         if crash is not None:
             self._blamed |= dict.fromkeys(kept.get("trying", ()), crash.reason)
@@ -56,7 +59,7 @@ class Suspensions:
 
         Raises :class:`InputError`, once, for what was being tried when Spark's process crashed.
         """
-        ids = [one.id for one in change.new]
+        ids = [_as_written(one) for one in change.new]
         if not ids:
             yield
             return
@@ -105,6 +108,11 @@ class Suspensions:
         if trying or self._new or self._blamed or self._probation_file.exists():
             kept = {"new": self._new, "blamed": dict(list(self._blamed.items())[-100:]), "trying": list(trying)}
             write_json(self._probation_file, kept)
+
+
+def _as_written(stored: DataflowStored) -> str:
+    """Stands for what an author wrote: how it is run depends on what runs already."""
+    return hashlib.blake2b(json.dumps(stored.document["written"]).encode(), digest_size=16).hexdigest()
 
 
 def _sentence(is_new: bool, reason: str) -> str:

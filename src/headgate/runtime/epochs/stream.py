@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
@@ -64,9 +64,9 @@ class TopicStream:
         """The inputs of a window or a join."""
         sides: dict[int, list[DataFrame]] = {}
         for side in sorted({feed.side or 0 for feed in fragment.feeds}):
-            feeds = [feed for feed in fragment.feeds if (feed.side or 0) == side]
-            topics = _topics_of(plan, fragment, feeds)
-            sides[side] = [self._topic(plan, fragment, topic, feeds[0]) for topic in topics]
+            feed = next(feed for feed in fragment.feeds if (feed.side or 0) == side)
+            topics = _topics_of(plan, fragment, side)
+            sides[side] = [self._topic(plan, fragment, topic, feed) for topic in topics]
         return [reduce(DataFrame.unionByName, parts).drop(INGEST, SNAPSHOT, ORDER) for parts in sides.values()]
 
     def _topic(self, plan: CompiledPlan, fragment: Fragment, topic: str, feed: Feed) -> DataFrame:
@@ -84,7 +84,7 @@ class TopicStream:
         return reader.option("start", self.start[topic]).option("rows_per_batch", ROWS_PER_BATCH).load()
 
 
-def _topics_of(plan: CompiledPlan, fragment: Fragment, feeds: Sequence[Feed]) -> list[str]:
-    wanted = set(feeds)
-    writers = plan.fragments.values()
-    return [t.id for w in writers for t in w.writes if t.reader == fragment.id and wanted & set(t.feeds)]
+def _topics_of(plan: CompiledPlan, fragment: Fragment, side: int) -> list[str]:
+    """The topics of a side, in an order that stays."""
+    sides = {topic.id: topic.feeds[0].side or 0 for writer in plan.fragments.values() for topic in writer.writes}
+    return [topic for topic in fragment.reads if sides[topic] == side]

@@ -13,6 +13,7 @@ has none costs next to nothing (:class:`Patience`).
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructType
 
+from headgate.runtime.compile.plan import later
 from headgate.runtime.keyed.packing import GROUP, PACK, in_packs
 from headgate.runtime.spark_internals.frames import arrow_schema
 from headgate.runtime.spark_internals.worker import settle
@@ -89,14 +91,50 @@ class FileExchange:
         return None if described is None else int(described["snapshot"])
 
     def oldest_snapshot(self, topic: str) -> int | None:
-        """The plan snapshot of the oldest batch that is still there, if there is one."""
+        """The oldest plan snapshot of batches that are still there, or wait to follow them, if there are any."""
         kept = read_json(self.folder(topic) / "first.json") or {"number": 0}
-        return self.snapshot_of(topic, int(kept["number"]))
+        numbers = range(int(kept["number"]), self.head(topic) + 1) if self._has_followers(topic) else [kept["number"]]
+        known = [self.snapshot_of(topic, number) for number in numbers]
+        return min((each for each in (*known, self._follower(topic)) if each is not None), default=None)
 
     def is_past(self, topic: str, snapshot: int) -> bool:
         """Whether the topic's reader is done with all rows of snapshots before that one."""
-        waiting = self.snapshot_of(topic, self.position(topic) + 1)
-        return waiting is None or waiting >= snapshot
+        first = self.position(topic) + 1
+        numbers = range(first, self.head(topic) + 1) if self._has_followers(topic) else [first]
+        waiting = (self._follower(topic), *(self.snapshot_of(topic, number) for number in numbers))
+        return all(each is None or each >= snapshot for each in waiting)
+
+    # rows that wait until those of a past are in a topic
+
+    def waited_for(self) -> set[str]:
+        """The topics for which rows wait."""
+        return {folder.name.removesuffix(later("")) for folder in self.root.glob(f"*{later('')}")}
+
+    def follow(self, topic: str) -> None:
+        """Move what has waited for the past of a topic behind it; done again, it goes on where it was."""
+        waiting = self.root / later(topic)
+        if not waiting.exists():
+            return
+        kept = read_json(waiting / "follow.json")
+        if kept is None:
+            kept = {"first": self.head(topic) + 1}
+            write_json(waiting / "follow.json", kept, "follow")
+            write_json(self.folder(topic) / "followed.json", kept)
+        for number in range(_head(waiting) + 1):
+            one = read_json(_described(waiting, number))
+            if one is not None:
+                files = [(str(waiting / name), one["rows"] * (place == 0)) for place, name in enumerate(one["files"])]
+                self.publish(topic, kept["first"] + number, one["snapshot"], files, one["ingested_us"])
+        shutil.rmtree(waiting)
+
+    def _follower(self, topic: str) -> int | None:
+        """The oldest plan snapshot of what waits to follow."""
+        described = read_json(_described(self.root / later(topic), 0))
+        return None if described is None else int(described["snapshot"])
+
+    def _has_followers(self, topic: str) -> bool:
+        """Whether the snapshots of its batches may not be in order: rows of a past came before, or come still."""
+        return (self.folder(topic) / "followed.json").exists() or (self.root / later(topic)).exists()
 
     def rows_behind(self, topic: str) -> int:
         """How many rows the topic's reader has not read yet."""
@@ -117,6 +155,7 @@ class FileExchange:
         for file in folder.glob("[0-9]*"):
             file.unlink(missing_ok=True)
         write_json(folder / "first.json", {"number": head + 1}, "first")
+        shutil.rmtree(self.root / later(topic), ignore_errors=True)
 
     def publish(
         self, topic: str, number: int, snapshot: int, files: Sequence[tuple[str, int]], ingested_us: int

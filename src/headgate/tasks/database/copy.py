@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.csv
+from headgate.tasks.heavy import pa
 
 __all__ = ["copy_rows"]
 
@@ -30,8 +29,9 @@ def csv_of(rows: pa.Table) -> pa.Buffer:
     """
     plain = pa.table({name: _plain(rows.column(name)) for name in rows.schema.names})
     sink = pa.BufferOutputStream()
-    options = pyarrow.csv.WriteOptions(include_header=False)
-    pyarrow.csv.write_csv(plain, sink, options)
+    from pyarrow import csv
+
+    csv.write_csv(plain, sink, csv.WriteOptions(include_header=False))
     return sink.getvalue()
 
 
