@@ -42,6 +42,7 @@ import headgate.tasks.frames  # noqa: F401
 from headgate.cli.main import main
 from headgate.runtime.engine import upkeep
 from headgate.runtime.file_source import driver
+from headgate.runtime.spark_internals.worker_limits import LEFT_VARIABLE
 from tests.judge.sabotage import SABOTAGES
 
 
@@ -71,6 +72,7 @@ def _python(asker: socket.socket, length: bytes, files: list[int]) -> None:
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
+    os.environ[LEFT_VARIABLE] = "1"  # what begins anew would begin this server
     sys.path += [path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path not in sys.path]
     sys.argv = [module, *arguments]
     warnings.simplefilter("ignore", RuntimeWarning)  # that the module is there already

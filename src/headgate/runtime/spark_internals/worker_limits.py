@@ -15,10 +15,18 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
 
-__all__ = ["MEMORY_VARIABLE", "PASSED_VARIABLE", "leave_environment", "set_limits", "worker_environment"]
+__all__ = [
+    "LEFT_VARIABLE",
+    "MEMORY_VARIABLE",
+    "PASSED_VARIABLE",
+    "leave_environment",
+    "set_limits",
+    "worker_environment",
+]
 
 MEMORY_VARIABLE, PASSED_VARIABLE = "HEADGATE_WORKER_MEMORY_BYTES", "HEADGATE_WORKER_ENVIRONMENT"
 LEFT_VARIABLE = "HEADGATE_WORKER"
+"""Set in a process that has left the environment of the one that started it."""
 
 _NEEDED_TEXT = """
 PATH HOME USER LANG LC_* TZ TMPDIR VIRTUAL_ENV LD_LIBRARY_PATH DYLD_* PYTHON* _PYTHON* PYSPARK_* SPARK_* ARROW_*
