@@ -9,7 +9,7 @@ import pytest
 
 from headgate.runtime.observing.measuring import Pace
 
-STEP_S, STEPS = 0.02, 3
+STEP_S, STEPS, SLACK_S = 0.02, 3, 0.2
 
 
 def paced(pace: Pace) -> tuple[float, float]:
@@ -29,11 +29,11 @@ def paced(pace: Pace) -> tuple[float, float]:
 def test_rests_are_in_proportion_and_do_not_count(share: float, rests: int) -> None:
     whole_s, busy_s = paced(Pace(share, threading.Event()))
     assert busy_s >= STEPS * STEP_S
-    assert whole_s == pytest.approx((1 + rests) * busy_s, rel=0.2)
+    assert 0.8 * (1 + rests) * busy_s <= whole_s <= 1.2 * (1 + rests) * busy_s + SLACK_S
 
 
 def test_an_engine_that_ends_does_not_wait_for_rests() -> None:
     ended = threading.Event()
     ended.set()
     whole_s, busy_s = paced(Pace(0.005, ended))
-    assert whole_s == pytest.approx(busy_s, rel=0.2)
+    assert whole_s <= 1.2 * busy_s + SLACK_S
