@@ -168,7 +168,6 @@ def test_a_late_dataflow_gets_what_a_replay_has_played(spark: SparkSession, tmp_
         assert counts(engine, "late") == counts(engine, "base") == counted(numbered(0, 300))
         assert by_key(engine.memory.rows("late")) == by_key(numbered(0, 300))
         got = [row["id"] for row in engine.memory.rows("new")]
-        assert got == list(range(got[0], 300))
-        assert got[0] > 20
+        assert got == list(range(300 - len(got), 300)), "what was played after it came, if anything was left"
         with pytest.raises(InputError, match="needs a source that knows when its rows came, which 't0' is not"):
             engine.submit(starting("1h", flow("hour", slow, memory("hour"))))
