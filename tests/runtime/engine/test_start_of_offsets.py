@@ -93,7 +93,7 @@ def test_a_topic_from_the_earliest_now_and_where_nobody_says(spark: SparkSession
 
 
 def test_a_count_from_the_earliest_of_a_topic_is_shared(spark: SparkSession, tmp_path: Path) -> None:
-    source = new_topic(2)
+    source = new_topic(1)
     produce_rows(source, numbered(0, 90))
     begun = topic(source, start="earliest")
     with Engine(tmp_path / "state", spark=spark, trigger_s=0.05) as engine:
