@@ -28,6 +28,7 @@ from headgate_benchmarks.scale import SCALE
 from headgate_benchmarks.sharing import SHARING
 from headgate_benchmarks.simulate import SIMULATE
 from headgate_benchmarks.smoke import smoke_all
+from headgate_benchmarks.state import STATE
 from headgate_benchmarks.study import Measured
 
 __all__ = ["BENCHMARKS", "report", "smoke_all"]
@@ -53,7 +54,7 @@ BENCHMARKS: Mapping[str, Benchmark[Any]] = {
             RUNTIME,
             SCALE,
         ),
-        *(SHARING, SIMULATE),
+        *(SHARING, SIMULATE, STATE),
     )
 }
 

@@ -39,7 +39,7 @@ from headgate_benchmarks.on_spark import READINGS, drop, on_spark, readings
 from headgate_benchmarks.study import Measured, Progress
 from headgate_benchmarks.workloads import beside, dataflow_of, parquet_sink
 
-__all__ = ["RUNTIME", "tiny_dataflows", "tiny_floor"]
+__all__ = ["RUNTIME", "Feeder", "batches_of", "fed", "first_row", "tiny_dataflows", "tiny_floor"]
 
 TRIGGER_S = 0.5
 
@@ -193,35 +193,35 @@ def _floor(seed: int, progress: Progress, sizes: Sizes) -> Measured:
 
 def tiny_floor(spark: Any, place: Path, seed: int, count: int, warm: int, steady: int) -> list[float]:
     """Milliseconds of the micro-batches of so many tiny dataflows at 1,000 rows/s."""
-    with _fed(spark, place, seed + 6) as (engine, feeder):
+    with fed(spark, place, seed + 6) as (engine, feeder):
         engine.submit(*tiny_dataflows(feeder.source, place, count))
         (fragment,) = engine.fragments.values()
-        return list(_batches(fragment, feeder, warm, steady).values())
+        return list(batches_of(fragment, feeder, warm, steady).values())
 
 
 def _hot_changes(spark: Any, place: Path, seed: int, progress: Progress, sizes: Sizes) -> Measured:
     """Tiny dataflows at 1,000 rows/s; then dataflows are submitted and alternates are switched while they run."""
     merges, switches, pauses = [], [], []
-    with _fed(spark, place, seed + 6) as (engine, feeder):
+    with fed(spark, place, seed + 6) as (engine, feeder):
         source = feeder.source
         progress(f"{sizes.tiny} tiny dataflows at 1,000 rows/s")
         engine.submit(*tiny_dataflows(source, place, sizes.tiny), _switchable(source, place / "switched"))
         fragment = next(iter(engine.fragments.values()))
         records = engine.records.taken()
-        steady = list(_batches(fragment, feeder, sizes.warm, sizes.steady).values())
+        steady = list(batches_of(fragment, feeder, sizes.warm, sizes.steady).values())
         for turn in range(sizes.changes):
             progress(f"hot change {turn + 1} of {sizes.changes}")
             out = place / f"merged{turn}"
             flow = beside(
                 _dataflow(f"merged{turn}", source, 60 + turn, parquet_sink(out), None), engine.dataflows[0].name
             )
-            merges.append(_first_row(lambda flow=flow: engine.submit(flow), out, feeder))  # type: ignore[misc]
+            merges.append(first_row(lambda flow=flow: engine.submit(flow), out, feeder))  # type: ignore[misc]
             pauses.append(_pause(fragment, feeder, engine.plan.number, records))
             wanted = "b" if turn % 2 == 0 else "a"
             out = place / "switched" / wanted
             before = len(list(out.glob("*"))) if out.exists() else 0
             switch = lambda wanted=wanted: engine.switch("switchable", "either", wanted)  # noqa: E731
-            switches.append(_first_row(switch, out, feeder, before))
+            switches.append(first_row(switch, out, feeder, before))
             pauses.append(_pause(fragment, feeder, engine.plan.number, records))
         failed = engine.failures()
         assert not failed, failed
@@ -247,14 +247,14 @@ def _trigger_and_batch_s(batch_ms: float) -> float:
 
 
 @contextmanager
-def _fed(spark: Any, place: Path, seed: int, sensors: int = 5_000) -> Iterator[tuple[Any, _Feeder]]:
+def fed(spark: Any, place: Path, seed: int, sensors: int = 5_000) -> Iterator[tuple[Any, Feeder]]:
     """An engine, and a feeder of a folder for its dataflows to read."""
     from headgate.runtime.engine.engine import Engine
 
     source = place / "in"
     source.mkdir(parents=True)
     with Engine(place / "state", spark=spark, trigger_s=TRIGGER_S) as engine:
-        yield engine, _Feeder(source, random.Random(seed), sensors)
+        yield engine, Feeder(source, random.Random(seed), sensors)
 
 
 def _switchable(source: Path, out: Path) -> Dataflow:
@@ -275,7 +275,7 @@ def _switchable(source: Path, out: Path) -> Dataflow:
     return dataflow_of("switchable", tasks)
 
 
-class _Feeder:
+class Feeder:
     """Drops a file of 100 rows every tenth of a second, when it is asked often enough; the first file at once."""
 
     def __init__(self, source: Path, draw: random.Random, sensors: int) -> None:
@@ -294,7 +294,7 @@ class _Feeder:
         self.number += 1
 
 
-def _batches(fragment: Any, feeder: _Feeder, warm: int, wanted: int) -> dict[int, float]:
+def batches_of(fragment: Any, feeder: Feeder, warm: int, wanted: int) -> dict[int, float]:
     """Times of the next micro-batches that have rows, by number, in milliseconds; some pass first to warm up."""
     seen: dict[int, float] = {}
     began = fragment.last.epoch
@@ -310,9 +310,9 @@ def _batches(fragment: Any, feeder: _Feeder, warm: int, wanted: int) -> dict[int
     return dict(list(seen.items())[warm:])
 
 
-def _pause(fragment: Any, feeder: _Feeder, number: int, records: deque[Any]) -> float:
+def _pause(fragment: Any, feeder: Feeder, number: int, records: deque[Any]) -> float:
     """How much longer the first batch under a plan took than the median of those before it, in milliseconds."""
-    _batches(fragment, feeder, warm=0, wanted=BEFORE + 1)
+    batches_of(fragment, feeder, warm=0, wanted=BEFORE + 1)
     plans = {
         each.epoch: each.snapshot for each in list(records) if each.fragment == fragment.fragment.id and each.rows_in
     }
@@ -322,7 +322,7 @@ def _pause(fragment: Any, feeder: _Feeder, number: int, records: deque[Any]) -> 
     return took[first] - statistics.median([ms for batch, ms in took.items() if batch < first][-BEFORE:])
 
 
-def _first_row(change: Callable[[], None], out: Path, feeder: _Feeder, before: int = 0) -> float:
+def first_row(change: Callable[[], None], out: Path, feeder: Feeder, before: int = 0) -> float:
     """Seconds from a request to the first new file at ``out``; rows keep coming meanwhile."""
     began = time.monotonic()
     thread = threading.Thread(target=change)
@@ -362,19 +362,19 @@ def _keyed(seed: int, progress: Progress, sizes: Sizes) -> Measured:
 def _hot_keyed(seed: int, progress: Progress, sizes: Sizes) -> Measured:
     """Keyed tasks that join a running host: from the request to the first row, over both hops."""
     took = []
-    with on_spark() as (spark, place), _fed(spark, place, seed + 7, sensors=200) as (engine, feeder):
+    with on_spark() as (spark, place), fed(spark, place, seed + 7, sensors=200) as (engine, feeder):
         engine.submit(_keyed_flow("base", feeder.source, _keyed_tasks(0), place / "base", None))
         host = next(f for f in engine.fragments.values() if f.fragment.kind == "keyed")
         source = next(f for f in engine.fragments.values() if f.fragment.kind == "source")
-        _batches(host, feeder, warm=2 * sizes.warm // 3, wanted=1)
-        batch = statistics.median(_batches(source, feeder, 0, sizes.steady).values())
+        batches_of(host, feeder, warm=2 * sizes.warm // 3, wanted=1)
+        batch = statistics.median(batches_of(source, feeder, 0, sizes.steady).values())
         for turn in range(sizes.changes):
             progress(f"hot keyed change {turn + 1} of {sizes.changes}")
             out = place / f"more{turn}"
             work = _keyed_tasks(turn + 1)[turn % 3]
             flow = beside(_keyed_flow(f"more{turn}", feeder.source, [work], out, None), "base")
-            took.append(_first_row(lambda flow=flow: engine.submit(flow), out / "0", feeder))  # type: ignore[misc]
-            _batches(host, feeder, warm=0, wanted=2)
+            took.append(first_row(lambda flow=flow: engine.submit(flow), out / "0", feeder))  # type: ignore[misc]
+            batches_of(host, feeder, warm=0, wanted=2)
     keyed = statistics.median(took)
     ratio = keyed / _trigger_and_batch_s(batch)
     figures = {"hot_keyed_s": keyed, "keyed_batch_ms": batch, "hot_keyed_ratio": ratio}

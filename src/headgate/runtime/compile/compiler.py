@@ -7,7 +7,7 @@ a whole snapshot is to add all of its tasks to an empty plan.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from operator import attrgetter
@@ -56,6 +56,10 @@ def compile_plan(
         return _Compiler(before, snapshot).run(touched)
     except _Reshaped:
         return compile_plan(snapshot)
+
+
+HOSTED = (State.KEYED, State.CHAINED)
+"""What the tasks of hosts keep."""
 
 
 class _Reshaped(Exception):
@@ -109,7 +113,8 @@ class _Compiler:
         before, alive = self.before, {name: one for name, one in self.fragments.items() if one is not None}
         ended = [name for name, one in self.fragments.items() if one is None and name in before.fragments]
         hosts: VersionedMap[str, None] = before.hosts
-        new_hosts = [name for name in self.hosted if name in alive and name not in hosts]
+        keyed = [name for name in self.hosted if name in alive and alive[name].kind is Kind.KEYED]
+        new_hosts = [name for name in keyed if name not in hosts]
         old_hosts = [name for name in ended if name in hosts]
         if new_hosts or old_hosts:
             hosts = hosts.updated(dict.fromkeys(new_hosts), without=old_hosts)
@@ -166,12 +171,7 @@ class _Compiler:
         signature = task.signature
         if task.role is Role.SOURCE:
             self._begin(Fragment(f"source-{signature[:16]}", Kind.SOURCE, (signature,)), signature)
-        elif task.state is State.NATIVE:
-            # One that comes back is another fragment: the former may still be behind, with state of its own.
-            run = f"-{task.since}" if task.since else ""
-            fragment = Fragment(f"native-{signature[:16]}{run}", Kind.NATIVE, (signature,), feeds=task.feeds)
-            self._begin(fragment, signature)
-        elif task.state is State.KEYED:
+        elif task.state in HOSTED:
             host = self._host(task)
             self.hosted.setdefault(host, {})[signature] = task
             self.homes[signature] = (host,)
@@ -186,11 +186,14 @@ class _Compiler:
             self.homes[task] = (fragment.id,)
 
     def _host(self, task: CompiledTask) -> str:
-        """The keyed host of a task: one for all of a unit that read the same streams by the same key."""
-        feeds = sorted(feed.identity for feed in task.feeds)
-        identity = canonical_text([feeds, [name.casefold() for name in _key(task)]])
+        """The host of a task: one for all of a unit that read the same streams, keyed ones by the same key."""
+        if task.state is State.KEYED:
+            feeds = sorted(feed.identity for feed in task.feeds)
+            identity = canonical_text([feeds, [name.casefold() for name in _key(task)]])
+        else:
+            identity = canonical_text(sorted({f"{feed.source} {feed.source_port}" for feed in task.feeds}))
         unit = self.unit_of.get(task.signature, 0)
-        return f"keyed-{digest(f'{identity} {unit}' if unit else identity)}"
+        return f"{task.state.value}-{digest(f'{identity} {unit}' if unit else identity)}"
 
     def _add_stateless(self, task: CompiledTask) -> None:
         unit = self.unit_of.get(task.signature, 0)
@@ -226,9 +229,9 @@ class _Compiler:
     def _remove(self, task: CompiledTask) -> None:
         signature = task.signature
         for home in self.before.homes[signature]:
-            if task.state is State.KEYED:
+            if task.state in HOSTED:
                 self.hosted.setdefault(home, {})[signature] = None
-            elif task.role is Role.SOURCE or task.state is State.NATIVE:
+            elif task.role is Role.SOURCE:
                 self._end(home)
             else:
                 self.removed.setdefault(home, set()).add(signature)
@@ -255,10 +258,14 @@ class _Compiler:
                 continue
             roots = tuple(sorted(members))
             first = members[roots[0]]
-            host = known or Fragment(name, Kind.KEYED, roots)
-            if host.feeds != first.feeds:
+            host = known or Fragment(name, Kind(first.state.value), roots)
+            if first.state is State.KEYED:
+                feeds, key = first.feeds, _key(first)
+            else:
+                feeds, key = tuple(dict.fromkeys(feed for root in roots for feed in members[root].feeds)), ()
+            if host.feeds != feeds or (first.state is State.CHAINED and host.roots != roots):
                 self.readers[name] = None
-            self.fragments[name] = replace(host, roots=roots, feeds=first.feeds, key=_key(first))
+            self.fragments[name] = replace(host, roots=roots, feeds=feeds, key=key)
 
     def _change_tasks(self) -> None:
         for name in {**self.removed, **self.added}:
@@ -285,7 +292,9 @@ class _Compiler:
             reader = self._fragment(name)
             if reader is not None:
                 topics = self._topics(reader)
-                self.fragments[name] = replace(reader, reads=tuple(sorted(topic.id for _, topic in topics)))
+                read = sorted((topic for _, topic in topics), key=attrgetter("id"))
+                whose = tuple(topic.chained for topic in read if topic.chained is not None)
+                self.fragments[name] = replace(reader, reads=tuple(topic.id for topic in read), reads_for=whose)
                 for writer, topic in topics:
                     opened.setdefault(writer, []).append(topic)
         for writer in {**closed, **opened}:
@@ -297,6 +306,8 @@ class _Compiler:
 
     def _topics(self, reader: Fragment) -> list[tuple[str, Topic]]:
         """The topics that a fragment reads, each with the fragment that writes it."""
+        if reader.kind is Kind.CHAINED:
+            return [pair for root in reader.roots for pair in self._chained_topics(reader, self._task(root))]
         by_writer: dict[str, dict[int, list[Feed]]] = {}
         for feed in reader.feeds:
             for writer in self._home(feed.source):
@@ -308,6 +319,16 @@ class _Compiler:
                 name = f"{reader.id} {writer}" if len(sides) == 1 else f"{reader.id} {writer} {side}"
                 topics.append((writer, Topic(digest(name), reader.id, tuple(feeds))))
         return topics
+
+    def _chained_topics(self, reader: Fragment, task: CompiledTask) -> Iterator[tuple[str, Topic]]:
+        """The topics of a window or a join: one for each side and each fragment that has rows for it."""
+        feeds: dict[tuple[str, int], list[Feed]] = {}
+        for feed in task.feeds:
+            for writer in self._home(feed.source):
+                feeds.setdefault((writer, feed.side or 0), []).append(feed)
+        for (writer, side), some in feeds.items():
+            name = digest(f"{reader.id} {writer} {task.signature} {side}")
+            yield writer, Topic(name, reader.id, tuple(some), (task.signature, side))
 
 
 def _shape(task: CompiledTask) -> tuple[object, ...]:

@@ -5,14 +5,14 @@ below *roots*, one fragment each:
 
 - a **source** task: a live fragment that reads it;
 - a **keyed host**: every keyed task with the same input streams and key columns, in one stateful query;
-- a **native** task (event-time window, join): a stateful query of its own;
+- a **chained** host: every window and join over the same streams, with state in chains of files;
 - a **feedback** stream: a live fragment that reads it back from the exchange;
 - a **proxy**: where a strategy separates groups of tasks, what a group reads of a task of another one.
 
 A fragment runs the stateless tasks that its root's rows reach. A task that rows of several roots reach is run in each
 of those fragments, for their own rows: it treats each row by itself, so nothing is computed twice. Streams into a
 stateful task or back into the graph are handed over through *topics* of the exchange, one per fragment, reader and side
-of the reader.
+of the reader; each window and join has topics of its own, with the columns that it needs.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Kind(StrEnum):
 
     SOURCE = "source"
     KEYED = "keyed"
-    NATIVE = "native"
+    CHAINED = "chained"
     FEEDBACK = "feedback"
     PROXY = "proxy"
 
@@ -145,6 +145,8 @@ class Topic:
     id: str
     reader: str
     feeds: tuple[Feed, ...]
+    chained: tuple[Signature, int] | None = None
+    """The window or join for which its rows are made, and the side of it that they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +156,7 @@ class Fragment:
     id: str
     kind: Kind
     roots: tuple[Signature, ...]
-    """The source or native task, or the keyed tasks of a host in the order of their results.
+    """The source, or the tasks of a host; keyed ones in the order of their results.
 
     Of a feedback fragment the task that the rows come back to, of a proxy the task that it stands for."""
 
@@ -162,7 +164,7 @@ class Fragment:
     """The stateless tasks it runs, each after those that feed it."""
 
     feeds: tuple[Feed, ...] = ()
-    """The streams that a host, native task, feedback fragment or proxy reads."""
+    """The streams that a host, feedback fragment or proxy reads."""
 
     key: tuple[str, ...] = ()
     writes: tuple[Topic, ...] = ()
@@ -170,6 +172,9 @@ class Fragment:
 
     reads: tuple[str, ...] = ()
     """The topics that it reads."""
+
+    reads_for: tuple[tuple[Signature, int], ...] = ()
+    """For each topic that a chained host reads, the task and the side of it that its rows are for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +197,8 @@ class CompiledPlan:
     def job_parts(self, fragment: str) -> tuple[object, ...]:
         """What the jobs of a fragment depend on: plans that agree in it run the same jobs."""
         here = self.fragments[fragment]
-        return here, *(self.tasks[task].job_part for task in (*here.roots, *here.tasks) if task in self.tasks)
+        fed = [topic.chained[0] for topic in here.writes if topic.chained is not None]
+        return here, *(self.tasks[task].job_part for task in (*here.roots, *here.tasks, *fed) if task in self.tasks)
 
     def hosts_text(self) -> str:
         """What the workers of keyed hosts need of this plan, as JSON: the hosted tasks, in the order of results."""
