@@ -2,12 +2,12 @@
 
 The runtime owns files, epochs and manifests; a work owns what rows mean. An epoch of one partition goes like this::
 
-    rows of each side -> before (SQL) -> kernel rows -> fold, state read and appended -> output -> after (SQL) -> new rows
+    each side -> before (SQL) -> kernel rows -> fold, state read and appended -> output -> after (SQL) -> new rows
 
 Every table of kernel rows and of state has a first column ``__hash`` (uint64), which is
 ``headgate.tasks.chains.hashing.hash_keys`` of the key columns: a partition is a range of it. It is only an address, so
 folds compare key columns as well. Every table of state has a second column ``__until`` (int64): a row is dead once the
-mark of its table's axis has reached it. A fold never uses a dead row, so it does not matter when the runtime removes it.
+mark of its table's axis has reached it. A fold never uses a dead row: the runtime may remove it whenever it suits.
 
 Watermarks, times and marks are microseconds since 1970 in UTC. All tables are ``pyarrow.Table``, all schemas are
 ``pyarrow.Schema``.
