@@ -48,7 +48,7 @@ class Here(ChainJobs):
         del file
         self.attempts += 1
         does = job._merged if isinstance(work, job._Merging) else job._folded
-        return [one for at in range(count) for one in does(work, at, self.attempts)]  # type: ignore[operator]
+        return [one for at in range(count) for one in does(work, at, self.attempts)]
 
 
 class Engine:
@@ -173,7 +173,7 @@ def test_the_clock_gives_every_batch_once_and_no_two_snapshots_at_a_time(
             assert len({snapshot for _, _, snapshot in epoch}) == 1
             seen += epoch
         assert sorted(seen) == sorted(wanted)
-        assert [snapshot for _, _, snapshot in seen] == sorted(snapshot for _, _, snapshot in seen)
+        assert [snapshot for _, _, snapshot in seen] == sorted(snapshot or 0 for _, _, snapshot in seen)
 
 
 def _epochs(exchange: FileExchange, most: int) -> Iterator[list[tuple[str, int, int | None]]]:
