@@ -210,7 +210,7 @@ def same(one: Any, other: Any) -> bool:
     ("kind", "size", "slide"),
     [("tumbling", 10, 10), ("sliding", 10, 5), ("sliding", 10, 4), ("sliding", 7, 2), ("session", 4, 4)],
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     rows=rows_of_stream,
     sizes=st.lists(st.integers(0, 15), max_size=8),

@@ -9,7 +9,7 @@ from typing import Any
 
 from headgate.tasks.heavy import np, pa, pc
 
-__all__ = ["Groups", "adjacent_differ", "codes_of", "grouped", "normalised", "rows_where"]
+__all__ = ["Groups", "adjacent_differ", "codes_of", "differ", "grouped", "normalised", "rows_where"]
 
 
 @dataclass(frozen=True)
@@ -48,19 +48,19 @@ def grouped(hashes: Any, keys: Sequence[Any], parts: Any = None) -> Groups:
     """
     order = np.argsort(hashes, kind="stable") if parts is None else _by_two(hashes, parts)
     sorted_keys = [column.take(pa.array(order)) for column in keys]
-    differ = _steps(hashes[order])
+    steps = _steps(hashes[order])
     if parts is not None:
-        differ |= _steps(parts[order])
-    other_key = np.zeros_like(differ)
+        steps |= _steps(parts[order])
+    other_key = np.zeros_like(steps)
     for column in sorted_keys:
         other_key |= adjacent_differ(column)
-    if (other_key & ~differ).any():
+    if (other_key & ~steps).any():
         codes = codes_of(keys, len(hashes))
         order = np.lexsort((np.arange(len(hashes)), *(() if parts is None else (parts,)), codes, hashes))
-        differ = _steps(hashes[order]) | _steps(codes[order])
+        steps = _steps(hashes[order]) | _steps(codes[order])
         if parts is not None:
-            differ |= _steps(parts[order])
-    starts = np.flatnonzero(np.concatenate([[True], differ])) if len(order) else np.zeros(0, np.int64)
+            steps |= _steps(parts[order])
+    starts = np.flatnonzero(np.concatenate([[True], steps])) if len(order) else np.zeros(0, np.int64)
     return Groups(order, starts)
 
 
@@ -79,26 +79,35 @@ def _steps(values: Any) -> Any:
 
 def adjacent_differ(column: Any) -> Any:
     """Where a value is another than the one before it; null equals null, NaN equals NaN."""
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-    if len(column) < 2:
-        return np.zeros(max(len(column) - 1, 0), bool)
-    kind = column.type
+    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return differ(column.slice(0, max(len(column) - 1, 0)), column.slice(1))
+
+
+def differ(one: Any, other: Any) -> Any:
+    """Where two arrays of one type differ; null equals null, NaN equals NaN."""
+    kind = one.type
+    if not len(one) or pa.types.is_null(kind):
+        return np.zeros(len(one), bool)
     if pa.types.is_struct(kind):
-        differ = _steps(column.is_valid().to_numpy(zero_copy_only=False))
-        for field in column.flatten():
-            differ |= adjacent_differ(field)
-        return differ
+        mask = _validity(one) != _validity(other)
+        for left, right in zip(one.flatten(), other.flatten(), strict=True):
+            mask |= differ(left, right)
+        return mask
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return _steps(codes_of([column], len(column)))
+        codes = codes_of([pa.concat_arrays([one, other])], 2 * len(one))
+        return codes[: len(one)] != codes[len(one) :]
     if pa.types.is_floating(kind):
-        column = normalised(column).view(pa.int64() if pa.types.is_float64(kind) else pa.int32())
-    before, after = column.slice(0, len(column) - 1), column.slice(1)
-    differ = pc.not_equal(before, after)
-    if column.null_count:
-        valid = column.is_valid().to_numpy(zero_copy_only=False)
-        return differ.fill_null(False).to_numpy(zero_copy_only=False) | _steps(valid)
-    return differ.to_numpy(zero_copy_only=False)
+        bits = pa.int64() if pa.types.is_float64(kind) else pa.int32()
+        one, other = normalised(one).view(bits), normalised(other).view(bits)
+    mask = pc.not_equal(one, other)
+    if mask.null_count:
+        both = _validity(one) != _validity(other)
+        return mask.fill_null(False).to_numpy(zero_copy_only=False) | both
+    return mask.to_numpy(zero_copy_only=False)
+
+
+def _validity(column: Any) -> Any:
+    return column.is_valid().to_numpy(zero_copy_only=False)
 
 
 def codes_of(keys: Sequence[Any], rows: int) -> Any:
