@@ -39,7 +39,9 @@ ELSEWHERE = {
 }
 """Steps that no change of dataflows comes to."""
 
-EVERY_EPOCH = frozenset(("staged-file", "commit", "batch-files", "batch", "head", "position", "delivery", "delivered"))
+EVERY_EPOCH = frozenset(
+    ("staged-file", "state-file", "commit", "batch-files", "batch", "head", "position", "delivery", "delivered")
+)
 """Steps of each micro-batch, several times."""
 
 PROCESSES = ("engine", "worker", "engine", "daemon", "engine", "worker")
