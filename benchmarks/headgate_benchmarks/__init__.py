@@ -9,6 +9,7 @@ from typing import Any
 
 from headgate import __version__
 from headgate_benchmarks.benchmark import Benchmark
+from headgate_benchmarks.chains import CHAINS
 from headgate_benchmarks.console import CONSOLE
 from headgate_benchmarks.crash import CRASH
 from headgate_benchmarks.drs.benchmark import DRS
@@ -38,6 +39,7 @@ BENCHMARKS: Mapping[str, Benchmark[Any]] = {
     for each in (
         *(
             APPS,
+            CHAINS,
             CONSOLE,
             CRASH,
             DRS,

@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -96,8 +97,77 @@ def outbox(folder: Path) -> tuple[list[Operation], Callable[[], list[str]]]:
     return [*offers[:half], accept, *offers[half:], box.retry], check
 
 
+def chains(folder: Path) -> tuple[list[Operation], Callable[[], list[str]]]:
+    """Windows keep their state in files that the commits of a journal name; files are merged and collected beside."""
+    import pyarrow as pa
+
+    from headgate.model.names import Signature
+    from headgate.runtime.chains import jobs
+    from headgate.runtime.chains.files import mapped
+    from headgate.runtime.chains.host import ChainHost, FoldedTask
+    from headgate.store.entries import CommittedOutput, EpochCommitted, OutputKind, StagedRows, Target
+    from headgate.store.files import write_json
+    from headgate.store.journal import Journal, create_journal
+    from tests.runtime.chains.toy import KERNEL, SIDE, SIZE, started
+
+    toy = KERNEL, None, started()
+    known = jobs.ChainTask("toy", "{}", (SIDE.serialize().to_pybytes(),))
+    path, count, delivered = folder / "journal", 18, folder / "delivered"
+    if not path.exists():
+        create_journal(path)
+    delivered.mkdir(exist_ok=True)
+    waiting: list[Callable[[], None]] = []
+
+    def offer(work: Callable[[], None]) -> bool:
+        waiting.append(work)
+        return True
+
+    opened: list[tuple[Journal, ChainHost]] = []
+
+    def epoch(number: int) -> None:
+        if not opened:
+            host = ChainHost(jobs.ChainJobs(folder / "chains", lambda _: toy), folder / "outputs", 2, offer)
+            opened.append((Journal(path), host))
+        journal, host = opened[0]
+        commit = journal.latest(EpochCommitted, "f-1")
+        if commit is None or commit.epoch < number:
+            rows = [("abc"[row % 3], number * SIZE // 4 + row, 1) for row in range(7)]
+            columns = zip(*rows, strict=True)
+            table = pa.table([pa.array(list(c), f.type) for c, f in zip(columns, SIDE, strict=True)], schema=SIDE)
+            with pa.OSFile(str(folder / "in.arrow"), "wb") as file, pa.ipc.new_file(file, SIDE) as writer:
+                writer.write_table(table)
+            task = FoldedTask(Signature("task"), 1, known, ((str(folder / "in.arrow"),),), 1 + number % 3)
+            folded = host.fold(number, () if commit is None else commit.chains, [task], lambda _: True)
+            files = tuple(StagedRows(one, 1) for some in folded.outputs for _, one in some)
+            outputs = (CommittedOutput(Target(OutputKind.SINK, "s", 1), files),)
+            commit = EpochCommitted("f-1", number, (1,), outputs, chains=folded.kept)
+            journal.append(commit)
+        if commit.epoch == number:
+            put_out = [row for file in commit.outputs[0].files for row in mapped(Path(file.path)).to_pylist()]
+            write_json(delivered / f"{number}.json", put_out)
+        host.tidy(commit.chains)
+        while waiting:
+            waiting.pop()()
+
+    def check() -> list[str]:
+        wanted: dict[tuple[int, str], int] = {}
+        for number in range(count):
+            for row in range(7):
+                end = ((number * SIZE // 4 + row) // SIZE + 1) * SIZE
+                wanted[end, "abc"[row % 3]] = wanted.get((end, "abc"[row % 3]), 0) + 1
+        closed = {key for key in wanted if key[0] <= (count - 1) * SIZE // 4 + 6 - 2_000_000}
+        seen = [row for file in delivered.glob("*.json") for row in json.loads(file.read_text(encoding="utf-8"))]
+        found = [(row["end"], row["k"]) for row in seen]
+        wrong = [f"lost: window {key}" for key in closed if key not in found]
+        wrong += [f"doubled: window {key}" for key in set(found) if found.count(key) > 1 or key not in closed]
+        return wrong + [f"wrong: {row}" for row in seen if row["n"] != wanted.get((row["end"], row["k"]))]
+
+    return [partial(epoch, number) for number in range(count)], check
+
+
 PROGRAMS: dict[str, tuple[Callable[[Path], Any], tuple[str, ...]]] = {
     "exchange": (exchange, ("batch-files", "batch", "head", "position", "first")),
+    "chains": (chains, ("state-file", "state-collected", "commit")),
     "outbox": (outbox, ("outbox-files", "outbox", "outbox-emptied", "delivery")),
 }
 
@@ -126,13 +196,12 @@ def main(aim: Path, most: int) -> dict[str, Any]:
     outcome: dict[str, Any] = {"kills": 0, "not_reached": 0, "wrong": []}
     while outcome["kills"] < most:
         before = outcome["kills"]
-        for name, (program, steps) in PROGRAMS.items():
-            for step in steps:
-                for moment in MOMENTS:
-                    for times in TIMES:
-                        _one(aim, name, program, f"{moment} {step} {times}", outcome)
-                        if outcome["kills"] >= most:
-                            return outcome
+        for times in TIMES:
+            for name, (program, steps) in PROGRAMS.items():
+                for step, moment in product(steps, MOMENTS):
+                    _one(aim, name, program, f"{moment} {step} {times}", outcome)
+                    if outcome["kills"] >= most:
+                        return outcome
         if outcome["kills"] == before:
             break
     return outcome

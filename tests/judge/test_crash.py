@@ -20,6 +20,9 @@ from tests.judge.verdict import FAULTS, Verdict
 
 CHOSEN = {("after", "snapshot"), ("half", "commit")}
 
+ONCE = 36
+"""So many kills end each program of :mod:`tests.judge.pure` at each of its steps and moments once."""
+
 
 @pytest.fixture
 def warm() -> Iterator[WarmStarts]:
@@ -50,10 +53,10 @@ def test_killed_at_random(tmp_path: Path, warm: WarmStarts) -> None:
 
 def test_killed_without_spark(tmp_path: Path) -> None:
     environment = {**os.environ, VARIABLE: str(tmp_path / "aim")}
-    command = [sys.executable, "-m", "tests.judge.pure", "30"]
+    command = [sys.executable, "-m", "tests.judge.pure", str(ONCE)]
     done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=True)
     outcome = json.loads(done.stdout)
-    assert (outcome["kills"], outcome["wrong"]) == (30, [])
+    assert (outcome["kills"], outcome["wrong"]) == (ONCE, [])
 
 
 def test_all_steps_and_moments_are_enumerated() -> None:

@@ -81,7 +81,7 @@ class Engine:
     def merge(self) -> None:
         before = self.state()
         due = due_merges(self.kept, AXES)
-        self.kept = with_merged(self.kept, [merged(one, CHAIN, self.folder, "m") for one in due])
+        self.kept = with_merged(self.kept, [merged(one, CHAIN, self.folder) for one in due])
         dead = self.kept.dead.get("event")
         assert self.state() == {key: sums for key, sums in before.items() if dead is None or key[0] > dead} or not due
 
@@ -226,7 +226,7 @@ def test_a_merge_of_files_that_have_changed_meanwhile_counts_for_nothing(tmp_pat
     for second in range(9):
         engine.epoch([("a", second, 1)])
     (due,) = due_merges(engine.kept, AXES)
-    done = merged(due, CHAIN, engine.folder, "m")
+    done = merged(due, CHAIN, engine.folder)
     before = engine.kept
     engine.kept = ChainKept(before.life, before.form, before.seen, resliced(before.parts, 3), before.dead)
     assert with_merged(engine.kept, [done]) == engine.kept
@@ -237,7 +237,7 @@ def test_a_merge_of_dead_rows_leaves_nothing(tmp_path: Path) -> None:
     engine = Engine(tmp_path)
     engine.epoch([("a", 1, 1)])
     (part,) = [part for part in engine.kept.parts if part.files]
-    done = merged(Merge("task@1", TABLE.name, part, SIZE), CHAIN, engine.folder, "m")
+    done = merged(Merge("task@1", TABLE.name, part, SIZE), CHAIN, engine.folder)
     assert done.file is None
     assert not any(part.files.get("windows") for part in with_merged(engine.kept, [done]).parts)
 

@@ -203,7 +203,7 @@ def test_a_change_that_cannot_be_made_changes_nothing(engine: Engine, tmp_path: 
     drop_file(folder, 0, make_rows(0, 5, 1))
     tasks = [
         {"id": "source", **source_in(folder)},
-        {"id": "bad", "type": "filter", "config": {"where": "no_such_function(v)"}, "inputs": ["source"]},
+        {"id": "bad", "type": "filter", "config": {"where": "k + array(1) > 1"}, "inputs": ["source"]},
         {"id": "out", "type": "write_memory", "config": {"name": "bad"}, "inputs": ["bad"]},
     ]
     with pytest.raises(InputError, match=r"task 'f\.bad'"):

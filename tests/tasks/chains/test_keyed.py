@@ -145,7 +145,7 @@ def test_keyed_tasks_on_random_streams(
         for row in epoch:
             seen[row["k"], row["f"]].append(row["v"])
             if (new := reference(seen[row["k"], row["f"]])) is not None:
-                due.append({"k": row["k"], "f": row["f"], "v": row["v"]} | new)
+                due.append({"k": row["k"], "f": row["f"], "v": row["v"], **new})
         made, wanted = by_key(output), by_key(due)
         assert made.keys() == wanted.keys()
         for key, expected in wanted.items():

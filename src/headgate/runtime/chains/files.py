@@ -16,9 +16,13 @@ from headgate.store.chain_entries import ChainPart, StateFile
 from headgate.store.durable_steps import step
 from headgate.store.files import sync_files
 
-__all__ = ["PartReader", "hashes_of", "mapped", "remove_others", "written"]
+__all__ = ["MERGED", "PartReader", "hashes_of", "mapped", "remove_others", "written"]
 
 ENDING = ".arrow"
+
+MERGED = "merged"
+"""How the names of merged files begin."""
+
 DENSE = 4
 """Where at least one of so many rows is asked for, the whole file is given: it costs less than to pick them out."""
 

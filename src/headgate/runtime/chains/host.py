@@ -15,13 +15,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pyspark.sql import DataFrame
-
 from headgate.model.chain_work import Chain
 from headgate.model.names import Signature
-from headgate.runtime.chains.files import remove_others
+from headgate.runtime.chains.files import MERGED, remove_others
 from headgate.runtime.chains.fold import FoldedPart
-from headgate.runtime.chains.job import ChainJobs, ChainTask, FoldPlan, chain_of
+from headgate.runtime.chains.jobs import ChainEpoch, ChainJobs, ChainTask, FoldPlan
 from headgate.runtime.chains.merging import Merged, due_merges, with_merged
 from headgate.runtime.chains.ranges import appended, empty, living, resliced
 from headgate.store.chain_entries import ChainKept
@@ -32,9 +30,7 @@ __all__ = ["ChainHost", "FoldedEpoch", "FoldedTask", "form_of_chain"]
 COLLECT_EVERY = 8
 """Files that no commit names are removed once in so many epochs."""
 
-MERGED = "m-"
-
-Offer = Callable[[DataFrame, Callable[[DataFrame], None]], bool]
+Offer = Callable[[Callable[[], None]], bool]
 """Takes work that nobody waits for."""
 
 
@@ -101,7 +97,8 @@ class ChainHost:
         chains = {kept.life: kept for kept in before if alive(kept.life)}
         plans = [FoldPlan(task.known, self._state(task, chains.get(task.life)), task.inputs) for task in tasks]
         folder = self._empty_folder(epoch)
-        made = self._jobs.fold(epoch, int(time.time() * 1e6), folder, plans) if plans else []
+        work = ChainEpoch(epoch, int(time.time() * 1e6), str(self._jobs.folder), str(folder), tuple(plans))
+        made = self._jobs.fold(work) if plans else []
         failed: dict[Signature, str] = {}
         outputs: dict[int, list[tuple[Signature, str]]] = {}
         for task, plan, parts in zip(tasks, plans, made, strict=True):
@@ -120,7 +117,7 @@ class ChainHost:
 
     def _state(self, task: FoldedTask, known: ChainKept | None) -> ChainKept:
         """The state that a task goes on with, in as many ranges as are wanted."""
-        work, options, chain = chain_of(task.known)
+        work, options, chain = self._jobs.chain_of(task.known)
         form, keys = form_of_chain(chain), work.keys(options)
         keyed = any(keys)
         wanted = (task.partitions or None) if keyed else 1
@@ -134,7 +131,7 @@ class ChainHost:
         self._known[task.life] = task.known
         with self._lock:
             merged = list(self._merged)
-        return living(with_merged(kept, merged), _axes(task.known))
+        return living(with_merged(kept, merged), self._axes(task.known))
 
     def _empty_folder(self, epoch: int) -> Path:
         shutil.rmtree(self._outputs, ignore_errors=True)
@@ -142,6 +139,10 @@ class ChainHost:
         folder = self._outputs / f"{epoch}-{os.getpid()}"
         folder.mkdir(parents=True)
         return folder
+
+    def _axes(self, known: ChainTask) -> Mapping[str, str]:
+        _, _, chain = self._jobs.chain_of(known)
+        return {table.name: str(table.axis) for table in chain.tables}
 
     # beside the epochs
 
@@ -164,7 +165,7 @@ class ChainHost:
             (known, merge)
             for chain in kept
             if (known := self._known.get(chain.life)) is not None
-            for merge in due_merges(chain, _axes(known))
+            for merge in due_merges(chain, self._axes(known))
         ]
         if not due:
             return
@@ -172,7 +173,7 @@ class ChainHost:
         with self._lock:
             self._merging = files
 
-        def work(_: DataFrame) -> None:
+        def work() -> None:
             done: list[Merged] = []
             try:
                 done = self._jobs.merge(due)
@@ -182,14 +183,9 @@ class ChainHost:
                     self._merged += done
                     self._merging = set()
 
-        if not self._offer(self._jobs.frame(len(due)), work):
+        if not self._offer(work):
             with self._lock:
                 self._merging = set()
-
-
-def _axes(known: ChainTask) -> Mapping[str, str]:
-    _, _, chain = chain_of(known)
-    return {table.name: str(table.axis) for table in chain.tables}
 
 
 def _after(before: ChainKept, made: Sequence[FoldedPart]) -> ChainKept:

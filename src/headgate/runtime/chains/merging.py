@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 
 from headgate.model.chain_work import UNTIL, Chain
-from headgate.runtime.chains.files import PartReader, written
+from headgate.runtime.chains.files import MERGED, PartReader, written
 from headgate.store.chain_entries import ChainKept, ChainPart, StateFile
 
 __all__ = ["Merge", "Merged", "due_merges", "merged", "with_merged"]
@@ -76,14 +76,14 @@ def newest_to_merge(rows: Sequence[int]) -> int:
     return count
 
 
-def merged(merge: Merge, chain: Chain, folder: Path, prefix: str) -> Merged:
+def merged(merge: Merge, chain: Chain, folder: Path) -> Merged:
     """Merge files; those that there are stay as they are."""
     table = next(one for one in chain.tables if one.name == merge.table)
     rows = PartReader(folder, chain.tables, merge.part).rows(merge.table)
     if merge.dead is not None:
         rows = rows.filter(pc.greater(rows.column(UNTIL), merge.dead))
     rows = chain.merge(table.name, rows)
-    return Merged(merge, written(folder, prefix, rows) if len(rows) else None)
+    return Merged(merge, written(folder, MERGED, rows) if len(rows) else None)
 
 
 def with_merged(kept: ChainKept, done: Sequence[Merged]) -> ChainKept:

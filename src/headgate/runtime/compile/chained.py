@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 
 from headgate.model.names import Signature
 from headgate.model.work import ChainWork, RowWise
-from headgate.runtime.chains.job import chain_of
+from headgate.runtime.chains.jobs import registered_chain
 from headgate.runtime.compile.fusion import Fusion
 from headgate.runtime.compile.plan import CompiledPlan
 from headgate.runtime.compile.schemas import Schemas
@@ -27,6 +27,6 @@ def enter_chained(fusion: Fusion, rows: DataFrame, schemas: Schemas) -> None:
     tasks = []
     for signature in fusion.fragment.roots:
         if signature in plan.tasks:
-            _, _, chain = chain_of(schemas.chain(plan, plan.tasks[signature]))
+            _, _, chain = registered_chain(schemas.chain(plan, plan.tasks[signature]))
             tasks.append((signature, chain.output.names, chain.after))
     fusion.chained(tasks, rows)

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 from headgate.errors import InputError
 from headgate.model.names import Signature
 from headgate.model.work import ChainWork, FrameWork, KeyedWork, SinkWork, SourceWork
-from headgate.runtime.chains.job import ChainTask, chain_of
+from headgate.runtime.chains.jobs import ChainTask, registered_chain
 from headgate.runtime.compile.plan import CompiledPlan, CompiledTask, alternate_key
 from headgate.runtime.compile.query_plan import check_query_plan
 from headgate.runtime.io.secret_options import used_options
@@ -106,7 +106,7 @@ class Schemas:
         given = [expressed(does, frame).schema for does, frame in zip(shaped, sides, strict=True)]
         columns = tuple(arrow_schema(schema).serialize().to_pybytes() for schema in given)
         known = ChainTask(task.alternate.type, task.alternate.config.text, columns)
-        _, _, chain = chain_of(known)
+        _, _, chain = registered_chain(known)
         self._chains[task.signature, alternate_key(task.alternate)] = known
         rows = from_arrow(chain.output)
         return rows if chain.after is None else expressed(chain.after, self._without_rows(rows)).schema

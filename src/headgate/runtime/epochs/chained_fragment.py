@@ -16,8 +16,9 @@ from pyspark.sql import DataFrame
 from headgate.model.names import Signature
 from headgate.runtime.chains.clock import TOPICS, clock_stream
 from headgate.runtime.chains.host import ChainHost, FoldedEpoch, FoldedTask
-from headgate.runtime.chains.job import ChainJobs, chain_of
+from headgate.runtime.chains.jobs import registered_chain
 from headgate.runtime.chains.made_rows import MadeRows, made_frame
+from headgate.runtime.chains.spark_jobs import SparkChainJobs
 from headgate.runtime.chains.topics import ChainTopics
 from headgate.runtime.compile.plan import CompiledPlan, Fragment, Kind
 from headgate.runtime.epochs.commit import EpochResult
@@ -45,8 +46,13 @@ class ChainedFragment(RunningFragment):
         self._topics = ChainTopics(self.folder)
         self._topics.adopt(fragment, number)
         partitions = int(context.spark.conf.get("spark.sql.shuffle.partitions") or 1)
-        jobs = ChainJobs(context.spark, self.folder / "chains")
-        self._chains = ChainHost(jobs, self.folder / "outputs", partitions, context.background.offer)
+        jobs = SparkChainJobs(context.spark, self.folder / "chains")
+        self._chains = ChainHost(jobs, self.folder / "outputs", partitions, self._offer)
+
+    def _offer(self, work: Callable[[], None]) -> bool:
+        """Do something in the background, when there is room."""
+        nothing = self.context.spark.range(1)
+        return self.context.background.offer(nothing, lambda _: work())
 
     def _begin(self, number: int) -> FragmentBegun:
         for topic in self.fragment.reads:  # of a run that is over
@@ -131,7 +137,7 @@ class ChainedFragment(RunningFragment):
             return EpochResult()
         schemas = self.context.schemas
         roots = plan.fragments[self.fragment.id].roots
-        columns = [(root, chain_of(schemas.chain(plan, plan.tasks[root]))[2].output) for root in roots]
+        columns = [(root, registered_chain(schemas.chain(plan, plan.tasks[root]))[2].output) for root in roots]
         reader = MadeRows(tuple((root, schema.serialize().to_pybytes()) for root, schema in columns))
         splits = [(ingested_us, files) for files in folded.outputs]
         frame = made_frame(self.context.spark, reader, splits)

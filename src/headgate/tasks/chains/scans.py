@@ -1,4 +1,4 @@
-"""Computations from row to row within a key, for all keys at once: first rows, then second rows, and so on.
+"""Computations from row to row within a key, for all keys at once: first rows, then second rows, ...
 
 Keys with many rows are few: when only some are left, they are finished one by one. Either way each key's values are
 taken in order, so results do not depend on which other keys there are, nor on how the rows are cut into epochs.

@@ -10,7 +10,7 @@ from headgate.tasks.chains.columns import order_codes, valid_of, values_of
 from headgate.tasks.chains.grouping import Groups, codes_of
 from headgate.tasks.heavy import np, pa
 
-__all__ = ["MAX_VALUES", "Collected", "Mode", "OfDistinct", "Percentile", "lists", "members"]
+__all__ = ["MAX_VALUES", "Collected", "MostFrequent", "OfDistinct", "Percentile", "lists", "members"]
 
 MAX_VALUES = 100_000
 """So many values may be kept for one group."""
@@ -162,7 +162,7 @@ def shaped(values: Any, known: Any, each: int, listed: bool) -> Any:
 
 
 @dataclass(frozen=True)
-class Mode(_Kept):
+class MostFrequent(_Kept):
     """``mode``: the most frequent value, of several the one that came first."""
 
     @property

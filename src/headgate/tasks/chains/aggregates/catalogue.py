@@ -7,7 +7,7 @@ from typing import Any
 
 from headgate.errors import InputError
 from headgate.tasks.chains.aggregate_text import AggregateCall
-from headgate.tasks.chains.aggregates.bags import Collected, Mode, OfDistinct, Percentile
+from headgate.tasks.chains.aggregates.bags import Collected, MostFrequent, OfDistinct, Percentile
 from headgate.tasks.chains.aggregates.base import Aggregate
 from headgate.tasks.chains.aggregates.extremes import Arrival, Extreme, ExtremeBy
 from headgate.tasks.chains.aggregates.moments import Comoments, Moments
@@ -43,7 +43,7 @@ def aggregate_of(call: AggregateCall, kinds: Sequence[Any]) -> Aggregate:
         case "collect_list" | "collect_set":
             return Collected(kinds[0], call.function == "collect_set")
         case "mode":
-            return Mode(Collected(_ordered(kinds[0], "mode"), distinct=False))
+            return MostFrequent(Collected(_ordered(kinds[0], "mode"), distinct=False))
         case "approx_count_distinct":
             return ApproxDistinct(*(float(error) for error in call.constants if not isinstance(error, tuple)))
         case "percentile" | "median":
