@@ -70,10 +70,12 @@ def _work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     context = TaskContext.get()
     assert context is not None
     work = pickle.loads(Path(context.getLocalProperty(WORK) or "").read_bytes())
-    at, done = context.partitionId(), []
+    at = context.partitionId()
+    done: Sequence[object]
     if isinstance(work, ChainEpoch):
         done = fold_range(work, at, context.taskAttemptId(), registered_chain)
     else:
-        done = [merge_one(Path(work.folder), *work.merges[at], registered_chain)]
+        task, merge = work.merges[at]
+        done = [merge_one(Path(work.folder), task, merge, registered_chain)]
     settle()
     yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(done)], pa.binary())], ["result"])
