@@ -118,14 +118,18 @@ class FileExchange:
         kept = read_json(waiting / "follow.json")
         if kept is None:
             kept = {"first": self.head(topic) + 1}
-            write_json(waiting / "follow.json", kept, "follow")
             write_json(self.folder(topic) / "followed.json", kept)
+            write_json(waiting / "follow.json", kept, "follow")
         for number in range(_head(waiting) + 1):
             one = read_json(_described(waiting, number))
             if one is not None:
                 files = [(str(waiting / name), one["rows"] * (place == 0)) for place, name in enumerate(one["files"])]
                 self.publish(topic, kept["first"] + number, one["snapshot"], files, one["ingested_us"])
-        shutil.rmtree(waiting)
+        # In one step: what is left of a folder that is half removed must not follow again.
+        gone = self.root / f"{topic}-gone"
+        shutil.rmtree(gone, ignore_errors=True)
+        waiting.rename(gone)
+        shutil.rmtree(gone, ignore_errors=True)
 
     def _follower(self, topic: str) -> int | None:
         """The oldest plan snapshot of what waits to follow."""
