@@ -101,6 +101,22 @@ def test_a_client_that_is_killed_and_comes_back_misses_nothing(tmp_path: Path) -
     assert cuts > 8
 
 
+def test_what_is_appended_while_the_past_is_read_comes_whole_and_later(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kinds are read one after the other: if one were read further, what the others lack would never be told."""
+    journal, read = service.engine.journal, service.engine.journal.read
+    journal.append(SnapshotPublished(1, {}))
+
+    def slow(kind: type[Any], since: int = 0) -> Any:
+        found = list(read(kind, since))
+        journal.append(SnapshotPublished(2, {}), DecisionEnded(2, 1.0, DecisionOutcome.DONE))
+        return found
+
+    monkeypatch.setattr(journal, "read", slow)
+    assert [(event.topic, event.data) for event in service.served.events.since((0, 0))] == [("plan", {"snapshot": 1})]
+
+
 def _publish(service: Service, numbers: range) -> None:
     journal = service.engine.journal
     for number in numbers:

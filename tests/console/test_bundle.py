@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import gzip
 import json
 import os
@@ -49,25 +50,33 @@ def test_the_lock_file_has_no_addresses() -> None:
     assert all(re.fullmatch(r"[\d.]+", version) for version in versions.values()), "exact versions"
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="no Node here to build the page with")
 def test_the_page_is_what_its_sources_build_to(tmp_path: Path) -> None:
-    if not (WEB / "node_modules" / ".bin" / "vite").exists():
-        if not os.environ.get("CI"):
-            pytest.skip("the page's packages are not installed; npm ci --prefix web installs them")
-        subprocess.run(["npm", "ci", "--prefix", str(WEB)], check=True, capture_output=True)
     folder = tmp_path / "dist"
-    vite = [str(WEB / "node_modules" / ".bin" / "vite"), "build", "--outDir", str(folder), "--logLevel", "error"]
+    vite = [_tool("vite"), "build", "--outDir", str(folder), "--logLevel", "error"]
     subprocess.run(vite, cwd=WEB, check=True, capture_output=True)
     assert files(folder) == files(DIST), "build it anew: npm run build --prefix web"
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="no Node here to write the types with")
 def test_the_types_of_the_page_are_those_of_the_api(tmp_path: Path) -> None:
-    made = WEB / "node_modules" / ".bin" / "openapi-typescript"
-    if not made.exists():
-        pytest.skip("the page's packages are not installed; npm ci --prefix web installs them")
     target = tmp_path / "api-types.ts"
     api = ROOT / "docs" / "reference" / "openapi.json"
-    subprocess.run([str(made), str(api), "-o", str(target), "--alphabetize"], check=True, capture_output=True)
+    subprocess.run(
+        [_tool("openapi-typescript"), str(api), "-o", str(target), "--alphabetize"], check=True, capture_output=True
+    )
     current = (WEB / "src" / "api-types.ts").read_text(encoding="utf-8")
     assert target.read_text(encoding="utf-8") == current, "write them anew: npm run types --prefix web"
+
+
+def _tool(name: str) -> str:
+    """A tool of the page's packages, which are installed where everything must be tested."""
+    if shutil.which("node") is None:
+        pytest.skip("no Node here to build the page with")
+    made = WEB / "node_modules" / ".bin" / name
+    if not made.exists():
+        if not os.environ.get("CI"):
+            pytest.skip("the page's packages are not installed; npm ci --prefix web installs them")
+        with (WEB / "package.json").open("rb") as one_at_a_time:
+            fcntl.flock(one_at_a_time, fcntl.LOCK_EX)
+            if not made.exists():
+                subprocess.run(["npm", "ci", "--prefix", str(WEB)], check=True, capture_output=True)
+    return str(made)

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from headgate.api.client import EngineClient
+from headgate.errors import HeadgateError
 from tests.judge.campaign import EVERY_EPOCH, IN_VAIN, VAIN_S, Limits, Point, Progress, Result
 from tests.judge.flows import Flow, expected_values, expected_windows, passes
 from tests.judge.history import History, Row
@@ -127,16 +130,24 @@ class _Joins:
         assert self.rig.submit(base)
         self.rig.wait_for(lambda: self.rig.has(base, "rows", 0), "the first rows")
 
-    def change(self) -> None:
+    def change(self) -> bool:
+        """Let dataflows come, or one leave; says whether any came."""
         rnd = self.rig.rnd
         if len(self.there) >= MOST or (self.there and rnd.random() < 0.25):
             name = rnd.choice(self.there)
             self.there.remove(name)
             self.rig.withdraw(name)
-            return
+            return False
         flows = [self._flow() for _ in range(rnd.choice([1, 1, 2]))]
         self.there += [flow.name for flow in flows]
         self.rig.submit(*flows)
+        return True
+
+    def have_joined(self) -> bool:
+        """Whether an engine answers, and nothing catches up any more."""
+        with suppress(HeadgateError), EngineClient(self.rig.state, patience_s=0.0) as client:
+            return all(flow["catch_up"] is None for flow in client.dataflows()["dataflows"])
+        return False
 
     def _flow(self) -> JoiningFlow:
         self.made += 1
@@ -170,12 +181,14 @@ def _kill(rig: Rig, joins: _Joins, left: set[Point], limits: Limits, result: Res
             f"{m} {s} {rig.rnd.choice([1, 2, 5]) if s in EVERY_EPOCH and not in_vain else 1}" for m, s in sorted(left)
         ]
         with rig.aimed(*aims) as ended:
-            joins.change()
+            have_come = joins.change()
             rig.wait_for_epoch(lambda: ended() is not None, VAIN_S * (1 + 2 * in_vain))
+            if have_come:
+                rig.wait_for(lambda: ended() is not None or joins.have_joined(), "dataflows that have joined")
             at = ended()
         rig.recover()
         rig.settle()
-        in_vain = in_vain + 1 if at is None else 0
+        in_vain = 0 if at is not None else in_vain + have_come
         if at is not None:
             left.discard(at)
             result.steps.add(at)

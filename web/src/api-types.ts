@@ -901,7 +901,7 @@ export interface paths {
         };
         /**
          * Engine Status
-         * @description Show all dataflows and fragments.
+         * @description Show all dataflows and fragments, and who is over a quota.
          */
         get: operations["engine_status"];
         put?: never;
@@ -1379,6 +1379,12 @@ export interface components {
             /** Fragments */
             fragments: components["schemas"]["FragmentStatus"][];
             /**
+             * Over Quota
+             * @description Which owners have more than they may, as sentences.
+             * @default []
+             */
+            over_quota: string[];
+            /**
              * Process
              * @description The process id.
              */
@@ -1732,6 +1738,12 @@ export interface components {
             /** Fragments */
             fragments: components["schemas"]["FragmentStatus"][];
             /**
+             * Over Quota
+             * @description Which owners have more than they may, as sentences.
+             * @default []
+             */
+            over_quota: string[];
+            /**
              * Process
              * @description The process id.
              */
@@ -1825,8 +1837,12 @@ export interface components {
             id: string;
             /** Kind */
             kind: string;
+            /** Parts */
+            parts?: number | null;
             /** Planning S */
             planning_s: number;
+            /** Row S */
+            row_s?: number | null;
             /** Rows Arrived */
             rows_arrived?: number | null;
             /** Rows Behind */
@@ -2350,6 +2366,13 @@ export interface components {
          * @description Machines, and executors on them.
          */
         MachinesAnswer: {
+            /**
+             * Classes
+             * @description VM classes that can be acquired.
+             */
+            classes: {
+                [key: string]: unknown;
+            }[];
             /** Executors */
             executors: {
                 [key: string]: unknown;
@@ -2701,14 +2724,56 @@ export interface components {
          * @description What an owner has on this engine, and may have.
          */
         OwnerQuota: {
+            /**
+             * Cores
+             * @description Cores that its tasks kept busy, in the last minute.
+             * @default 0
+             */
+            cores: number;
             /** Dataflows */
             dataflows: number;
+            /**
+             * Kept Bytes
+             * @description State and checkpoints of the fragments that it uses.
+             * @default 0
+             */
+            kept_bytes: number;
+            /** Most Cores */
+            most_cores?: number | null;
             /** Most Dataflows */
             most_dataflows: number;
+            /** Most Kept Bytes */
+            most_kept_bytes?: number | null;
+            /** Most Price Per Day */
+            most_price_per_day?: number | null;
+            /** Most Rows Per S */
+            most_rows_per_s?: number | null;
+            /**
+             * Most Sources
+             * @default 500
+             */
+            most_sources: number;
             /** Most Tasks */
             most_tasks: number;
             /** Owner */
             owner: string;
+            /**
+             * Price Per Day
+             * @description What it has paid for machines in the last 24 hours.
+             * @default 0
+             */
+            price_per_day: number;
+            /**
+             * Rows Per S
+             * @description Rows that its sources took, in the last minute.
+             * @default 0
+             */
+            rows_per_s: number;
+            /**
+             * Sources
+             * @default 0
+             */
+            sources: number;
             /** Tasks */
             tasks: number;
         };
@@ -2777,6 +2842,16 @@ export interface components {
              * @description Who has chosen that; controller if it has taken over itself.
              */
             by: string;
+            /**
+             * Controller Cpu S
+             * @description Seconds of a processor that deciding has taken so far.
+             */
+            controller_cpu_s: number;
+            /**
+             * Controller Running S
+             * @description Seconds since the controller began.
+             */
+            controller_running_s: number;
             /**
              * Failure
              * @description Why the controller cannot work; empty if it does.

@@ -99,9 +99,11 @@ class EventFeed:
         return [*([] if rates is None else [LiveEvent("rates", rates)]), LiveEvent("health", health)]
 
     def since(self, place: tuple[int, int]) -> Iterator[LiveEvent]:
-        """What is in the journal after an event, oldest first."""
+        """What is in the journal after an event, oldest first; what is appended meanwhile is not part of it."""
         journal = self._engine.journal
-        entries = [(position, entry) for kind in KINDS for position, entry in journal.read(kind, place[0] - 1)]
+        end = journal.position  # kinds are read one after the other: one must not be read further than another
+        read = ((position, entry) for kind in KINDS for position, entry in journal.read(kind, place[0] - 1))
+        entries = [(position, entry) for position, entry in read if position <= end]
         by_position: dict[int, list[Entry]] = {}
         for position, entry in sorted(entries, key=lambda one: one[0]):
             by_position.setdefault(position, []).append(entry)
