@@ -31,6 +31,7 @@ from headgate_benchmarks.scale import SCALE
 from headgate_benchmarks.sharing import SHARING
 from headgate_benchmarks.simulate import SIMULATE
 from headgate_benchmarks.smoke import smoke_all
+from headgate_benchmarks.state import STATE
 from headgate_benchmarks.study import Measured
 from headgate_benchmarks.tenants.running import TENANTS
 
@@ -60,7 +61,7 @@ BENCHMARKS: Mapping[str, Benchmark[Any]] = {
             RUNTIME,
             SCALE,
         ),
-        *(SHARING, SIMULATE, TENANTS),
+        *(SHARING, SIMULATE, STATE, TENANTS),
     )
 }
 

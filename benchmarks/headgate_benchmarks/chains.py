@@ -139,7 +139,7 @@ class _Chain:
         """An epoch, from rows in files to a commit, and what is done beside it."""
         from headgate.runtime.chains.host import FoldedTask
 
-        task = FoldedTask(Signature("task"), 1, self.known, tuple((file,) for file in files), self.ranges)
+        task = FoldedTask(Signature("task"), "task@1", self.known, tuple((file,) for file in files), self.ranges)
         folded = self.host.fold(self.epoch, self.commit, [task], lambda _: True)
         assert not folded.failed, folded.failed
         self.commit, self.epoch = folded.kept, self.epoch + 1

@@ -12,6 +12,8 @@ Everything is measured in one run, on one Spark, the two sides of each ratio tak
 - ``hot_pause_ms``, ``hot_pause_worst_ms``: how much longer the first batch under a new plan took than the median of the
   batches before it, p50 and the worst; ``jitter_worst_ms`` is the same of batches under which nothing changed, and
   ``jitter_ratio`` is that over ``floor_ms``;
+- ``hot_window_s``, ``hot_join_s``: from the request for a window or a join beside a running one to its first row, p50,
+  over both hops; a window is 50 ms of event time, and no query is started (:mod:`headgate_benchmarks.hot_state`);
 - ``keyed_rows_per_s``: throughput of a keyed host with three tasks over 5,000 keys;
 - ``files_etl_cpu``, ``files_json_cpu``: CPU of dataflows that read files over that of the same with Spark's own reader
   (:mod:`headgate_benchmarks.file_reading`).
@@ -22,11 +24,7 @@ from __future__ import annotations
 import random
 import shutil
 import statistics
-import threading
-import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,14 +32,14 @@ from typing import Any
 from headgate.model.dataflow import Dataflow
 from headgate_benchmarks.benchmark import Benchmark
 from headgate_benchmarks.cpu_clock import cpu_seconds
+from headgate_benchmarks.feeding import TRIGGER_S, Feeder, batches_of, fed, first_row
 from headgate_benchmarks.file_reading import cost_of_reading
+from headgate_benchmarks.hot_state import hot_state
 from headgate_benchmarks.on_spark import READINGS, drop, on_spark, readings
 from headgate_benchmarks.study import Measured, Progress
 from headgate_benchmarks.workloads import beside, dataflow_of, parquet_sink
 
 __all__ = ["RUNTIME", "tiny_dataflows", "tiny_floor"]
-
-TRIGGER_S = 0.5
 
 BEFORE = 5
 """Batches before a change that its first batch is compared with."""
@@ -193,35 +191,35 @@ def _floor(seed: int, progress: Progress, sizes: Sizes) -> Measured:
 
 def tiny_floor(spark: Any, place: Path, seed: int, count: int, warm: int, steady: int) -> list[float]:
     """Milliseconds of the micro-batches of so many tiny dataflows at 1,000 rows/s."""
-    with _fed(spark, place, seed + 6) as (engine, feeder):
+    with fed(spark, place, seed + 6) as (engine, feeder):
         engine.submit(*tiny_dataflows(feeder.source, place, count))
         (fragment,) = engine.fragments.values()
-        return list(_batches(fragment, feeder, warm, steady).values())
+        return list(batches_of(fragment, feeder, warm, steady).values())
 
 
 def _hot_changes(spark: Any, place: Path, seed: int, progress: Progress, sizes: Sizes) -> Measured:
     """Tiny dataflows at 1,000 rows/s; then dataflows are submitted and alternates are switched while they run."""
     merges, switches, pauses = [], [], []
-    with _fed(spark, place, seed + 6) as (engine, feeder):
+    with fed(spark, place, seed + 6) as (engine, feeder):
         source = feeder.source
         progress(f"{sizes.tiny} tiny dataflows at 1,000 rows/s")
         engine.submit(*tiny_dataflows(source, place, sizes.tiny), _switchable(source, place / "switched"))
         fragment = next(iter(engine.fragments.values()))
         records = engine.records.taken()
-        steady = list(_batches(fragment, feeder, sizes.warm, sizes.steady).values())
+        steady = list(batches_of(fragment, feeder, sizes.warm, sizes.steady).values())
         for turn in range(sizes.changes):
             progress(f"hot change {turn + 1} of {sizes.changes}")
             out = place / f"merged{turn}"
             flow = beside(
                 _dataflow(f"merged{turn}", source, 60 + turn, parquet_sink(out), None), engine.dataflows[0].name
             )
-            merges.append(_first_row(lambda flow=flow: engine.submit(flow), out, feeder))  # type: ignore[misc]
+            merges.append(first_row(lambda flow=flow: engine.submit(flow), out, feeder))  # type: ignore[misc]
             pauses.append(_pause(fragment, feeder, engine.plan.number, records))
             wanted = "b" if turn % 2 == 0 else "a"
             out = place / "switched" / wanted
             before = len(list(out.glob("*"))) if out.exists() else 0
             switch = lambda wanted=wanted: engine.switch("switchable", "either", wanted)  # noqa: E731
-            switches.append(_first_row(switch, out, feeder, before))
+            switches.append(first_row(switch, out, feeder, before))
             pauses.append(_pause(fragment, feeder, engine.plan.number, records))
         failed = engine.failures()
         assert not failed, failed
@@ -246,17 +244,6 @@ def _trigger_and_batch_s(batch_ms: float) -> float:
     return TRIGGER_S + batch_ms / 1000
 
 
-@contextmanager
-def _fed(spark: Any, place: Path, seed: int, sensors: int = 5_000) -> Iterator[tuple[Any, _Feeder]]:
-    """An engine, and a feeder of a folder for its dataflows to read."""
-    from headgate.runtime.engine.engine import Engine
-
-    source = place / "in"
-    source.mkdir(parents=True)
-    with Engine(place / "state", spark=spark, trigger_s=TRIGGER_S) as engine:
-        yield engine, _Feeder(source, random.Random(seed), sensors)
-
-
 def _switchable(source: Path, out: Path) -> Dataflow:
     """A dataflow with two alternates, whose rows show which one made them: they go to one of two sinks."""
     tasks = [
@@ -275,44 +262,9 @@ def _switchable(source: Path, out: Path) -> Dataflow:
     return dataflow_of("switchable", tasks)
 
 
-class _Feeder:
-    """Drops a file of 100 rows every tenth of a second, when it is asked often enough; the first file at once."""
-
-    def __init__(self, source: Path, draw: random.Random, sensors: int) -> None:
-        self.source, self.draw, self.sensors = source, draw, sensors
-        self.number, self.began = 0, time.monotonic()
-        self._drop()
-
-    def feed(self) -> None:
-        due = int((time.monotonic() - self.began) * 10)
-        for _ in range(min(due - self.number, 20)):
-            self._drop()
-        time.sleep(0.005)
-
-    def _drop(self) -> None:
-        drop(self.source, self.number, readings(100, self.draw, self.number * 100, self.sensors))
-        self.number += 1
-
-
-def _batches(fragment: Any, feeder: _Feeder, warm: int, wanted: int) -> dict[int, float]:
-    """Times of the next micro-batches that have rows, by number, in milliseconds; some pass first to warm up."""
-    seen: dict[int, float] = {}
-    began = fragment.last.epoch
-    records = fragment.context.records.taken()
-    while len(seen) < warm + wanted:
-        feeder.feed()
-        progress = fragment.query.lastProgress
-        with_rows = {each.epoch for each in list(records) if each.fragment == fragment.fragment.id and each.rows_in}
-        if progress and progress["batchId"] in with_rows and progress["batchId"] > began:
-            seen[progress["batchId"]] = float(progress["durationMs"]["triggerExecution"])
-        reason = fragment.failure
-        assert reason is None, reason
-    return dict(list(seen.items())[warm:])
-
-
-def _pause(fragment: Any, feeder: _Feeder, number: int, records: deque[Any]) -> float:
+def _pause(fragment: Any, feeder: Feeder, number: int, records: deque[Any]) -> float:
     """How much longer the first batch under a plan took than the median of those before it, in milliseconds."""
-    _batches(fragment, feeder, warm=0, wanted=BEFORE + 1)
+    batches_of(fragment, feeder, warm=0, wanted=BEFORE + 1)
     plans = {
         each.epoch: each.snapshot for each in list(records) if each.fragment == fragment.fragment.id and each.rows_in
     }
@@ -320,19 +272,6 @@ def _pause(fragment: Any, feeder: _Feeder, number: int, records: deque[Any]) -> 
     took = {p["batchId"]: float(p["durationMs"]["triggerExecution"]) for p in recent}
     first = min(batch for batch in took if plans[batch] == number)
     return took[first] - statistics.median([ms for batch, ms in took.items() if batch < first][-BEFORE:])
-
-
-def _first_row(change: Callable[[], None], out: Path, feeder: _Feeder, before: int = 0) -> float:
-    """Seconds from a request to the first new file at ``out``; rows keep coming meanwhile."""
-    began = time.monotonic()
-    thread = threading.Thread(target=change)
-    thread.start()
-    while not out.exists() or len(list(out.glob("*.parquet"))) <= before:
-        feeder.feed()
-        assert time.monotonic() - began < 60, f"no row at {out}"
-    took = time.monotonic() - began
-    thread.join()
-    return took
 
 
 # keyed tasks
@@ -362,19 +301,19 @@ def _keyed(seed: int, progress: Progress, sizes: Sizes) -> Measured:
 def _hot_keyed(seed: int, progress: Progress, sizes: Sizes) -> Measured:
     """Keyed tasks that join a running host: from the request to the first row, over both hops."""
     took = []
-    with on_spark() as (spark, place), _fed(spark, place, seed + 7, sensors=200) as (engine, feeder):
+    with on_spark() as (spark, place), fed(spark, place, seed + 7, sensors=200) as (engine, feeder):
         engine.submit(_keyed_flow("base", feeder.source, _keyed_tasks(0), place / "base", None))
         host = next(f for f in engine.fragments.values() if f.fragment.kind == "keyed")
         source = next(f for f in engine.fragments.values() if f.fragment.kind == "source")
-        _batches(host, feeder, warm=2 * sizes.warm // 3, wanted=1)
-        batch = statistics.median(_batches(source, feeder, 0, sizes.steady).values())
+        batches_of(host, feeder, warm=2 * sizes.warm // 3, wanted=1)
+        batch = statistics.median(batches_of(source, feeder, 0, sizes.steady).values())
         for turn in range(sizes.changes):
             progress(f"hot keyed change {turn + 1} of {sizes.changes}")
             out = place / f"more{turn}"
             work = _keyed_tasks(turn + 1)[turn % 3]
             flow = beside(_keyed_flow(f"more{turn}", feeder.source, [work], out, None), "base")
-            took.append(_first_row(lambda flow=flow: engine.submit(flow), out / "0", feeder))  # type: ignore[misc]
-            _batches(host, feeder, warm=0, wanted=2)
+            took.append(first_row(lambda flow=flow: engine.submit(flow), out / "0", feeder))  # type: ignore[misc]
+            batches_of(host, feeder, warm=0, wanted=2)
     keyed = statistics.median(took)
     ratio = keyed / _trigger_and_batch_s(batch)
     figures = {"hot_keyed_s": keyed, "keyed_batch_ms": batch, "hot_keyed_ratio": ratio}
@@ -398,6 +337,10 @@ def _keyed_throughput(seed: int, progress: Progress, sizes: Sizes) -> Measured:
     return Measured({"keyed_rows_per_s": statistics.median(rates)}, {"keyed_rates": rates})
 
 
+def _state(seed: int, progress: Progress, sizes: Sizes) -> Measured:
+    return hot_state(seed, progress, sizes.warm, sizes.changes)
+
+
 def _files(seed: int, progress: Progress, sizes: Sizes) -> Measured:
     return cost_of_reading(seed, progress, sizes.rounds, sizes.records)
 
@@ -405,12 +348,12 @@ def _files(seed: int, progress: Progress, sizes: Sizes) -> Measured:
 RUNTIME = Benchmark(
     "runtime",
     "The cost of running dataflows on Spark, and the time of changes.",
-    {"cost": _costs, "floor": _floor, "keyed": _keyed, "files": _files},
+    {"cost": _costs, "floor": _floor, "keyed": _keyed, "state": _state, "files": _files},
     Sizes(),
     Sizes(1, 3, 300, (2, 500), 4, 1, BEFORE + 1, 2, (20, 60)),
     "overhead shared hand_cpu_s_per_million headgate_cpu_s_per_million floor_ms floor_one_ms floor_vs_one trigger_s "
     "hot_merge_s hot_merge_ratio hot_switch_s hot_switch_ratio hot_pause_ms hot_pause_worst_ms jitter_worst_ms "
-    "jitter_ratio hot_keyed_s keyed_batch_ms hot_keyed_ratio keyed_rows_per_s "
+    "jitter_ratio hot_keyed_s keyed_batch_ms hot_keyed_ratio keyed_rows_per_s hot_window_s hot_join_s "
     "files_*_cpu files_*_cpu_s_per_million",
     spark=("local[2]", "3g"),
 )

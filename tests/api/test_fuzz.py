@@ -81,7 +81,7 @@ def fuzz(network: Network, token: str, cases: int, seed: int) -> Counter[int]:
 
 
 def service(folder: Path) -> Network:
-    (folder / "version").write_text("5", encoding="utf-8")
+    (folder / "version").write_text("6", encoding="utf-8")
     network = Network(FakeEngine(folder), Door(requests_per_s=1e9))
     network.app.state.identities._failures = RateLimit(1e9, 1e9)  # wrong tokens at sign-in are part of what is sent
     token = network.token("maker", AccessRole.ADMIN)

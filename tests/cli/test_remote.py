@@ -31,7 +31,7 @@ READING: dict[tuple[str, ...], Callable[[EngineClient], Any]] = {
 
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
-    (tmp_path / "version").write_text("5", encoding="utf-8")
+    (tmp_path / "version").write_text("6", encoding="utf-8")
     ObservationHistory(tmp_path / "observations").append(observation(time.time()))
     return tmp_path
 

@@ -36,12 +36,12 @@ __all__ = [
 ELSEWHERE = {
     "version": "an engine makes its state directory once, before it answers",
     "machine": "only a local cluster writes it",
-    "state-file": "no fragment keeps its state in chains yet; the program of that name writes it (tests.judge.pure)",
-    "state-collected": "as state-file",
 }
 """Steps that no change of dataflows comes to."""
 
-EVERY_EPOCH = frozenset(("staged-file", "commit", "batch-files", "batch", "head", "position", "delivery", "delivered"))
+EVERY_EPOCH = frozenset(
+    ("staged-file", "state-file", "commit", "batch-files", "batch", "head", "position", "delivery", "delivered")
+)
 """Steps of each micro-batch, several times."""
 
 PROCESSES = ("engine", "worker", "engine", "daemon", "engine", "worker")

@@ -7,12 +7,12 @@ there, and for one that was withdrawn a beginning of it, without a gap.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from headgate.api.client import EngineClient
 from headgate.errors import HeadgateError
@@ -24,7 +24,7 @@ from tests.judge.rig import Rig, rig_in
 from tests.judge.sinks import sink_rows
 from tests.judge.verdict import Verdict
 
-__all__ = ["JoiningFlow", "judge_joins", "kill_while_joining"]
+__all__ = ["Changes", "JoiningFlow", "judge_joins", "kill_while_changing", "kill_while_joining"]
 
 KEYS = {"rows": "k", "counts": "k", "own": "text", "firsts": "text"}
 COLUMNS = {"counts": "n"}
@@ -113,6 +113,21 @@ def _windows(where: str, rows: Sequence[Row], held: Sequence[Row], is_gone: bool
         verdict.add("lost", f"{where}: {missing[:3]} are not there", len(missing))
 
 
+class Changes(Protocol):
+    """Changes what runs in a rig."""
+
+    made: int
+    """Dataflows that have come."""
+
+    def begin(self) -> None: ...
+
+    def change(self) -> bool:
+        """Make a change; says whether any dataflow came."""
+
+    def have_joined(self) -> bool:
+        """Whether an engine answers, and nothing catches up any more."""
+
+
 @dataclass(slots=True)
 class _Joins:
     """Makes dataflows come and go."""
@@ -159,9 +174,22 @@ def kill_while_joining(
     folder: Path, seed: int, wanted: Collection[Point], limits: Limits, starts: Starts, progress: Progress
 ) -> Result:
     """Kill one engine at steps, one after the other, while dataflows join it and leave, and judge it at the end."""
+    return kill_while_changing(folder, seed, _Joins, wanted, limits, starts, progress)
+
+
+def kill_while_changing(
+    folder: Path,
+    seed: int,
+    changes: Callable[[Rig], Changes],
+    wanted: Collection[Point],
+    limits: Limits,
+    starts: Starts,
+    progress: Progress,
+) -> Result:
+    """Kill one engine at steps, one after the other, while it is changed, and judge it at the end."""
     result = Result()
     with rig_in(folder, seed, starts=starts) as rig:
-        joins = _Joins(rig)
+        joins = changes(rig)
         try:
             joins.begin()
             with rig.fed():
@@ -174,7 +202,7 @@ def kill_while_joining(
     return result
 
 
-def _kill(rig: Rig, joins: _Joins, left: set[Point], limits: Limits, result: Result) -> None:
+def _kill(rig: Rig, joins: Changes, left: set[Point], limits: Limits, result: Result) -> None:
     in_vain = 0
     while left and in_vain < IN_VAIN and limits.allow(result.made):
         aims = [

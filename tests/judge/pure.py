@@ -136,7 +136,7 @@ def chains(folder: Path) -> tuple[list[Operation], Callable[[], list[str]]]:
             table = pa.table([pa.array(list(c), f.type) for c, f in zip(columns, SIDE, strict=True)], schema=SIDE)
             with pa.OSFile(str(folder / "in.arrow"), "wb") as file, pa.ipc.new_file(file, SIDE) as writer:
                 writer.write_table(table)
-            task = FoldedTask(Signature("task"), 1, known, ((str(folder / "in.arrow"),),), 1 + number % 3)
+            task = FoldedTask(Signature("task"), "task@1", known, ((str(folder / "in.arrow"),),), 1 + number % 3)
             folded = host.fold(number, () if commit is None else commit.chains, [task], lambda _: True)
             files = tuple(StagedRows(one, 1) for some in folded.outputs for _, one in some)
             outputs = (CommittedOutput(Target(OutputKind.SINK, "s", 1), files),)

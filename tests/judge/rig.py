@@ -56,6 +56,10 @@ class Rig:
         self.history = History()
         self.flows: list[Flow] = []
         self.judge: Callable[[History, Sequence[Flow], Path], Verdict] = judge
+        self.make_row: Callable[[int, float], dict[str, Any]] = self._row
+        self.closing_rows = 1
+        """How many rows at the end close all windows."""
+
         self.restart_s: list[float] = []
         self.engine: psutil.Process | None = None
         self._feed_lock = threading.Lock()
@@ -73,9 +77,7 @@ class Rig:
         """Move a file of new rows into the source's folder; names and sizes say nothing about the order."""
         with self._feed_lock:
             count = rows if rows is not None else self.rnd.choice([1, 2, 3, 8, 20])
-            made = [self._row(self._rows + number, seconds_later) for number in range(count)]
-            if seconds_later:  # it has to pass the filter to close the windows
-                made[0]["v"] = 1.0
+            made = [self.make_row(self._rows + number, seconds_later) for number in range(count)]
             self._rows += count
             self._files += 1
             name = f"{self.rnd.randrange(16**6):06x}-{self._files}.json"
@@ -100,8 +102,9 @@ class Rig:
         return any(json.loads(line)["id"] >= number for line in last)
 
     def _row(self, number: int, seconds_later: float) -> dict[str, Any]:
+        """A row of that number; one that is to close windows has to pass the filter."""
         at = BEGINNING + timedelta(seconds=number * 0.1 + seconds_later)
-        value = round(self.rnd.uniform(-5, 50), 3)
+        value = 1.0 if seconds_later else round(self.rnd.uniform(-5, 50), 3)
         text = f"t{number // 300}-{self.rnd.randrange(40)}"
         return {"id": number, "k": f"k{self.rnd.randrange(6)}", "v": value, "at": at.isoformat(), "text": text}
 
@@ -362,7 +365,7 @@ class Rig:
             for output in flow.outputs:
                 self.refuse(flow, output, refuses=False)
         self.feed(40)
-        self.feed(1, seconds_later=9 * 86_400)
+        self.feed(self.closing_rows, seconds_later=9 * 86_400)
         verdict = self._until_right_or_quiet()
         self.end()
         return verdict

@@ -14,8 +14,10 @@ import pytest
 
 from headgate.store.durable_steps import MOMENTS, STEPS, VARIABLE
 from tests.judge.campaign import ELSEWHERE, Limits, Result, kill_at_random, kill_at_steps, points
-from tests.judge.joins import kill_while_joining
+from tests.judge.joins import kill_while_changing, kill_while_joining
 from tests.judge.processes import ROOT, WarmStarts
+from tests.judge.stateful import STEPS as STATEFUL
+from tests.judge.stateful import Statefuls
 from tests.judge.verdict import FAULTS, Verdict
 
 CHOSEN = {("after", "snapshot"), ("half", "commit")}
@@ -90,6 +92,33 @@ def test_killed_while_dataflows_join(tmp_path: Path, warm: WarmStarts) -> None:
 def test_killed_at_any_step_while_dataflows_join(tmp_path: Path, warm: WarmStarts) -> None:
     kills = int(os.environ.get("HEADGATE_JOIN_KILLS", "60"))
     result = kill_while_joining(tmp_path, 14, points(), Limits(kills), warm, print)
+    assert result.stuck == []
+    assert result.made >= min(kills, 20)
+    assert _faults(result.verdict.counts) == set(), result.verdict
+
+
+@pytest.mark.spark
+@pytest.mark.own_spark
+@pytest.mark.timeout(600)
+def test_killed_while_windows_and_joins_change(tmp_path: Path, warm: WarmStarts) -> None:
+    wanted = {("half", "state-file"), ("after", "commit")}
+    result = kill_while_changing(tmp_path, 15, Statefuls, wanted, Limits(len(wanted)), warm, print)
+    assert result.stuck == []
+    assert result.steps == wanted
+    assert _faults(result.verdict.counts) == set(), result.verdict
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.timeout(7200)
+def test_killed_at_any_step_while_windows_and_joins_change(tmp_path: Path, warm: WarmStarts) -> None:
+    kills = int(os.environ.get("HEADGATE_STATE_KILLS", "60"))
+    wanted = [point for point in points() if point[1] in STATEFUL]
+    result = Result()
+    for seed in range(kills // len(wanted) + 1):
+        (folder := tmp_path / str(seed)).mkdir()
+        left = Limits(kills - result.made)
+        result.add(kill_while_changing(folder, 20 + seed, Statefuls, wanted, left, warm, print))
     assert result.stuck == []
     assert result.made >= min(kills, 20)
     assert _faults(result.verdict.counts) == set(), result.verdict

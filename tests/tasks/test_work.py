@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from headgate.model.task_type import SINK, SOURCE, STEP, State, TaskConfig, TaskType
-from headgate.model.work import BatchWork, FrameWork, KeyedWork, RowExpression, RowWise, SinkWork, SourceWork
+from headgate.model.work import BatchWork, ChainWork, FrameWork, KeyedWork, RowExpression, RowWise, SinkWork, SourceWork
 from headgate.tasks import BUILT_IN
 from headgate.tasks.keyed_base import KeyedConfig, by_row, by_rows, step_of
 from headgate.tasks.registry import discover
@@ -32,12 +32,13 @@ class Total(KeyedConfig):
 
 
 EXPRESSION = RowExpression(lambda _, names: RowWise(tuple(names)))
+CHAIN = ChainWork(nothing, nothing, nothing, nothing, nothing)
 FITTING = [
     TaskType("a_source", TaskConfig, SOURCE, work=SourceWork(nothing)),
     TaskType("an_expression", TaskConfig, work=EXPRESSION),
     TaskType("a_batch", TaskConfig, work=BatchWork(nothing)),
     TaskType("a_frame", TaskConfig, work=FrameWork(nothing)),
-    TaskType("a_window", TaskConfig, STEP, State.NATIVE, work=FrameWork(nothing)),
+    TaskType("a_window", TaskConfig, STEP, State.CHAINED, work=CHAIN),
     TaskType("a_total", Total, STEP, State.KEYED, work=KeyedWork(nothing)),
     TaskType("a_sink", TaskConfig, SINK, work=SinkWork(nothing)),
     TaskType("a_plan", TaskConfig),
@@ -49,7 +50,8 @@ WRONG = {
     "options": TaskType("wrong", TaskConfig, STEP, State.KEYED, work=KeyedWork(nothing)),
     "not_keyed": TaskType("wrong", Total, STEP, work=KeyedWork(nothing)),
     "keyed": TaskType("wrong", Total, STEP, State.KEYED, work=EXPRESSION),
-    "native": TaskType("wrong", TaskConfig, STEP, State.NATIVE, work=EXPRESSION),
+    "chained": TaskType("wrong", TaskConfig, STEP, State.CHAINED, work=FrameWork(nothing)),
+    "not_chained": TaskType("wrong", TaskConfig, STEP, work=CHAIN),
 }
 FIRST = FITTING[0]
 

@@ -110,7 +110,7 @@ def _add_waiting(balances: Mapping[Signature, _Balance], fragment: FragmentObser
             continue
         part = balance.done / fragment.rows_in if fragment.rows_in else 1.0
         balance.waiting += fragment.rows_behind * part
-        if fragment.rows_arrived is not None and fragment.kind in ("keyed", "native"):
+        if fragment.rows_arrived is not None and fragment.kind in ("keyed", "chained"):
             balance.came = fragment.rows_arrived * part
 
 

@@ -68,8 +68,8 @@ class State(StrEnum):
     KEYED = "keyed"
     """Something for each key, kept by a keyed host."""
 
-    NATIVE = "native"
-    """Event-time windows or joins, kept by a Spark streaming query of their own."""
+    CHAINED = "chained"
+    """That of windows and joins, in chains of files."""
 
 
 def _checked_expression(text: str) -> str:
@@ -253,7 +253,7 @@ class TaskType:
         """Whether it treats each row by itself, and can leave out one for which it raises."""
         if isinstance(self.work, SourceWork):
             return self.work.by_row
-        return self.role is Role.STEP and self.state is not State.NATIVE and not self.batchwise
+        return self.role is Role.STEP and self.state is not State.CHAINED and not self.batchwise
 
     @property
     def summary(self) -> str:

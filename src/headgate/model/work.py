@@ -5,9 +5,9 @@ kind           what it is given                                            built
 ============== =========================================================== =====================================
 RowExpression  the names of columns; it makes SQL                          ``filter``
 BatchWork      Arrow record batches, in Spark's Python workers             ``python``
-FrameWork      Spark DataFrames, one for each port                         ``explode``, ``window``
+FrameWork      Spark DataFrames, one for each port                         ``explode``
 KeyedWork      the rows of one key, and what it remembers of that key      ``count``
-ChainWork      Arrow tables, and state in chains of files                  none yet
+ChainWork      Arrow tables, and state in chains of files                  ``window``, ``join``
 SourceWork     the Spark session                                           ``read_files``
 SinkWork       the rows of an epoch, in staged files                       ``write_table``
 ============== =========================================================== =====================================
@@ -139,10 +139,7 @@ def _no_queries(options: Any) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FrameWork:
-    """A Spark DataFrame for each input port in, one DataFrame out.
-
-    In a type of state NATIVE the frames are streams, one for each side, and the work may use Spark's own state.
-    """
+    """A Spark DataFrame for each input port in, one DataFrame out."""
 
     run: Callable[[Any, Mapping[str, Any]], Any]
     """From the options and the frames by port to the output."""

@@ -42,6 +42,7 @@ STEPS: Mapping[str, str] = {
     "catch-up-bound": "where the past of a dataflow ends that joins a running source",
     "kafka-begun": "where the first batch of a Kafka source begins; in the Python process of the source",
     "table-begun": "where the first batch of a source that is a table begins; there too",
+    "topics": "which topics a host of windows and joins reads",
     "staged-file": "rows that an epoch puts out; in a Python worker",
     "state-file": "what a window or a join keeps of an epoch, or of several that are merged; in a Python worker",
     "state-collected": "a file of a window's or a join's state that no commit names any more is gone",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from headgate.model.task_type import TaskType
 from headgate.tasks import (
+    event_time,
     keyed,
     lookup,
     parse,
@@ -12,7 +13,6 @@ from headgate.tasks import (
     sinks,
     sources,
     user_defined,
-    windows,
 )
 
 __all__ = ["BUILT_IN"]
@@ -24,7 +24,7 @@ BUILT_IN: tuple[TaskType, ...] = (
     *reshape.TYPES,
     *lookup.TYPES,
     *keyed.TYPES,
-    *windows.TYPES,
+    *event_time.TYPES,
     *user_defined.TYPES,
     *sinks.TYPES,
 )

@@ -27,14 +27,14 @@ def run_frames(work: Work, options: TaskConfig, frames: Frames, guard: Guard | N
     """The output of a stateless task, over its input frames by port."""
     if isinstance(work, RowExpression):
         frame = next(iter(frames.values()))
-        return _expressed(work.sql(options, frame.columns), frame)
+        return expressed(work.sql(options, frame.columns), frame)
     if isinstance(work, BatchWork):
         return _run_batches(work, options, frames, guard or Guard(""))
     assert isinstance(work, FrameWork)
     return work.run(options, frames if work.carries else _visible(frames))  # type: ignore[no-any-return]
 
 
-def _expressed(does: RowWise, frame: DataFrame) -> DataFrame:
+def expressed(does: RowWise, frame: DataFrame) -> DataFrame:
     """The rows that expressions make of those of a frame."""
     if does.condition is not None:
         frame = frame.where(does.condition)

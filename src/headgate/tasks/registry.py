@@ -9,7 +9,7 @@ from importlib.metadata import EntryPoint, entry_points
 from headgate.errors import PluginError, nearest
 from headgate.model.names import NAME_RULE, is_name
 from headgate.model.task_type import Role, State, TaskConfig, TaskType
-from headgate.model.work import FrameWork, KeyedWork, SinkWork, SourceWork
+from headgate.model.work import ChainWork, KeyedWork, SinkWork, SourceWork
 
 __all__ = ["ENTRY_POINT_GROUP", "Registry", "default_registry", "discover"]
 
@@ -110,10 +110,9 @@ def _check_work(kind: TaskType) -> None:
         "a source": (isinstance(work, SourceWork), kind.role is Role.SOURCE),
         "a sink": (isinstance(work, SinkWork), kind.role is Role.SINK),
         "of state keyed": (isinstance(work, KeyedWork), kind.state is State.KEYED),
+        "of state chained": (isinstance(work, ChainWork), kind.state is State.CHAINED),
     }
     for what, (works_so, is_so) in fits.items():
         if works_so != is_so:
             word = "is" if is_so else "is not"
             raise TypeError(f"task type '{kind.name}' {word} {what}, and its work is a {type(work).__name__}")
-    if kind.state is State.NATIVE and not isinstance(work, FrameWork):
-        raise TypeError(f"task type '{kind.name}' has state native, and its work is no FrameWork")

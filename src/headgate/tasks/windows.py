@@ -1,26 +1,18 @@
-"""Task types over event time: windows and joins of streams, by Spark's own stateful operators."""
+"""The options of task types over event time: windows and joins of streams."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from headgate.errors import BadValue, InputError, shorten
+from headgate.errors import BadValue, shorten
 from headgate.model.schema import Column, Schema
 from headgate.model.span import seconds_of
-from headgate.model.sql.bounds import bounded
-from headgate.model.task_type import IN, OUT, STEP, ColumnName, Expression, Inputs, State, TaskConfig, TaskType, joining
-from headgate.model.work import FrameWork
-from headgate.tasks.heavy import F
-from headgate.tasks.sql_text import equal_keys, joined_columns, quoted
+from headgate.model.task_type import IN, OUT, ColumnName, Expression, Inputs, TaskConfig
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-__all__ = ["TYPES", "EventTimeWindow", "Join"]
+__all__ = ["EventTimeWindow", "Join"]
 
 
 def _checked_span(text: str) -> str:
@@ -33,33 +25,7 @@ Span = Annotated[str, AfterValidator(_checked_span)]
 """A span of time: a number with ms, s, min, h or d."""
 
 MAX_OVERLAP = 1_000
-"""So many sliding windows may have one row: Spark copies it for each."""
-
-_UNITS = {"ms": "milliseconds", "s": "seconds", "min": "minutes", "h": "hours", "d": "days"}
-
-
-def spark_span(span: str) -> str:
-    """A span of time in Spark's words.
-
-    >>> spark_span("5min"), spark_span("1.5 s")
-    ('5 minutes', '1500 milliseconds')
-    """
-    number, unit = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]+)", span.strip()).groups()  # type: ignore[union-attr]
-    if "." in number:
-        factor = {"ms": 1, "s": 1_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}[unit]
-        return f"{round(float(number) * factor)} milliseconds"
-    return f"{number} {_UNITS[unit]}"
-
-
-def _watermarked(rows: DataFrame, time: str, late_by: str) -> DataFrame:
-    from pyspark.sql.types import TimestampType
-
-    kinds = {field.name.casefold(): field.dataType for field in rows.schema.fields}
-    kind = kinds.get(time.casefold(), TimestampType())
-    if not isinstance(kind, TimestampType):
-        message = f"event time '{time}' is of type {kind.simpleString()}; cast it to timestamp before"
-        raise InputError("TASK_REFUSED", message)
-    return rows.withWatermark(time, spark_span(late_by))
+"""So many sliding windows may have one row."""
 
 
 class EventTimeWindow(TaskConfig):
@@ -109,21 +75,6 @@ class EventTimeWindow(TaskConfig):
         return {OUT: Schema((*bounds, *keys, *map(Column, self.columns)))}
 
 
-def _window(options: EventTimeWindow, frames: Mapping[str, DataFrame]) -> DataFrame:
-    (rows,) = frames.values()
-    rows = _watermarked(rows, options.time, options.late_by)
-    time = F.col(quoted(options.time))
-    if options.kind == "session":
-        window = F.session_window(time, spark_span(options.size))
-    else:
-        slide = spark_span(options.slide) if options.slide is not None else None
-        window = F.window(time, spark_span(options.size), slide)
-    grouped = rows.groupBy(window.alias("__window"), *(F.col(quoted(name)) for name in options.key))
-    made = grouped.agg(*(F.expr(bounded(text)).alias(name) for name, text in options.columns.items()))
-    bounds = [F.col("__window.start").alias("window_start"), F.col("__window.end").alias("window_end")]
-    return made.select(*bounds, *(quoted(name) for name in (*options.key, *options.columns)))
-
-
 class Join(TaskConfig):
     """Join two streams on equal keys, within a span of event time.
 
@@ -147,20 +98,3 @@ class Join(TaskConfig):
             inputs.check_columns("time", [self.time[side]], IN, side)
         left, right = inputs.rows(IN, 0), inputs.rows(IN, 1)
         return {OUT: None if left is None or right is None else left.joined(right, self.on)}
-
-
-def _join(options: Join, frames: Mapping[str, DataFrame]) -> DataFrame:
-    left, right = frames.values()
-    left = _watermarked(left, options.time[0], options.late_by).alias("l")
-    right = _watermarked(right, options.time[1], options.late_by).alias("r")
-    within = f"interval {spark_span(options.within)}"
-    times = f"l.{quoted(options.time[0])}", f"r.{quoted(options.time[1])}"
-    tests = [equal_keys(options.on), f"{times[1]} >= {times[0]} - {within}", f"{times[1]} <= {times[0]} + {within}"]
-    joined = left.join(right, F.expr(" and ".join(tests)), options.kind)
-    return joined.selectExpr(*joined_columns(left.columns, right.columns, options.on))
-
-
-TYPES = (
-    TaskType("window", EventTimeWindow, STEP, State.NATIVE, work=FrameWork(_window)),
-    TaskType("join", Join, joining(2), State.NATIVE, work=FrameWork(_join)),
-)

@@ -52,7 +52,7 @@ class Engine:
         table = pa.table([pa.array(list(c), f.type) for c, f in zip(columns, SIDE, strict=True)], schema=SIDE)
         with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, SIDE) as writer:
             writer.write_table(table)
-        task = FoldedTask(TASK, 1, KNOWN, ((str(file),),), self.partitions)
+        task = FoldedTask(TASK, f"{TASK}@1", KNOWN, ((str(file),),), self.partitions)
         folded = self.host.fold(self.epoch, self.commit, [task], lambda _: True)
         assert not folded.failed
         if killed == "merged meanwhile":

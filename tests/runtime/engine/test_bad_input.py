@@ -204,7 +204,7 @@ def test_state_directories_that_cannot_be_used(spark: SparkSession, engine: Engi
     (tmp_path / "photos" / "cat.jpg").touch()
     (tmp_path / "file").touch()
     for folder, condition, sentence in [
-        (other, "STATE_VERSION", "has version '99', and this Headgate reads version 5"),
+        (other, "STATE_VERSION", "has version '99', and this Headgate reads version 6"),
         (tmp_path / "photos", "STATE_UNUSABLE", "is neither empty nor a state directory of Headgate"),
         (tmp_path / "file", "STATE_UNUSABLE", "cannot use .* as state directory: file exists"),
         (engine.state.path, "STATE_IN_USE", f"is in use by process {os.getpid()} on "),

@@ -187,42 +187,73 @@ def test_a_dataflow_that_is_gone_is_named(tmp_path: Path) -> None:
     assert caught.value.condition == "DATAFLOW_GONE"
 
 
-def windowed(name: str, least: int = 0) -> Dataflow:
+def windowed(name: str, least: int = 0, **options: Any) -> Dataflow:
     keep = {"id": "keep", "type": "filter", "config": {"where": f"v > {least}"}, "inputs": ["src"]}
-    config = {"time": "at", "size": "10s", "key": ["k"], "columns": {"n": "count(*)"}}
+    config = {"time": "at", "size": "10s", "key": ["k"], "columns": {"n": "count(*)"}, **options}
     window = {"id": "w", "type": "window", "config": config, "inputs": ["src"]}
     source = {"id": "src", **files(Path("in"), columns="k string, v double, at timestamp")}
     return flow(name, source, keep, memory(f"{name}-kept"), window, memory(name))
 
 
-def native(directory: Directory) -> set[str]:
-    return {name for name, one in directory.plans.current.fragments.items() if one.kind is Kind.NATIVE}
+def chained(directory: Directory) -> set[str]:
+    return {name for name, one in directory.plans.current.fragments.items() if one.kind is Kind.CHAINED}
 
 
-def test_a_window_that_comes_back_is_another_fragment(tmp_path: Path) -> None:
-    """Its former run may still be behind, with windows that it has put out already."""
+def lives(directory: Directory) -> set[str]:
+    """The windows, each with the snapshot since which its state counts."""
+    tasks = directory.plans.current.tasks.values()
+    return {f"{task.signature}@{task.since}" for task in tasks if task.alternate.type == "window"}
+
+
+def test_a_window_that_comes_back_has_other_state(tmp_path: Path) -> None:
+    """Its former life may still have rows to read, and windows that it has put out already."""
     directory = Directory(tmp_path)
     directory.submit(windowed("one"))
-    first = native(directory)
+    first, hosts = lives(directory), chained(directory)
     directory.submit(windowed("one", 5), replace=True)
     directory.submit(small("other", 1))
-    assert native(directory) == first, "it has run on"
+    assert lives(directory) == first, "it has run on"
     directory.close()
     directory = Directory(tmp_path)
-    assert native(directory) == first, "also after a restart"
+    assert (lives(directory), chained(directory)) == (first, hosts), "also after a restart"
     directory.publish(PendingChange(directory.plans.snapshot).withdrawn("one"))
-    assert native(directory) == set()
+    assert chained(directory) == set()
     directory.submit(windowed("one"))
-    assert native(directory).isdisjoint(first)
-    assert directory.plans.current.fragments[next(iter(native(directory)))].reads
+    assert lives(directory).isdisjoint(first)
+    fragment = directory.plans.current.fragments[next(iter(chained(directory)))]
+    assert len(fragment.reads) == len(fragment.reads_for) == 1
     directory.close()
 
 
-@pytest.mark.parametrize("version", ["2", "4", "6"])
+def test_windows_over_the_same_stream_have_one_host_and_topics_of_their_own(tmp_path: Path) -> None:
+    directory = Directory(tmp_path)
+    directory.submit(windowed("one"))
+    (host,) = chained(directory)
+    before = directory.plans.current.fragments[host]
+    directory.submit(beside(windowed("two", key=[]), "one"))
+    (same,) = chained(directory)
+    after = directory.plans.current.fragments[same]
+    assert same == host
+    assert len(after.roots) == 2
+    assert set(before.reads) < set(after.reads)
+    assert {whose.task for whose in after.reads_for} == set(after.roots)
+    directory.publish(PendingChange(directory.plans.snapshot).withdrawn("two"))
+    assert directory.plans.current.fragments[host] == before
+    directory.close()
+
+
+def test_state_that_spark_kept_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    StateDirectory(tmp_path).close()
+    (tmp_path / "version").write_text("5")
+    with pytest.raises(InputError, match="windows and joins of an older one are kept in Spark's form; give another"):
+        StateDirectory(tmp_path)
+
+
+@pytest.mark.parametrize("version", ["2", "4", "7"])
 def test_a_directory_of_another_layout_is_refused_and_left_as_it_is(tmp_path: Path, version: str) -> None:
     StateDirectory(tmp_path).close()
     (tmp_path / "version").write_text(version)
     before = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file() and file.name != "lock"}
-    with pytest.raises(InputError, match=f"has version '{version}', and this Headgate reads version 5; give another"):
+    with pytest.raises(InputError, match=f"has version '{version}', and this Headgate reads version 6; give another"):
         StateDirectory(tmp_path)
     assert before == {file: file.read_bytes() for file in before}

@@ -81,19 +81,19 @@ def watermark(seen: Sequence[int | None], times: Sequence[str | None], late_by: 
 
 def fold_part(folding: Folding, sides: Sides, part: ChainPart, folder: Path, outputs: Path, prefix: str) -> FoldedPart:
     """Fold the rows of a range; ``sides`` are all rows of the epoch, in order of arrival."""
-    moment, seen = folding.moment(sides)
-    keys = folding.work.keys(folding.options)
-    own = [_own(rows, names, part) for rows, names in zip(sides, keys, strict=True)]
     reader = PartReader(folder, folding.chain.tables, part, folding.kept.dead)
-
     try:
+        moment, seen = folding.moment(sides)
+        keys = folding.work.keys(folding.options)
+        own = [_own(rows, names, part) for rows, names in zip(sides, keys, strict=True)]
         folded = folding.chain.fold(moment, own, reader)
+        made = folded.output.cast(folding.chain.output)
     except OSError:  # of a disk, and no fault of the task's
         raise
     except Exception as error:
         return FoldedPart(error=error_text(error))
     files = {table: written(folder, prefix, rows) for table, rows in folded.appended.items() if len(rows)}
-    output = _output(folded.output.cast(folding.chain.output), outputs, prefix)
+    output = _output(made, outputs, prefix)
     late = sum(len(places) for places in folded.late)
     dead = {str(axis): mark for axis, mark in folded.dead.items()}
     return FoldedPart(seen, files, dead, output, len(folded.output), late, sum(map(len, own)), folded.keys)

@@ -39,14 +39,10 @@ class FoldedTask:
     """A window or a join in an epoch."""
 
     signature: Signature
-    since: int
+    life: str
     known: ChainTask
     inputs: tuple[tuple[str, ...], ...]
     partitions: int | None
-
-    @property
-    def life(self) -> str:
-        return f"{self.signature}@{self.since}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -223,7 +223,9 @@ def _readers(
     for topic in fragment.writes:
         if runs(topic.id):
             for feed in topic.feeds:
-                readers.setdefault(feed.source, []).append((None, feed.where))
+                # What a window or a join needs of the rows is made by Spark.
+                where = feed.where if topic.chained is None else feed.where or "true"
+                readers.setdefault(feed.source, []).append((None, where))
     return readers
 
 

@@ -7,7 +7,7 @@ a whole snapshot is to add all of its tasks to an empty plan.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from operator import attrgetter
@@ -23,6 +23,7 @@ from headgate.model.stream import ByPredicate
 from headgate.model.task import Alternate
 from headgate.model.task_type import Role, State, TaskConfig, TaskType
 from headgate.runtime.compile.plan import (
+    ChainedSide,
     CompiledPlan,
     CompiledTask,
     Feed,
@@ -58,6 +59,10 @@ def compile_plan(
         return _Compiler(before, snapshot).run(touched)
     except _Reshaped:
         return compile_plan(snapshot)
+
+
+HOSTED = (State.KEYED, State.CHAINED)
+"""What the tasks of hosts keep."""
 
 
 class _Reshaped(Exception):
@@ -113,7 +118,8 @@ class _Compiler:
         before, alive = self.before, {name: one for name, one in self.fragments.items() if one is not None}
         ended = [name for name, one in self.fragments.items() if one is None and name in before.fragments]
         hosts: VersionedMap[str, None] = before.hosts
-        new_hosts = [name for name in self.hosted if name in alive and name not in hosts]
+        keyed = [name for name in self.hosted if name in alive and alive[name].kind is Kind.KEYED]
+        new_hosts = [name for name in keyed if name not in hosts]
         old_hosts = [name for name in ended if name in hosts]
         if new_hosts or old_hosts:
             hosts = hosts.updated(dict.fromkeys(new_hosts), without=old_hosts)
@@ -171,12 +177,7 @@ class _Compiler:
         signature = task.signature
         if task.role is Role.SOURCE:
             self._begin(Fragment(f"source-{signature[:16]}", Kind.SOURCE, (signature,)), signature)
-        elif task.state is State.NATIVE:
-            # One that comes back is another fragment: the former may still be behind, with state of its own.
-            run = f"-{task.since}" if task.since else ""
-            fragment = Fragment(f"native-{signature[:16]}{run}", Kind.NATIVE, (signature,), feeds=task.feeds)
-            self._begin(fragment, signature)
-        elif task.state is State.KEYED:
+        elif task.state in HOSTED:
             host = self._host(task)
             self.hosted.setdefault(host, {})[signature] = task
             self.homes[signature] = (host,)
@@ -191,13 +192,15 @@ class _Compiler:
             self.homes[task] = (fragment.id,)
 
     def _host(self, task: CompiledTask) -> str:
-        """The keyed host of a task: one for all of a unit that read the same rows by the same key."""
-        feeds = sorted(feed.identity for feed in task.feeds)
-        identity = canonical_text(
-            [feeds, [name.casefold() for name in _key(task)], *handed_in(task.running.task.scope)]
-        )
+        """The host of a task: one for all of a unit that read the same streams, keyed ones by the same key."""
+        if task.state is State.KEYED:
+            feeds = sorted(feed.identity for feed in task.feeds)
+            of = [feeds, [name.casefold() for name in _key(task)]]
+        else:
+            of = [sorted({f"{feed.source} {feed.source_port}" for feed in task.feeds})]
+        identity = canonical_text([*of, *handed_in(task.running.task.scope)])
         unit = self.unit_of.get(task.signature, 0)
-        return f"keyed-{digest(f'{identity} {unit}' if unit else identity)}"
+        return f"{task.state.value}-{digest(f'{identity} {unit}' if unit else identity)}"
 
     def _add_stateless(self, task: CompiledTask) -> None:
         unit = self.unit_of.get(task.signature, 0)
@@ -233,9 +236,9 @@ class _Compiler:
     def _remove(self, task: CompiledTask) -> None:
         signature = task.signature
         for home in self.before.homes[signature]:
-            if task.state is State.KEYED:
+            if task.state in HOSTED:
                 self.hosted.setdefault(home, {})[signature] = None
-            elif task.role is Role.SOURCE or task.state is State.NATIVE:
+            elif task.role is Role.SOURCE:
                 self._end(home)
             else:
                 self.removed.setdefault(home, set()).add(signature)
@@ -262,10 +265,14 @@ class _Compiler:
                 continue
             roots = tuple(sorted(members))
             first = members[roots[0]]
-            host = known or Fragment(name, Kind.KEYED, roots)
-            if host.feeds != first.feeds:
+            host = known or Fragment(name, Kind(first.state.value), roots)
+            if first.state is State.KEYED:
+                feeds, key = first.feeds, _key(first)
+            else:
+                feeds, key = tuple(dict.fromkeys(feed for root in roots for feed in members[root].feeds)), ()
+            if host.feeds != feeds or (first.state is State.CHAINED and host.roots != roots):
                 self.readers[name] = None
-            self.fragments[name] = replace(host, roots=roots, feeds=first.feeds, key=_key(first))
+            self.fragments[name] = replace(host, roots=roots, feeds=feeds, key=key)
 
     def _change_tasks(self) -> None:
         for name in {**self.removed, **self.added}:
@@ -292,8 +299,9 @@ class _Compiler:
             reader = self._fragment(name)
             if reader is not None:
                 topics = self._topics(reader)
-                reads = {topic.id for _, topic in topics if not is_later(topic.id)}
-                self.fragments[name] = replace(reader, reads=tuple(sorted(reads)))
+                read = {topic.id: topic.chained for _, topic in topics if not is_later(topic.id)}
+                reads, whose = tuple(sorted(read)), tuple(read[topic] for topic in sorted(read))
+                self.fragments[name] = replace(reader, reads=reads, reads_for=tuple(filter(None, whose)))
                 for writer, topic in topics:
                     opened.setdefault(writer, []).append(topic)
         for writer in {**closed, **opened}:
@@ -305,37 +313,53 @@ class _Compiler:
 
     def _topics(self, reader: Fragment) -> list[tuple[str, Topic]]:
         """The topics that a fragment reads, each with the fragment that writes it."""
-        by_writer: dict[str, dict[int, list[Feed]]] = {}
+        if reader.kind is Kind.CHAINED:
+            return [pair for root in reader.roots for pair in self._chained_topics(reader, self._task(root))]
+        by_writer: dict[str, list[Feed]] = {}
         for feed in reader.feeds:
             for writer in self._home(feed.source):
-                by_writer.setdefault(writer, {}).setdefault(feed.side or 0, []).append(feed)
+                by_writer.setdefault(writer, []).append(feed)
         copies = self._task(reader.roots[0]).copies
-        topics = []
-        for writer, sides in by_writer.items():
-            past = self._past_of(writer, copies)
-            for side, feeds in sides.items():
-                # Both sides of a join may come from one fragment; their rows have columns of their own.
-                name = f"{reader.id} {writer}" if len(sides) == 1 else f"{reader.id} {writer} {side}"
-                topic = Topic(digest(name), reader.id, tuple(feeds))
-                if past is None:
-                    topics.append((writer, topic))
-                else:
-                    passed = tuple(replace(feed, source=copies[feed.source]) for feed in feeds)
-                    topics += [(past, replace(topic, feeds=passed)), (writer, replace(topic, id=later(topic.id)))]
+        topics: list[tuple[str, Topic]] = []
+        for writer, feeds in by_writer.items():
+            topics += self._after_past(writer, Topic(digest(f"{reader.id} {writer}"), reader.id, tuple(feeds)), copies)
         return topics
+
+    def _after_past(
+        self, writer: str, topic: Topic, copies: Mapping[Signature, Signature]
+    ) -> Iterator[tuple[str, Topic]]:
+        """A topic with its writer; while a past is computed that has the topic first, what it writes waits."""
+        past = self._past_of(writer, copies)
+        if past is None:
+            yield writer, topic
+        else:
+            passed = tuple(replace(feed, source=copies[feed.source]) for feed in topic.feeds)
+            yield past, replace(topic, feeds=passed)
+            yield writer, replace(topic, id=later(topic.id))
 
     def _read_before(self, fragment: Fragment) -> list[Signature]:
         """The tasks whose rows a fragment gets in the plan before, copies that come first among them."""
-        root = self.before.tasks.get(fragment.roots[0])
-        copies = root.copies if root is not None else {}
         sources = [feed.source for feed in fragment.feeds]
-        return [*sources, *(copies[source] for source in sources if source in copies)]
+        roots = [root for root in map(self.before.tasks.get, fragment.roots) if root is not None]
+        return [*sources, *(root.copies[source] for root in roots for source in sources if source in root.copies)]
 
     def _past_of(self, writer: str, copies: Mapping[Signature, Signature]) -> str | None:
         """The fragment that computes the past of a source's fragment, if that comes first."""
         fragment = self._fragment(writer)
         copy = copies.get(fragment.roots[0]) if fragment is not None and fragment.kind is Kind.SOURCE else None
         return self._home(copy)[0] if copy is not None else None
+
+    def _chained_topics(self, reader: Fragment, task: CompiledTask) -> Iterator[tuple[str, Topic]]:
+        """The topics of a window or a join: one for each side and each fragment that has rows for it."""
+        feeds: dict[tuple[str, int], list[Feed]] = {}
+        for feed in task.feeds:
+            for writer in self._home(feed.source):
+                feeds.setdefault((writer, feed.side or 0), []).append(feed)
+        for (writer, side), some in feeds.items():
+            # A task that comes back has other topics: in the former ones there may be rows of its former life.
+            name = digest(f"{reader.id} {writer} {task.life} {side}")
+            topic = Topic(name, reader.id, tuple(some), ChainedSide(task.signature, task.since, side))
+            yield from self._after_past(writer, topic, task.copies)
 
 
 def _shape(task: CompiledTask) -> tuple[object, ...]:

@@ -113,10 +113,24 @@ class Fusion:
         self._branching, self._before_frames = branching(plan, fragment, stages.tasks)
 
     def source(self, signature: str, frame: DataFrame) -> None:
-        """The rows of a source or native task."""
+        """The rows of a source, or of the only task of a host of chains."""
         rows = self._new(frame, _visible(frame), (signature, "out") in self._branching)
         self._rows[signature, "out"] = [rows]
         self._count(Signature(signature), "out", rows.frame)
+
+    def chained(self, tasks: Sequence[tuple[str, Sequence[str], RowWise | None]], frame: DataFrame) -> None:
+        """The rows of a host of chains, a struct column for each task, null where a row is another one's.
+
+        Of each task come the columns that it makes, and what its rows are of those.
+        """
+        root = self._new(frame, _visible(frame))
+        for signature, names, after in tasks:
+            columns = tuple((name, f"{quoted(signature)}.{quoted(name)}") for name in names)
+            own = RowWise(tuple(names), f"{quoted(signature)} is not null", columns)
+            column = root.frame.add("r0", None, own)
+            if after is not None:
+                own, column = after, root.frame.add(column, None, after)
+            self._rows[signature, "out"] = [_Rows(root.frame, column, own.names)]
 
     def proxy(self, task: CompiledTask, frame: DataFrame) -> None:
         """The rows of a task that another fragment runs."""
@@ -224,6 +238,13 @@ class Fusion:
                     ordered = tuple((name, quoted(name)) for name in names or ()) if reordered else None
                     column = rows.frame.add(column, feed.where, RowWise(tuple(names or rows.names), columns=ordered))
                 self._leave(rows.frame, column, output)
+
+    def put_shaped(self, feeds: Sequence[Feed], output: Output, does: RowWise) -> None:
+        """Let the rows of some streams leave as what a window or a join needs of them."""
+        for feed in feeds:
+            self._read.add(feed.source)
+            for rows in self._rows.get((feed.source, feed.source_port), ()):
+                self._leave(rows.frame, rows.frame.add(rows.column, feed.where, does), output)
 
     def _leave(self, frame: FusedFrame, column: str, output: Output) -> int:
         number = self._reserve(output)

@@ -5,14 +5,14 @@ below *roots*, one fragment each:
 
 - a **source** task: a live fragment that reads it;
 - a **keyed host**: every keyed task with the same input streams and key columns, in one stateful query;
-- a **native** task (event-time window, join): a stateful query of its own;
+- a **chained** host: every window and join over the same streams, with state in chains of files;
 - a **feedback** stream: a live fragment that reads it back from the exchange;
 - a **proxy**: where a strategy separates groups of tasks, what a group reads of a task of another one.
 
 A fragment runs the stateless tasks that its root's rows reach. A task that rows of several roots reach is run in each
 of those fragments, for their own rows: it treats each row by itself, so nothing is computed twice. Streams into a
 stateful task or back into the graph are handed over through *topics* of the exchange, one per fragment, reader and side
-of the reader.
+of the reader; each window and join has topics of its own, with the columns that it needs.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from immutables import Map
 
@@ -37,6 +38,7 @@ from headgate.sharing.versioned import VersionedMap
 
 __all__ = [
     "FED",
+    "ChainedSide",
     "CompiledPlan",
     "CompiledTask",
     "Feed",
@@ -47,6 +49,7 @@ __all__ = [
     "digest",
     "is_later",
     "later",
+    "life_of",
 ]
 
 
@@ -55,7 +58,7 @@ class Kind(StrEnum):
 
     SOURCE = "source"
     KEYED = "keyed"
-    NATIVE = "native"
+    CHAINED = "chained"
     FEEDBACK = "feedback"
     PROXY = "proxy"
 
@@ -106,6 +109,10 @@ class CompiledTask:
         return self.running.signature
 
     @property
+    def life(self) -> str:
+        return life_of(self.signature, self.since)
+
+    @property
     def name(self) -> str:
         """``dataflow.task``, after the dataflow with which it came or, without that one, the first by name."""
         first = self.running.brought_by
@@ -153,6 +160,23 @@ def alternate_key(alternate: Alternate) -> str:
     return f"{alternate.type} {alternate.config.text}"
 
 
+def life_of(task: Signature, since: int) -> str:
+    """A task with state, since it has run without a break: one that comes back has other state."""
+    return f"{task}@{since}"
+
+
+class ChainedSide(NamedTuple):
+    """A side of a window or a join."""
+
+    task: Signature
+    since: int
+    side: int
+
+    @property
+    def life(self) -> str:
+        return life_of(self.task, self.since)
+
+
 @dataclass(frozen=True, slots=True)
 class Topic:
     """A derived stream in the exchange: what one fragment hands over to another."""
@@ -160,6 +184,8 @@ class Topic:
     id: str
     reader: str
     feeds: tuple[Feed, ...]
+    chained: ChainedSide | None = None
+    """The window or join for which its rows are made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +195,7 @@ class Fragment:
     id: str
     kind: Kind
     roots: tuple[Signature, ...]
-    """The source or native task, or the keyed tasks of a host in the order of their results.
+    """The source, or the tasks of a host; keyed ones in the order of their results.
 
     Of a feedback fragment the task that the rows come back to, of a proxy the task that it stands for."""
 
@@ -177,7 +203,7 @@ class Fragment:
     """The stateless tasks it runs, each after those that feed it."""
 
     feeds: tuple[Feed, ...] = ()
-    """The streams that a host, native task, feedback fragment or proxy reads."""
+    """The streams that a host, feedback fragment or proxy reads."""
 
     key: tuple[str, ...] = ()
     writes: tuple[Topic, ...] = ()
@@ -185,6 +211,9 @@ class Fragment:
 
     reads: tuple[str, ...] = ()
     """The topics that it reads."""
+
+    reads_for: tuple[ChainedSide, ...] = ()
+    """For each topic that a chained host reads, whose rows it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +236,8 @@ class CompiledPlan:
     def job_parts(self, fragment: str) -> tuple[object, ...]:
         """What the jobs of a fragment depend on: plans that agree in it run the same jobs."""
         here = self.fragments[fragment]
-        return here, *(self.tasks[task].job_part for task in (*here.roots, *here.tasks) if task in self.tasks)
+        fed = [topic.chained.task for topic in here.writes if topic.chained is not None]
+        return here, *(self.tasks[task].job_part for task in (*here.roots, *here.tasks, *fed) if task in self.tasks)
 
     def hosts_text(self) -> str:
         """What the workers of keyed hosts need of this plan, as JSON: the hosted tasks, in the order of results."""
@@ -222,7 +252,7 @@ def _hosted(task: CompiledTask) -> str:
             "task": task.signature,
             "type": task.alternate.type,
             "config": task.alternate.config.as_dict(),
-            "life": f"{task.signature}@{task.since}",
+            "life": task.life,
             "alternate": digest(alternate_key(task.alternate)),
         }
     )

@@ -5,7 +5,7 @@ A task that Spark does not accept is so refused, by name, before anything change
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import cast
 
@@ -15,15 +15,15 @@ from pyspark.sql.types import StructType
 
 from headgate.errors import InputError
 from headgate.model.names import Signature
-from headgate.model.task_type import State
-from headgate.model.work import FrameWork, KeyedWork, SinkWork, SourceWork
-from headgate.runtime.compile.native import run_native
-from headgate.runtime.compile.plan import CompiledPlan, CompiledTask
+from headgate.model.work import ChainWork, FrameWork, KeyedWork, SinkWork, SourceWork
+from headgate.runtime.chains.jobs import ChainTask, registered_chain
+from headgate.runtime.compile.plan import CompiledPlan, CompiledTask, alternate_key
 from headgate.runtime.compile.query_plan import check_query_plan
 from headgate.runtime.io.secret_options import used_options
+from headgate.runtime.spark_internals.frames import arrow_schema, from_arrow
 from headgate.runtime.spark_internals.internals import internals
 from headgate.store.secrets import SECRETS
-from headgate.tasks.frames import declared_schema, parsed_schema, run_frames
+from headgate.tasks.frames import declared_schema, expressed, parsed_schema, run_frames
 from headgate.tasks.keyed_base import KeyedConfig
 from headgate.tasks.sql_text import quoted
 
@@ -41,6 +41,7 @@ class Schemas:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self._known: dict[tuple[Signature, str], StructType] = {}
+        self._chains: dict[tuple[Signature, str], ChainTask] = {}
         # Many tasks have inputs of the same columns, and a frame costs Spark more than trying a task on it.
         self._without_rows = lru_cache(maxsize=1_000)(lambda schema: spark.createDataFrame([], schema))
 
@@ -53,7 +54,7 @@ class Schemas:
 
     def of(self, plan: CompiledPlan, task: CompiledTask) -> StructType:
         """The schema of a task's output."""
-        key = (task.signature, f"{task.alternate.type} {task.alternate.config.text}")
+        key = (task.signature, alternate_key(task.alternate))
         if key not in self._known:
             self._known[key] = self._tried(plan, task)
         return self._known[key]
@@ -74,14 +75,41 @@ class Schemas:
             if isinstance(work, FrameWork):
                 for query in work.queries(task.options):
                     check_query_plan(internals(self._spark).parsed_query(query), sides)
-            if task.state is State.NATIVE:
-                return run_native(task, list(sides.values())).schema
+            if isinstance(work, ChainWork):
+                return self._chained(work, task, [sides[name] for name in sorted(sides)])
             return run_frames(work, task.options, sides).schema
         except InputError as error:
             raise InputError(error.condition, f"task '{task.name}': {error.message}") from None
         except PySparkException as error:
             reason = SECRETS.hidden(" ".join(str(error).split()))[:300]
             raise InputError("TASK_REFUSED", f"task '{task.name}': Spark does not accept it: {reason}") from None
+
+    def chain(self, plan: CompiledPlan, task: CompiledTask) -> ChainTask:
+        """A window or a join, as workers know it."""
+        key = (task.signature, alternate_key(task.alternate))
+        if key not in self._chains:
+            self._known.pop(key, None)
+            self.of(plan, task)
+        return self._chains[key]
+
+    def names_of_sides(self, plan: CompiledPlan, task: CompiledTask) -> list[list[str]]:
+        """The columns of each side of a window or a join."""
+        sides: dict[int, list[str]] = {}
+        for feed in task.feeds:
+            if (feed.side or 0) not in sides:
+                sides[feed.side or 0] = self.of(plan, plan.tasks[feed.source]).names
+        return [names for _, names in sorted(sides.items())]
+
+    def _chained(self, work: ChainWork, task: CompiledTask, sides: Sequence[DataFrame]) -> StructType:
+        """Work out what a window or a join is given, and what it makes of it."""
+        shaped = work.before(task.options, [frame.columns for frame in sides])
+        given = [expressed(does, frame).schema for does, frame in zip(shaped, sides, strict=True)]
+        columns = tuple(arrow_schema(schema).serialize().to_pybytes() for schema in given)
+        known = ChainTask(task.alternate.type, task.alternate.config.text, columns)
+        _, _, chain = registered_chain(known)
+        self._chains[task.signature, alternate_key(task.alternate)] = known
+        rows = from_arrow(chain.output)
+        return rows if chain.after is None else expressed(chain.after, self._without_rows(rows)).schema
 
     def _entering(self, plan: CompiledPlan, task: CompiledTask) -> dict[str, DataFrame]:
         """A frame without rows for each port, or for each side where they join."""

@@ -11,6 +11,7 @@ from headgate.errors import InputError
 from headgate.model.alternate_choice import ActiveAlternate
 from headgate.model.names import DataflowName, Signature, TaskId
 from headgate.model.service_level import ServiceLevel
+from headgate.model.task_type import State
 from headgate.runtime.compile.plan import CompiledPlan, alternate_key
 from headgate.runtime.engine.find_task import check_limit, check_partitions, chosen_alternate, task_of
 from headgate.runtime.engine.pending_change import PendingChange
@@ -58,6 +59,8 @@ class Choices:
         resting = {snapshot.find(name).dataflow.name for name, wanted in self.paused.items() if wanted}
         for name in resting - snapshot.paused:
             _check_pause(snapshot, name)
+        for task, way in self.active.items():
+            _check_switch(snapshot, plan, task, way)
         changes = {
             "active": {**snapshot.active, **{task: _key(snapshot, task, way) for task, way in self.active.items()}},
             "partitions": _merged(snapshot.partitions, self.partitions),
@@ -91,6 +94,16 @@ def _check_pause(snapshot: Snapshot, name: DataflowName) -> None:
     if catch_up is not None and catch_up.handed:
         message = f"dataflow '{name}' is catching up; pause it when it has, or withdraw it"
         raise InputError("CATCHING_UP", message)
+
+
+def _check_switch(snapshot: Snapshot, plan: CompiledPlan, task: Signature, alternate: str) -> None:
+    """Raise for a window or a join: what one way of doing it keeps of open windows, another cannot go on with."""
+    running = plan.tasks.get(task)
+    if running is None or running.state is not State.CHAINED:
+        return
+    if _key(snapshot, task, alternate) != alternate_key(running.alternate):
+        message = f"'{running.name}' is a window or a join, and cannot be switched while it runs: its open windows would"
+        raise InputError("CANNOT_SWITCH", f"{message} be lost; submit the dataflow again with --replace instead")
 
 
 def _key(snapshot: Snapshot, task: Signature, alternate: str) -> str:

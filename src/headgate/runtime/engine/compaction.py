@@ -50,7 +50,7 @@ def oldest_under_way(
     numbers = [current, *(plan.number for plan in last), *_due(pending)]
     for fragment in fragments:
         numbers += fragment.snapshots_under_way()
-        numbers += filter(None, map(exchange.oldest_snapshot, fragment.fragment.reads))
+        numbers += filter(None, map(exchange.oldest_snapshot, fragment.topics()))
     return min(numbers)
 
 

@@ -181,7 +181,7 @@ class ControlledEngine:
                 switchable.add(task.signature)
             elif len(task.running.task.alternates) > 1:
                 reasons[task.signature] = why
-            if task.signature not in held and task.role is not Role.SOURCE and task.state is State.NONE:
+            if task.signature not in held and task.role is not Role.SOURCE and task.state is not State.KEYED:
                 resizable.add(task.signature)
             if task.role is Role.SOURCE and task.signature not in held and _takes_limit(task):
                 limitable.add(task.signature)
@@ -226,7 +226,7 @@ def _why_not_switched(task: CompiledTask, held: bool, costed: Costed) -> str | N
     known = [way.name for way in ways if (task.signature, way.name) in costed]
     if held:
         return "a person has chosen its alternate; 'headgate switch --release' lets policies choose again"
-    if task.state is State.NATIVE:
+    if task.state is State.CHAINED:
         return "windows and joins cannot be switched while they run"
     if len(known) < 2:
         missing = [way.name for way in ways if way.name not in known and way.name != task.alternate.name]

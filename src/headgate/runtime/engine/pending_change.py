@@ -248,7 +248,7 @@ class PendingChange:
         since = dict(snapshot.since)
         for signature in self.touched:
             task = plan.tasks.get(signature)
-            if task is not None and (task.role is Role.SOURCE or task.state in (State.KEYED, State.NATIVE)):
+            if task is not None and (task.role is Role.SOURCE or task.state is not State.NONE):
                 since[signature] = task.since
             elif not self._is_read(signature):
                 since.pop(signature, None)

@@ -17,6 +17,7 @@ from headgate.model.names import Signature
 from headgate.runtime.compile.plan import FED, CompiledPlan, Fragment, Kind
 from headgate.runtime.engine.plans import Plans
 from headgate.runtime.engine.snapshot import Snapshot
+from headgate.runtime.epochs.chained_fragment import ChainedFragment, running_fragment
 from headgate.runtime.epochs.context import FragmentContext
 from headgate.runtime.epochs.fragment import RunningFragment, begun_in
 from headgate.runtime.exchange.files import FileExchange
@@ -55,7 +56,7 @@ class Queries:
         made: list[RunningFragment] = []
         try:
             for fragment in new:
-                made.append(RunningFragment(fragment, plan.number, self._context))
+                made.append(running_fragment(fragment, plan.number, self._context))
                 prepared.append((made[-1], made[-1].prepare(plan)))
                 self.apply_limit(made[-1], snapshot)
         except BaseException:
@@ -78,7 +79,8 @@ class Queries:
         """Give the fragments that run already their part of the new plan."""
         self._left = {gone: last for gone, last in self._left.items() if gone not in plan.fragments}
         for name, fragment in self.running.items():
-            fragment.fragment = plan.fragments.get(name, fragment.fragment)
+            if name in plan.fragments:
+                fragment.adopt(plan.fragments[name], plan.number)
 
     def start(self, prepared: Prepared) -> None:
         """Start fragments, readers first, so that nothing waits in a topic for its reader to come up."""
@@ -92,6 +94,7 @@ class Queries:
     def retire(self) -> None:
         """Stop fragments that the plan does not need, once nothing is on its way to them."""
         needed = {*self._plans.current.fragments, *self._paused_sources(), *self._plans.snapshot.resting}
+        self._drop_topics()
         for name in [known for known in self.running if known not in needed]:
             fragment = self.running[name]
             source = fragment.fragment.kind is Kind.SOURCE
@@ -102,8 +105,22 @@ class Queries:
                 fragment.finish()
                 self._end(fragment)
                 del self.running[name]
-                for topic in fragment.fragment.reads:
+                for topic in fragment.topics():
                     self._context.exchange.forget(topic)
+
+    def _drop_topics(self) -> None:
+        """Forget the topics of windows and joins that are gone from fragments that run on."""
+        exchange = self._context.exchange
+        for name, fragment in self.running.items():
+            if isinstance(fragment, ChainedFragment) and name in self._plans.current.fragments:
+
+                def is_drained(topic: str, left: int, reader: str = name) -> bool:
+                    last = self._plans(left - 1)
+                    quiet = _is_quiet(reader, last, self.running, exchange, set())
+                    return quiet and exchange.position(topic) >= exchange.head(topic)
+
+                for topic in fragment.drop_topics(is_drained):
+                    exchange.forget(topic)
 
     def _paused_sources(self) -> dict[str, tuple[Fragment, CompiledPlan]]:
         """The sources that only paused dataflows read, with the plan that there would be without pauses."""
@@ -151,13 +168,13 @@ class Queries:
             plan = self._plans(one.snapshot)
             fragment = plan.fragments[name]
             if fragment.kind is Kind.SOURCE and name not in snapshot.resting:  # withdrawn just before the end
-                gone = RunningFragment(fragment, plan.number, self._context)
+                gone = running_fragment(fragment, plan.number, self._context)
                 gone.finish()
                 self._end(gone)
             else:
                 wanted[name] = (fragment, plan)
         for fragment, plan in wanted.values():
-            running = RunningFragment(fragment, plan.number, self._context)
+            running = running_fragment(fragment, plan.number, self._context)
             self.running[fragment.id] = running
             self.start_again(running, plan)
 
@@ -178,7 +195,7 @@ class Queries:
         name, current = fragment.fragment.id, self._plans.current
         plan = current if name in current.fragments else self._plans(fragment.begun.snapshot)
         try:
-            again = RunningFragment(plan.fragments[name], current.number, self._context)
+            again = running_fragment(plan.fragments[name], current.number, self._context)
         except OSError as error:
             fragment.refusal = reason_of(str(error))
             return
@@ -325,7 +342,7 @@ def _is_drained(
 ) -> bool:
     """Whether a fragment has read all that was on its way to it when it left the plan; ``last`` is its last plan."""
     quiet = _is_quiet(fragment.fragment.id, last, running, exchange, set())
-    return quiet and all(exchange.position(t) >= exchange.head(t) for t in fragment.fragment.reads)
+    return quiet and all(exchange.position(t) >= exchange.head(t) for t in fragment.topics())
 
 
 def _is_quiet(
@@ -337,7 +354,7 @@ def _is_quiet(
         before = running.get(writer.id)
         if before is None or writer.id in seen or all(topic.reader != reader for topic in writer.writes):
             continue
-        if writer.kind in (Kind.SOURCE, Kind.NATIVE):
+        if writer.kind is Kind.SOURCE:
             done = before.is_past(last.number + 1)
         else:
             done = all(exchange.is_past(topic, last.number + 1) for topic in writer.reads)

@@ -7,7 +7,7 @@
     journal              all that must not be forgotten, in one order (:mod:`headgate.store.entries`)
     journal.mark         up to where the journal is known to have reached
     hosts/N.json         what the workers of keyed hosts need of plan N
-    fragments/ID/        checkpoint and limits of a fragment
+    fragments/ID/        checkpoint and limits of a fragment; of windows and joins their state too
     exchange/TOPIC/      derived streams
     staging/ID/          what an epoch has written and not yet committed
     pending/SINK/        what a sink has refused and will be offered again
@@ -31,8 +31,11 @@ from headgate.store.lock import StateLock
 
 __all__ = ["StateDirectory"]
 
-VERSION = "5"
+VERSION = "6"
 """The layout; a directory of another one is refused, and left as it is."""
+
+
+WITH_SPARK_STATE = "5"
 
 
 class StateDirectory:
@@ -68,6 +71,11 @@ class StateDirectory:
         if version != VERSION:
             message = f"state directory {given} has version {version[:20]!r}, and this Headgate reads version {VERSION}"
             remedy = "give another directory with --state, or run the Headgate that wrote it"
+            if version == WITH_SPARK_STATE:
+                message = f"{message}: the windows and joins of an older one are kept in Spark's form"
+                remedy = (
+                    "give another directory with --state, and the dataflows read their sources again from the start"
+                )
             raise InputError("STATE_VERSION", f"{message}; {remedy}")
 
     def fragment(self, fragment_id: str) -> Path:

@@ -12,6 +12,7 @@ from headgate.model.names import Signature
 from headgate.runtime.epochs.staging import StagedFile
 from headgate.runtime.observing.counting import RowCounts
 from headgate.runtime.observing.records import Arrivals
+from headgate.store.chain_entries import ChainKept
 from headgate.store.entries import CommittedOutput, OutputKind, StagedRows, Target
 
 __all__ = ["HOST_LETTERS", "LETTERS", "SINK", "TOPIC", "EpochResult", "Files", "StagedEpoch", "Target", "outputs_of"]
@@ -30,6 +31,7 @@ class EpochResult:
     outputs: tuple[CommittedOutput, ...] = ()
     counts: RowCounts = field(default_factory=Counter)
     arrivals: Mapping[Signature, list[Arrivals]] = field(default_factory=dict)
+    chains: tuple[ChainKept, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,8 +94,8 @@ class Epochs:
         self._trials = Watchdog(self.cancel, f"trial-{self.fragment.id}")
 
     def absorb(self, rows: DataFrame) -> None:
-        """Take rows in without any output: the state of stateful operators must not miss an epoch."""
-        if self.fragment.kind in (Kind.KEYED, Kind.NATIVE):
+        """Take rows in without any output: the state of a keyed host must not miss an epoch."""
+        if self.fragment.kind is Kind.KEYED:
             self.jobs.drain(rows)
 
     def run(
@@ -117,6 +117,8 @@ class Epochs:
         # A stateful operator must not compute its rows several times.
         if len(plans) > 1 or due or ((sampled or tailed) and self.fragment.kind is not Kind.SOURCE):
             rows = rows.persist()
+            if self.fragment.kind is Kind.CHAINED:
+                rows.count()  # what they are read from goes with the epoch
         handed_over = False
         began = time.monotonic()
         try:

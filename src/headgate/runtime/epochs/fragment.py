@@ -90,8 +90,7 @@ class RunningFragment:
         """The snapshot of the epoch that runs."""
 
         self._checkpoint = Checkpoint(self.folder / "checkpoint")
-        read = self.folder, self._checkpoint, context.exchange
-        self.backlog = Backlog(*read, lambda: self.fragment.reads, self._is_active)
+        self.backlog = Backlog(self.folder, self._checkpoint, context.exchange, self.topics, self._is_active)
         self.epochs.broken_lines = self._broken_lines
         self._reader: SourceReader | None = None
         self._check_commits()
@@ -176,6 +175,15 @@ class RunningFragment:
             if commit is not None and not self._is_delivered(commit):
                 self._deliver(commit)
 
+    def topics(self) -> Sequence[str]:
+        """The topics that it reads."""
+        return self.fragment.reads
+
+    def adopt(self, fragment: Fragment, number: int) -> None:
+        """Do what a plan of that number has of it."""
+        del number
+        self.fragment = fragment
+
     # the query
 
     def prepare(self, plan: CompiledPlan) -> DataFrame:
@@ -259,7 +267,7 @@ class RunningFragment:
             result = self._run(rows, epoch, plans, mean_us(batches, (began + self.last.began) / 2))
             numbers = tuple(plan.number for plan in plans)
             offsets = self._checkpoint.offsets_text(epoch)
-            commit = EpochCommitted(self.begun.origin, epoch, numbers, result.outputs, offsets)
+            commit = EpochCommitted(self.begun.origin, epoch, numbers, result.outputs, offsets, result.chains)
             self._journal.append(commit)
         committed = time.time()
         delivered = {} if self._is_delivered(commit) else self._deliver(commit)
@@ -367,7 +375,7 @@ class RunningFragment:
         self, epoch: int, result: EpochResult, times: Times, read: int, delivered: dict[Signature, float]
     ) -> None:
         """Hand what was measured of an epoch to observers."""
-        if self.fragment.kind in (Kind.SOURCE, Kind.NATIVE):
+        if self.fragment.kind is Kind.SOURCE:
             result.counts[self.fragment.roots[0], "in"] = read
         arrived = {sink: some for sink, some in result.arrivals.items() if sink in delivered}
         arrivals = {sink: [replace(one, at=delivered[sink]) for one in some] for sink, some in arrived.items()}

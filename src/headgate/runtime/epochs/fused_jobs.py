@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 from headgate.model.identity import remembered
 from headgate.model.task_type import Role
 from headgate.runtime.compile.arrow_stage import staged_tasks
+from headgate.runtime.compile.chained import enter_chained, shaped
 from headgate.runtime.compile.fusion import Fusion, Output, union
 from headgate.runtime.compile.plan import CompiledPlan, CompiledTask, Feed, Kind
 from headgate.runtime.compile.schemas import Schemas
@@ -263,7 +264,11 @@ class FusedJobs:
             if all_outputs:
                 fusion.put([Feed(signature, port.name, "in", None, None, False) for port in task.ports.outputs], TRIED)
         for topic in fragment.writes if topics else ():
-            if runs(topic.id):
+            if runs(topic.id) and topic.chained is not None:
+                does = shaped(plan, self._schemas, topic.chained)
+                fusion.put_shaped(topic.feeds, Output(topic.id, "topic"), does)
+                targets.add(TOPIC, topic.id)
+            elif runs(topic.id):
                 schema = self._schemas.of(plan, plan.tasks[topic.feeds[0].source])
                 fusion.put(topic.feeds, Output(topic.id, "topic"), schema.names)
                 targets.add(TOPIC, topic.id)
@@ -284,6 +289,8 @@ class FusedJobs:
                 fusion.feedback(plan.tasks[root], rows)
         elif fragment.kind is Kind.PROXY:
             fusion.proxy(plan.tasks[root], rows)
+        elif fragment.kind is Kind.CHAINED:
+            enter_chained(fusion, rows, self._schemas)
         else:
             fusion.source(root, rows)
 

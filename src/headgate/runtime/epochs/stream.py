@@ -10,10 +10,9 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.runtime.compile.native import native_stream
 from headgate.runtime.compile.plan import CompiledPlan, Feed, Fragment, Kind
 from headgate.runtime.compile.schemas import Schemas
-from headgate.runtime.exchange.files import INGEST, ORDER, SNAPSHOT, FileExchange, topic_columns
+from headgate.runtime.exchange.files import FileExchange, topic_columns
 from headgate.runtime.keyed.host import host, places_of
 
 __all__ = ["TopicStream"]
@@ -50,8 +49,6 @@ class TopicStream:
     def build(self, plan: CompiledPlan, fragment: Fragment) -> DataFrame:
         """The stream under a plan; raises before anything has been started."""
         self.topics.clear()
-        if fragment.kind is Kind.NATIVE:
-            return native_stream(plan.tasks[plan.fragments[fragment.id].roots[0]], self._sides(plan, fragment))
         feed = fragment.feeds[0]
         parts = [self._topic(plan, fragment, topic, feed) for topic in fragment.reads]
         rows = reduce(DataFrame.unionByName, parts)
@@ -59,15 +56,6 @@ class TopicStream:
             columns = topic_columns(self.schemas.of(plan, plan.tasks[feed.source]))
             return host(rows, columns, fragment.key, fragment.id, self.hosts)
         return rows
-
-    def _sides(self, plan: CompiledPlan, fragment: Fragment) -> list[DataFrame]:
-        """The inputs of a window or a join."""
-        sides: dict[int, list[DataFrame]] = {}
-        for side in sorted({feed.side or 0 for feed in fragment.feeds}):
-            feed = next(feed for feed in fragment.feeds if (feed.side or 0) == side)
-            topics = _topics_of(plan, fragment, side)
-            sides[side] = [self._topic(plan, fragment, topic, feed) for topic in topics]
-        return [reduce(DataFrame.unionByName, parts).drop(INGEST, SNAPSHOT, ORDER) for parts in sides.values()]
 
     def _topic(self, plan: CompiledPlan, fragment: Fragment, topic: str, feed: Feed) -> DataFrame:
         columns = topic_columns(self.schemas.of(plan, plan.tasks[feed.source]))
@@ -82,9 +70,3 @@ class TopicStream:
             started = {str(self.exchange.folder(name)): self.start[name] for name in fragment.reads}
             reader = reader.option("topics", json.dumps(started)).option("wait_s", self.wait_s)
         return reader.option("start", self.start[topic]).option("rows_per_batch", ROWS_PER_BATCH).load()
-
-
-def _topics_of(plan: CompiledPlan, fragment: Fragment, side: int) -> list[str]:
-    """The topics of a side, in an order that stays."""
-    sides = {topic.id: topic.feeds[0].side or 0 for writer in plan.fragments.values() for topic in writer.writes}
-    return [topic for topic in fragment.reads if sides[topic] == side]

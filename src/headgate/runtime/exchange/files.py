@@ -42,6 +42,8 @@ __all__ = [
     "SNAPSHOT",
     "ExchangeSource",
     "FileExchange",
+    "Patience",
+    "stamp_of",
     "topic_batches",
     "topic_columns",
 ]
@@ -151,6 +153,19 @@ class FileExchange:
         described = [read_json(_described(folder, number)) for number in numbers]
         return [(each["rows"], each["ingested_us"]) for each in described if each is not None]
 
+    def files(self, topic: str, until: int) -> list[str]:
+        """The files of the batches after the reader's position, up to one of them, in order."""
+        folder = self.folder(topic)
+        described = [read_json(_described(folder, number)) for number in range(self.position(topic) + 1, until + 1)]
+        return [str(folder / name) for each in described if each is not None for name in each["files"]]
+
+    def next_batches(self, topic: str, after: int) -> Iterator[tuple[int, int, int]]:
+        """The number, the snapshot and the rows of each batch after one of them and after the reader's position."""
+        folder = self.folder(topic)
+        for number in range(max(self.position(topic), after) + 1, _head(folder) + 1):
+            described = read_json(_described(folder, number))
+            yield number, described["snapshot"], described["rows"]
+
     def forget(self, topic: str) -> None:
         """Remove what a topic holds: its reader is gone. Numbers go on, should there be a reader again."""
         folder = self.folder(topic)
@@ -204,7 +219,7 @@ def _head(folder: Path) -> int:
     return BEGIN if head is None else int(head["number"])
 
 
-def _stamp(path: Path) -> tuple[int, int]:
+def stamp_of(path: Path) -> tuple[int, int]:
     """What changes whenever a small file is written anew."""
     try:
         file = path.stat()
@@ -261,7 +276,7 @@ class Patience:
             time.sleep(self.POLL_S)
 
     def _rows_wait(self) -> bool:
-        stamps = [_stamp(folder / name) for folder in self.topics for name in ("head.json", "position.json")]
+        stamps = [stamp_of(folder / name) for folder in self.topics for name in ("head.json", "position.json")]
         if stamps == self._quiet:
             return False
         waiting = any(_head(folder) > max(_position(folder), start) for folder, start in self.topics.items())

@@ -20,10 +20,10 @@ from headgate.model.names import Signature
 
 __all__ = ["Count", "JobCount", "Metrics", "OutputCount", "RowCounts", "Side", "observed", "values"]
 
-Side = Literal["in", "out", "errors"]
+Side = Literal["in", "out", "errors", "late"]
 
 RowCounts = Counter[tuple[Signature, Side]]
-"""Rows into tasks, out of them, and left out because they raised."""
+"""Rows into tasks, out of them, and left out because they raised or came too late."""
 
 Metrics = Mapping[str, tuple[int, ...]]
 """What a job has counted: the values of each observation, by its name."""

@@ -16,8 +16,10 @@ from pyspark.sql import functions as F
 from headgate.model.names import Signature
 from headgate.model.task_type import State
 from headgate.model.work import KeyedWork, RowExpression
+from headgate.runtime.compile.chained import enter_chained
 from headgate.runtime.compile.fusion import Fusion
 from headgate.runtime.compile.plan import CompiledPlan, CompiledTask, Fragment, Kind
+from headgate.runtime.compile.schemas import Schemas
 from headgate.runtime.exchange.files import INGEST, SNAPSHOT
 from headgate.runtime.isolation.sql_guard import GuardSettings
 from headgate.runtime.keyed.host import ERRORS, RESULTS, TEXTS, Results, Values, hosting, places_of, stepped
@@ -188,7 +190,9 @@ class _Keyed(IsolatedTask):
         return frame.mapInArrow(metered(run), "results array<double>, texts array<string>")
 
 
-def isolated(rows: DataFrame, plan: CompiledPlan, fragment: Fragment, task: CompiledTask) -> IsolatedTask | None:
+def isolated(
+    rows: DataFrame, plan: CompiledPlan, fragment: Fragment, task: CompiledTask, schemas: Schemas | None = None
+) -> IsolatedTask | None:
     """A task of a fragment on its own, over rows of one of its epochs; ``None`` where no row reaches it."""
     if SNAPSHOT in rows.columns:
         rows = rows.where(f"{SNAPSHOT} = {plan.number}")
@@ -201,6 +205,10 @@ def isolated(rows: DataFrame, plan: CompiledPlan, fragment: Fragment, task: Comp
         if fragment.roots[0] == task.signature:
             return None  # it is the root here; where it is not, it can be measured
         fusion.feedback(plan.tasks[fragment.roots[0]], rows)
+    elif fragment.kind is Kind.CHAINED:
+        if schemas is None:
+            return None
+        enter_chained(fusion, rows, schemas)
     else:
         fusion.source(fragment.roots[0], rows)
     before = _before(task, plan)

@@ -83,6 +83,7 @@ class Profiler:
 
         With a ``state`` directory, profiles are kept there for engines to come.
         """
+        self._schemas = schemas
         self.kept = None if schemas is None or state is None else KeptProfiles(state, schemas)
         self._every = measuring.sample_every
         self.budget = ProfilingBudget(measuring.share, measuring.at_first_s)
@@ -123,7 +124,7 @@ class Profiler:
         """The tasks that can be measured, those measured least often first."""
         hosted = fragment.roots if fragment.kind is Kind.KEYED else ()
         tasks = [plan.tasks[signature] for signature in (*hosted, *fragment.tasks) if signature in plan.tasks]
-        measurable = [task for task in tasks if task.role is not Role.SINK and task.state is not State.NATIVE]
+        measurable = [task for task in tasks if task.role is not Role.SINK and task.state is not State.CHAINED]
         return sorted(measurable, key=lambda task: self._asked.get(_key(task), 0))
 
     def times(self) -> Mapping[Key, int]:
@@ -144,7 +145,7 @@ class Profiler:
         key = _key(task)
         with self._lock:
             self._asked[key] = self._asked.get(key, 0) + 1
-        work = isolated(rows, plan, fragment, task)
+        work = isolated(rows, plan, fragment, task, self._schemas)
         if work is None:
             return
         try:

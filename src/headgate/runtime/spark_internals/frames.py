@@ -6,15 +6,20 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
-__all__ = ["arrow_schema", "can_run_again", "observed_metrics", "set_schema"]
+__all__ = ["arrow_schema", "can_run_again", "from_arrow", "observed_metrics", "set_schema"]
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
     """A Spark schema in Arrow's types, with times in UTC."""
     return to_arrow_schema(schema, timezone="UTC")
+
+
+def from_arrow(schema: pa.Schema) -> StructType:
+    """The Spark schema of columns in Arrow's types."""
+    return from_arrow_schema(schema)
 
 
 def set_schema(frame: DataFrame, schema: StructType) -> None:

@@ -18,6 +18,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from headgate.errors import HeadgateError
+from headgate.runtime.chains.clock import ChainClockSource
 from headgate.runtime.engine.masters import check_master, is_local, settings_for
 from headgate.runtime.exchange.files import ExchangeSource
 from headgate.runtime.file_source.source import FileSource
@@ -110,6 +111,7 @@ def open_session(
     internals(spark).register_functions()
     internals(spark).unregister_functions(NEVER)
     spark.dataSource.register(ExchangeSource)
+    spark.dataSource.register(ChainClockSource)
     spark.dataSource.register(FileSource)
     spark.dataSource.register(KafkaSource)
     spark.dataSource.register(TableSource)
