@@ -102,7 +102,7 @@ def _check_switch(snapshot: Snapshot, plan: CompiledPlan, task: Signature, alter
     if running is None or running.state is not State.CHAINED:
         return
     if _key(snapshot, task, alternate) != alternate_key(running.alternate):
-        message = f"'{running.name}' is a window or a join, and cannot be switched while it runs: its open windows would"
+        message = f"'{running.name}' is a window or a join, and cannot be switched while it runs: what is open would"
         raise InputError("CANNOT_SWITCH", f"{message} be lost; submit the dataflow again with --replace instead")
 
 
