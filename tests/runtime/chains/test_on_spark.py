@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from headgate.errors import InputError
 from headgate.runtime.compile.plan import Kind
 from headgate.runtime.engine.engine import Engine
 from tests.runtime.small import Rows, beside, files, flow, memory, multiset, put, wait_for
@@ -104,3 +105,50 @@ def test_state_goes_on_where_it_was_after_a_restart_and_in_more_ranges(spark: Sp
         assert len(kept.parts) == 4
     finally:
         engine.stop()
+
+
+def test_one_that_raises_rests_and_the_others_go_on(engine: Engine, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    put(folder, "0", events(0, 40))
+    too_much = window("much", folder, columns={"s": "sum(9000000000000000000)"})
+    engine.submit(window("one", folder), too_much)
+    engine.wait_until_idle()
+    assert multiset(engine.memory.rows("one")) == multiset(closed(tumbled(events(0, 40)), 39))
+    assert engine.memory.rows("much") == []
+    states = {flow.name: (flow.state, flow.reason or "") for flow in engine.status()[0]}
+    assert states["one"][0] == "running"
+    assert states["much"][0] == "degraded"
+    assert "much.t1" in states["much"][1] or "overflow" in states["much"][1].casefold()
+
+
+def test_joins_join_and_are_not_switched(engine: Engine, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    left, right = ({"from": "src", "where": where} for where in ("v % 2 = 0", "v % 6 = 1"))
+    source = {"id": "src", **files(folder, columns=COLUMNS)}
+    ways = [
+        {"name": name, "type": "join", "config": {"on": ["k"], "time": ["at", "at"], "within": within, "kind": "left"}}
+        for name, within in (("near", "5s"), ("far", "10s"))
+    ]
+    ways[0]["value"] = 2
+    joined = flow("pairs", source, {"id": "joined", "alternates": ways, "inputs": [left, right]}, memory("pairs"))
+    put(folder, "0", events(0, 40))
+    engine.submit(joined)
+    engine.wait_until_idle()
+    put(folder, "1", events(40, 80))
+    engine.wait_until_idle()
+    rows = [(row["k"], int(row["v"])) for row in events(0, 80)]
+    lefts, rights = ([row for row in rows if row[1] % of == rest] for of, rest in ((2, 0), (6, 1)))
+    expected: list[tuple[int, int | None]] = [
+        (one, two) for k, one in lefts for j, two in rights if k == j and abs(one - two) <= 5
+    ]
+    mated = {one for one, _ in expected}
+    watermark = min(lefts[-1][1], rights[-1][1])
+    expected += [(one, None) for _, one in lefts if one not in mated and one + 5 <= watermark]
+    made = [
+        (int(row["v"]), None if row["right_v"] is None else int(row["right_v"])) for row in engine.memory.rows("pairs")
+    ]
+    assert Counter(made) == Counter(expected)
+    assert 0 < len(mated) < len(expected)
+    with pytest.raises(InputError, match=r"'pairs\.joined' is a window or a join, and cannot be switched"):
+        engine.switch("pairs", "joined", "far")
+    engine.switch("pairs", "joined", "near")

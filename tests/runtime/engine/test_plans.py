@@ -245,8 +245,13 @@ def test_windows_over_the_same_stream_have_one_host_and_topics_of_their_own(tmp_
 def test_state_that_spark_kept_is_refused_with_what_to_do(tmp_path: Path) -> None:
     StateDirectory(tmp_path).close()
     (tmp_path / "version").write_text("5")
-    with pytest.raises(InputError, match="windows and joins of an older one are kept in Spark's form; give another"):
+    (window := tmp_path / "fragments" / "native-0123456789abcdef").mkdir()
+    with pytest.raises(InputError, match="its windows and joins are kept in Spark's form; give another"):
         StateDirectory(tmp_path)
+    assert (tmp_path / "version").read_text() == "5"
+    window.rmdir()
+    StateDirectory(tmp_path).close()  # without them it is as it was
+    assert (tmp_path / "version").read_text() == "6"
 
 
 @pytest.mark.parametrize("version", ["2", "4", "7"])

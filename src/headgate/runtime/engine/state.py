@@ -36,6 +36,7 @@ VERSION = "6"
 
 
 WITH_SPARK_STATE = "5"
+"""The layout before: the same, but for windows and joins, each of which was a fragment ``native-...``."""
 
 
 class StateDirectory:
@@ -68,11 +69,14 @@ class StateDirectory:
             create_journal(self.path / "journal")
             write_json(file, int(VERSION), "version")
         version = str(read_json(file))
+        if version == WITH_SPARK_STATE and not any((self.path / "fragments").glob("native-*")):
+            write_json(file, int(VERSION), "version")
+            version = VERSION
         if version != VERSION:
             message = f"state directory {given} has version {version[:20]!r}, and this Headgate reads version {VERSION}"
             remedy = "give another directory with --state, or run the Headgate that wrote it"
             if version == WITH_SPARK_STATE:
-                message = f"{message}: the windows and joins of an older one are kept in Spark's form"
+                message = f"{message}: its windows and joins are kept in Spark's form"
                 remedy = (
                     "give another directory with --state, and the dataflows read their sources again from the start"
                 )
