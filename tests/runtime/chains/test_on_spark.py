@@ -125,7 +125,7 @@ def test_joins_join_and_are_not_switched(engine: Engine, tmp_path: Path) -> None
     folder = tmp_path / "in"
     left, right = ({"from": "src", "where": where} for where in ("v % 2 = 0", "v % 6 = 1"))
     source = {"id": "src", **files(folder, columns=COLUMNS)}
-    ways = [
+    ways: list[dict[str, Any]] = [
         {"name": name, "type": "join", "config": {"on": ["k"], "time": ["at", "at"], "within": within, "kind": "left"}}
         for name, within in (("near", "5s"), ("far", "10s"))
     ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, reduce
 from types import MappingProxyType
 
 from pyspark import StorageLevel
@@ -24,7 +24,17 @@ from headgate.runtime.isolation.sql_guard import guard_column
 from headgate.runtime.observing.counting import Count, JobCount, OutputCount, observed
 from headgate.tasks.sql_text import quoted
 
-__all__ = ["FusedFrame", "FusedTask", "Output", "Place", "repartitioned"]
+__all__ = [
+    "FusedFrame",
+    "FusedTask",
+    "Output",
+    "Place",
+    "TaskRows",
+    "counted_at",
+    "repartitioned",
+    "union",
+    "visible",
+]
 
 PASSES, PLACE = "__passes", "__place"
 
@@ -305,3 +315,30 @@ def _struct(frame: DataFrame) -> str:
 @lru_cache(maxsize=100_000)
 def _expression(text: str) -> Column:
     return F.expr(text)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRows:
+    """Where the rows of a task are: in a struct column of a frame."""
+
+    frame: FusedFrame
+    column: str
+    names: tuple[str, ...]
+
+
+def union(parts: Iterable[DataFrame]) -> DataFrame:
+    """Frames with other outputs each as one."""
+    return reduce(lambda one, two: one.unionByName(two, allowMissingColumns=True), parts)
+
+
+def counted_at(rows: TaskRows) -> tuple[FusedFrame, Place] | None:
+    """Where rows that become a frame of their own are counted, if they are."""
+    frame, place = rows.frame, rows.frame.place(rows.column, rows.frame.tests(rows.column))
+    if place == ("r0", 0) and frame.origin is not None:
+        return frame.origin
+    return (frame, place) if place in frame.counts else None
+
+
+def visible(frame: DataFrame) -> list[str]:
+    """The columns that tasks see."""
+    return [name for name in frame.columns if not name.startswith("__")]

@@ -11,8 +11,7 @@ Tasks that make several rows of one, take several streams, or are user-defined s
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
 from typing import cast
 
@@ -33,7 +32,16 @@ from headgate.runtime.compile.arrow_stage import (
     operator_of,
 )
 from headgate.runtime.compile.branching import branching, leading_out, starts_frame
-from headgate.runtime.compile.fused_frame import FusedFrame, Output, Place, repartitioned
+from headgate.runtime.compile.fused_frame import (
+    FusedFrame,
+    Output,
+    Place,
+    TaskRows,
+    counted_at,
+    repartitioned,
+    union,
+    visible,
+)
 from headgate.runtime.compile.plan import CompiledPlan, CompiledTask, Feed, Fragment
 from headgate.runtime.epochs.staging import SEEN, pack
 from headgate.runtime.exchange.files import INGEST
@@ -48,7 +56,7 @@ from headgate.tasks.keyed_results import row_with_result
 from headgate.tasks.row_errors import LETTER, Guard, TaskRaised
 from headgate.tasks.sql_text import quoted
 
-__all__ = ["Fusion", "Output", "union"]
+__all__ = ["Fusion"]
 
 NOTHING_STAGED = StagedTasks()
 
@@ -57,15 +65,6 @@ LETTERS = RowWise(
     columns=(("record", f"to_json(whole, {AS_JSON})"), ("error", "cast(null as string)")),
 )
 """What a guard makes of the rows for which a task raised."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """Where the rows of a task are: in a struct column of a frame."""
-
-    frame: FusedFrame
-    column: str
-    names: tuple[str, ...]
 
 
 class Fusion:
@@ -94,7 +93,7 @@ class Fusion:
 
         self._frames: list[FusedFrame] = []
         self._places: list[tuple[Signature, Side, FusedFrame, Place]] = []
-        self._rows: dict[tuple[str, str], list[_Rows]] = {}
+        self._rows: dict[tuple[str, str], list[TaskRows]] = {}
         self._read: set[Signature] = set()
         """The tasks whose rows leave."""
 
@@ -114,23 +113,20 @@ class Fusion:
 
     def source(self, signature: str, frame: DataFrame) -> None:
         """The rows of a source, or of the only task of a host of chains."""
-        rows = self._new(frame, _visible(frame), (signature, "out") in self._branching)
+        rows = self._new(frame, visible(frame), (signature, "out") in self._branching)
         self._rows[signature, "out"] = [rows]
         self._count(Signature(signature), "out", rows.frame)
 
     def chained(self, tasks: Sequence[tuple[str, Sequence[str], RowWise | None]], frame: DataFrame) -> None:
-        """The rows of a host of chains, a struct column for each task, null where a row is another one's.
-
-        Of each task come the columns that it makes, and what its rows are of those.
-        """
-        root = self._new(frame, _visible(frame))
+        """The rows of a host of chains, a struct column for each task: its columns, and what its rows are of those."""
+        root = self._new(frame, visible(frame))
         for signature, names, after in tasks:
             columns = tuple((name, f"{quoted(signature)}.{quoted(name)}") for name in names)
             own = RowWise(tuple(names), f"{quoted(signature)} is not null", columns)
             column = root.frame.add("r0", None, own)
             if after is not None:
                 own, column = after, root.frame.add(column, None, after)
-            self._rows[signature, "out"] = [_Rows(root.frame, column, own.names)]
+            self._rows[signature, "out"] = [TaskRows(root.frame, column, own.names)]
 
     def proxy(self, task: CompiledTask, frame: DataFrame) -> None:
         """The rows of a task that another fragment runs."""
@@ -141,7 +137,7 @@ class Fusion:
 
     def hosted(self, tasks: Sequence[CompiledTask], frame: DataFrame) -> None:
         """The rows of a keyed host: for each hosted task the row with its result, or none if it lets none pass."""
-        names = _visible(frame)
+        names = visible(frame)
         # A stateful operator must not run twice in an epoch.
         root = self._new(frame, names, any(starts_frame(self.plan.tasks[task]) for task in self.fragment.tasks))
         for slot, task in enumerate(tasks):
@@ -149,7 +145,7 @@ class Fusion:
             column = root.frame.add("r0", None, does)
             self._count(task.signature, "in", root.frame)
             self._count(task.signature, "out", root.frame, column)
-            self._rows[task.signature, "out"] = [_Rows(root.frame, column, does.names)]
+            self._rows[task.signature, "out"] = [TaskRows(root.frame, column, does.names)]
         record = ", ".join(map(quoted, names))
         errors = (("record", f"to_json(struct({record}))"), ("error", f"to_json({ERRORS})"))
         column = root.frame.add("r0", f"{ERRORS} is not null", RowWise(("record", "error"), columns=errors))
@@ -190,7 +186,7 @@ class Fusion:
 
     def feedback(self, task: CompiledTask, frame: DataFrame) -> None:
         """Rows that come back to a task: it treats them as it treats others."""
-        names = _visible(frame)
+        names = visible(frame)
         carried = [INGEST] if INGEST in frame.columns else []
         root = self._new(frame.select(*map(quoted, [*names, *carried])), names)
         self._run(task, {self.fragment.feeds[0].target_port: [(root, None)]})
@@ -213,8 +209,8 @@ class Fusion:
             raise LookupError(f"no rows of fragment {self.fragment.id} reach task {task.name}")
         return {port: self._gathered(streams, None).frame.rows("r0") for port, streams in entering.items()}
 
-    def _entering(self, task: CompiledTask) -> dict[str, list[tuple[_Rows, str | None]]]:
-        entering: dict[str, list[tuple[_Rows, str | None]]] = {}
+    def _entering(self, task: CompiledTask) -> dict[str, list[tuple[TaskRows, str | None]]]:
+        entering: dict[str, list[tuple[TaskRows, str | None]]] = {}
         for feed in task.feeds:
             if not feed.feedback:
                 for rows in self._rows.get((feed.source, feed.source_port), ()):
@@ -273,13 +269,13 @@ class Fusion:
         leaving = [each for frame in self._frames for each in frame.outputs]
         return len(self._frames) == 1 and all(c == "r0" and number in self.stages for number, _, c in leaving)
 
-    def _run(self, task: CompiledTask, entering: Mapping[str, list[tuple[_Rows, str | None]]]) -> None:
+    def _run(self, task: CompiledTask, entering: Mapping[str, list[tuple[TaskRows, str | None]]]) -> None:
         try:
             self._built(task, entering)
         except InputError as error:  # a table that is gone, a model that is none: that task's fault, and no other's
             raise TaskRaised(task.signature, error.message) from None
 
-    def _built(self, task: CompiledTask, entering: Mapping[str, list[tuple[_Rows, str | None]]]) -> None:
+    def _built(self, task: CompiledTask, entering: Mapping[str, list[tuple[TaskRows, str | None]]]) -> None:
         work = task.work
         is_guarded = task.on_error is not OnError.FAIL and task.signature in self.guards.up
         only = next(iter(entering.values()))
@@ -295,7 +291,7 @@ class Fusion:
                 self._count(task.signature, "in", rows.frame, rows.column)
                 result = self._guarded(task, rows, where, does)
             else:
-                result = _Rows(rows.frame, rows.frame.add(rows.column, where, does), does.names)
+                result = TaskRows(rows.frame, rows.frame.add(rows.column, where, does), does.names)
                 self._count(task.signature, "in", result.frame, result.column, 0 if where is None else 1)
         else:
             self.is_steady = self.is_steady and isinstance(work, BatchWork)
@@ -307,40 +303,40 @@ class Fusion:
             budget_s = self.guards.budget_s if task.time_budget_s is None else task.time_budget_s
             letters = isinstance(work, BatchWork) and task.on_error is not OnError.FAIL
             made = run_frames(work, task.options, frames, Guard(task.signature, letters, budget_s))
-            result = self._without_letters(task, made) if letters else self._new(made, _visible(made))
+            result = self._without_letters(task, made) if letters else self._new(made, visible(made))
         self._count(task.signature, "out", result.frame, result.column)
         for port in task.ports.outputs:
             place = task.signature, port.name
             self._rows.setdefault(place, []).append(self._stored(result) if place in self._branching else result)
 
-    def _stored(self, rows: _Rows) -> _Rows:
+    def _stored(self, rows: TaskRows) -> TaskRows:
         stored = self._new(rows.frame.rows(rows.column), rows.names, store=True)
-        stored.frame.origin = _counted_at(rows)
+        stored.frame.origin = counted_at(rows)
         return stored
 
-    def _let_in(self, task: CompiledTask, rows: _Rows, where: str | None) -> tuple[_Rows, str | None]:
+    def _let_in(self, task: CompiledTask, rows: TaskRows, where: str | None) -> tuple[TaskRows, str | None]:
         """The rows of a stream into a guarded task, its predicate guarded by itself."""
         return (rows, None) if where is None else (self._guarded(task, rows, where, RowWise(rows.names)), None)
 
-    def _guarded(self, task: CompiledTask, rows: _Rows, where: str | None, does: RowWise) -> _Rows:
+    def _guarded(self, task: CompiledTask, rows: TaskRows, where: str | None, does: RowWise) -> TaskRows:
         """What a task makes of the rows for which it does not raise; the others leave as letters."""
         frame, column = rows.frame, rows.frame.add(rows.column, where, does, guard=True)
         if task.signature in self._before_frames:
             # Letters and the frame that begins behind it would both compute it.
             frame, column = self._new(frame.rows(column), ("ok", "whole"), store=True).frame, "r0"
         self._leave(frame, frame.add(column, "ok is null", LETTERS), Output(task.signature, "arrow"))
-        return _Rows(frame, frame.add(column, "ok.v is not null", RowWise(does.names, row="ok.v")), does.names)
+        return TaskRows(frame, frame.add(column, "ok.v is not null", RowWise(does.names, row="ok.v")), does.names)
 
-    def _without_letters(self, task: CompiledTask, made: DataFrame) -> _Rows:
+    def _without_letters(self, task: CompiledTask, made: DataFrame) -> TaskRows:
         """The rows that a Python function made, without its letters, which leave."""
-        names = tuple(_visible(made))
+        names = tuple(visible(made))
         frame = self._new(made, names, store=task.signature in self._before_frames).frame
         letters = frame.add("r0", f"{LETTER} is not null", RowWise(("record", "error"), row=LETTER))
         self._leave(frame, letters, Output(task.signature, "arrow"))
         kept = RowWise(names, f"{LETTER} is null", tuple((name, quoted(name)) for name in names))
-        return _Rows(frame, frame.add("r0", None, kept), names)
+        return TaskRows(frame, frame.add("r0", None, kept), names)
 
-    def _gathered(self, entering: Sequence[tuple[_Rows, str | None]], partitions: int | None) -> _Rows:
+    def _gathered(self, entering: Sequence[tuple[TaskRows, str | None]], partitions: int | None) -> TaskRows:
         """Several streams as one frame."""
         parts = []
         carried = [INGEST] if all(rows.frame.carried for rows, _ in entering) else []
@@ -354,7 +350,7 @@ class Fusion:
             self.stored += stored
         made = self._new(frame, entering[0][0].names)
         if len(entering) == 1 and entering[0][1] is None:
-            made.frame.origin = _counted_at(entering[0][0])
+            made.frame.origin = counted_at(entering[0][0])
         return made
 
     def _count(
@@ -388,32 +384,14 @@ class Fusion:
         """Whether its tasks would make the same expressions again; a model in a file may have changed."""
         return all(expression(names) == does for expression, names, does in self._made)
 
-    def _new(self, base: DataFrame, names: Sequence[str], store: bool = False) -> _Rows:
+    def _new(self, base: DataFrame, names: Sequence[str], store: bool = False) -> TaskRows:
         if store:
             base = base.persist(StorageLevel.MEMORY_AND_DISK)
             self.stored.append(base)
             self.is_steady = False
         frame = FusedFrame(base)
         self._frames.append(frame)
-        return _Rows(frame, "r0", tuple(names))
-
-
-def union(parts: Iterable[DataFrame]) -> DataFrame:
-    """Frames with other outputs each as one."""
-    return reduce(lambda one, two: one.unionByName(two, allowMissingColumns=True), parts)
-
-
-def _counted_at(rows: _Rows) -> tuple[FusedFrame, Place] | None:
-    """Where rows that become a frame of their own are counted, if they are."""
-    frame, place = rows.frame, rows.frame.place(rows.column, rows.frame.tests(rows.column))
-    if place == ("r0", 0) and frame.origin is not None:
-        return frame.origin
-    return (frame, place) if place in frame.counts else None
-
-
-def _visible(frame: DataFrame) -> list[str]:
-    """The columns that tasks see."""
-    return [name for name in frame.columns if not name.startswith("__")]
+        return TaskRows(frame, "r0", tuple(names))
 
 
 def _with_result(task: CompiledTask, slot: int, names: Sequence[str]) -> RowWise:

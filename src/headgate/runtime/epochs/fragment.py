@@ -19,7 +19,6 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
@@ -30,17 +29,13 @@ from headgate.runtime.epochs.backlog import Backlog
 from headgate.runtime.epochs.commit import EpochResult
 from headgate.runtime.epochs.context import FragmentContext
 from headgate.runtime.epochs.delivery import Deliveries
-from headgate.runtime.epochs.epoch import Epochs
-from headgate.runtime.epochs.fused_jobs import FusedJobs
+from headgate.runtime.epochs.epochs_of import epochs_of
 from headgate.runtime.epochs.last_epoch import LastEpoch, mean_us
 from headgate.runtime.epochs.splits import SourceReader, Splits
 from headgate.runtime.epochs.stream import TopicStream
 from headgate.runtime.io.broken_records import broken_records
 from headgate.runtime.io.sources import read_source, split_reader
 from headgate.runtime.isolation.admission import Admission
-from headgate.runtime.isolation.failed_rows import FailedRows
-from headgate.runtime.isolation.quarantine import Quarantine
-from headgate.runtime.isolation.reasons import ReasonFinder, Reasons
 from headgate.runtime.keyed.host import groups_for
 from headgate.runtime.observing.counting import RowCounts
 from headgate.runtime.observing.job_tags import tagged
@@ -77,7 +72,7 @@ class RunningFragment:
         """Why its last epoch failed, if one did."""
 
         self._ending = False
-        self.epochs = _epochs(fragment, context, lambda: self._ending)
+        self.epochs = epochs_of(fragment, context, lambda: self._ending)
         self._at_work = threading.Lock()
         self._journal = context.state.journal
         self.begun = begun_in(self._journal, fragment.id) or self._begin(number)
@@ -387,22 +382,3 @@ def begun_in(journal: Journal, fragment: str) -> FragmentBegun | None:
     """The run of a fragment that has begun and not been removed."""
     begun, removed = journal.latest(FragmentBegun, fragment), journal.latest(FragmentRemoved, fragment)
     return begun if begun is not None and (removed is None or removed.run != begun.run) else None
-
-
-def _epochs(fragment: Fragment, context: FragmentContext, stopping: Any) -> Epochs:
-    quarantine, reasons = Quarantine(), Reasons()
-    finder = ReasonFinder(context.spark, context.schemas, context.background.offer, reasons)
-    return Epochs(
-        fragment,
-        FusedJobs(context.spark, fragment.id, context.schemas, context.time_budget_s, context.counting),
-        FailedRows(fragment.id, quarantine, reasons, finder.explain),
-        quarantine,
-        context.background,
-        context.profiler,
-        context.exchange.head,
-        context.state.path / "staging" / fragment.id,
-        context.time_budget_s,
-        context.spark.sparkContext.cancelJobsWithTag,
-        stopping,
-        tails=context.tails,
-    )

@@ -17,7 +17,8 @@ from headgate.model.identity import remembered
 from headgate.model.task_type import Role
 from headgate.runtime.compile.arrow_stage import staged_tasks
 from headgate.runtime.compile.chained import enter_chained, shaped
-from headgate.runtime.compile.fusion import Fusion, Output, union
+from headgate.runtime.compile.fused_frame import Output, union
+from headgate.runtime.compile.fusion import Fusion
 from headgate.runtime.compile.plan import CompiledPlan, CompiledTask, Feed, Kind
 from headgate.runtime.compile.schemas import Schemas
 from headgate.runtime.epochs.commit import HOST_LETTERS, LETTERS, SINK, TOPIC, StagedEpoch, Target

@@ -39,6 +39,7 @@ IMPORTED = (
     "pyspark.sql.worker.plan_data_source_read",
     "pyarrow.compute",
     "pyarrow.parquet",
+    "headgate.runtime.chains.clock",
     "headgate.runtime.exchange.files",
     "headgate.runtime.file_source.source",
     "headgate.runtime.kafka_source.source",
