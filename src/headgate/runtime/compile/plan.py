@@ -233,6 +233,13 @@ class CompiledPlan:
         """The fragments that run any of some tasks; those that are not in the plan have none."""
         return tuple(dict.fromkeys(home for task in tasks for home in self.homes.get(task, ())))
 
+    def readers_of(self, topic: Topic) -> tuple[Signature, ...]:
+        """The tasks that rows of a topic are for; none if its reader is gone."""
+        reader = self.fragments.get(topic.reader)
+        if reader is None or topic.chained is None:
+            return () if reader is None else reader.roots
+        return (topic.chained.task,) if topic.chained.task in reader.roots else ()
+
     def job_parts(self, fragment: str) -> tuple[object, ...]:
         """What the jobs of a fragment depend on: plans that agree in it run the same jobs."""
         here = self.fragments[fragment]

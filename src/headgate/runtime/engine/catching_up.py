@@ -19,7 +19,7 @@ from functools import partial
 
 from headgate.model.names import DataflowName, Signature
 from headgate.model.status import CatchUpStatus, DataflowStatus
-from headgate.runtime.compile.plan import CompiledPlan, CompiledTask, Fragment, Kind, Topic
+from headgate.runtime.compile.plan import CompiledPlan, Fragment, Kind
 from headgate.runtime.engine.pending_change import PendingChange
 from headgate.runtime.engine.plans import Plans
 from headgate.runtime.engine.snapshot import Snapshot
@@ -200,15 +200,8 @@ def _written(plan: CompiledPlan, writer: str) -> list[str]:
     fragment = plan.fragments.get(writer)
     if fragment is None or fragment.kind is not Kind.SOURCE:
         return []
-    return [topic.id for topic in fragment.writes if (root := _reader_of(topic, plan)) is not None and not root.copies]
-
-
-def _reader_of(topic: Topic, plan: CompiledPlan) -> CompiledTask | None:
-    """A task that reads a topic; those that read one have the same past."""
-    if topic.chained is not None:
-        return plan.tasks[topic.chained.task]
-    reader = plan.fragments.get(topic.reader)
-    return None if reader is None else plan.tasks[reader.roots[0]]
+    readers = {topic.id: plan.readers_of(topic) for topic in fragment.writes}
+    return [topic for topic, tasks in readers.items() if tasks and not plan.tasks[tasks[0]].copies]
 
 
 def _fragment_of(source: Signature) -> str:

@@ -117,12 +117,12 @@ def _left_out(task: CompiledTask, dead_letters: DeadLetters) -> str | None:
 
 def _raised(fragment: RunningFragment, plan: CompiledPlan, signatures: Collection[str]) -> Iterator[str]:
     """What tasks of a dataflow raised, or the streams into its stateful tasks, and so are left out for a while."""
-    readers = {topic.id: plan.fragments.get(topic.reader) for topic in fragment.fragment.writes}
+    readers = {topic.id: plan.readers_of(topic) for topic in fragment.fragment.writes}
     for item, reason in fragment.epochs.quarantine.reasons.items():
-        task, reader = plan.tasks.get(Signature(item)), readers.get(item)
+        task = plan.tasks.get(Signature(item))
         if task is not None and item in signatures:
             yield f"task '{task.name}' raised {reason}; it is left out and tried again later"
-        elif reader is not None and not set(signatures).isdisjoint(reader.roots):
+        elif not set(signatures).isdisjoint(readers.get(item, ())):
             yield f"a stream into a stateful task raised {reason}; it is left out and tried again later"
 
 
