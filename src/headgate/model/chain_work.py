@@ -113,7 +113,8 @@ class Chain:
 
     merge: Callable[[str, Any], Any]
     """From a table's name and rows of several of its files, oldest first, to fewer rows that mean the same, sorted by
-    ``__hash``. Rows that are dead may stay."""
+    ``__hash``. Rows that are dead may stay, and what is alive dies when it would have: epochs go on meanwhile, and what
+    they append counts beside it."""
 
     after: RowWise | None = None
     """What the task's rows are of the output's, as Spark SQL; ``None`` if they are the same."""

@@ -74,6 +74,8 @@ class InMemoryChain:
         self.epoch = 0
         self.late = 0
         self.late_rows: list[tuple[int, dict[str, Any]]] = []
+        self.merging: list[tuple[list[pa.Table], list[pa.Table], pa.Table]] = []
+        """The files of a table and a partition, some of them, and what these have become."""
 
     def _state(self) -> InMemoryState:
         return InMemoryState(self.schemas, self.random.random() < 0.5)
@@ -152,15 +154,24 @@ class InMemoryChain:
             )
 
     def _upkeep(self) -> None:
-        """Merge some files of some partitions; now and then cut the partitions anew."""
+        """Merge some files of some partitions, at once or beside the next epoch; now and then cut partitions anew."""
+        for files, some, merged in self.merging:
+            places = [at for at in range(len(files)) if len(files[at:]) >= len(some) and _same(files[at:], some)]
+            if places:
+                files[places[0] : places[0] + len(some)] = [merged]
+        self.merging.clear()
         for _, _, state in self.states:
             for name, files in state.files.items():
                 if len(files) > 1 and self.random.random() < 0.3:
                     count = self.random.randint(2, len(files))
                     at = self.random.randint(0, len(files) - count)
-                    merged = self.chain.merge(name, pa.concat_tables(files[at : at + count]))
+                    some = files[at : at + count]
+                    merged = self.chain.merge(name, pa.concat_tables(some))
                     assert merged.schema.equals(self.schemas[name])
-                    files[at : at + count] = [merged]
+                    if self.random.random() < 0.5:
+                        files[at : at + count] = [merged]
+                    else:
+                        self.merging.append((files, some, merged))
         if self.random.random() < 0.15:
             self._rescale(self.random.choice([1, 2, 3, 8]))
 
@@ -176,6 +187,10 @@ class InMemoryChain:
                         new.files[name].append(rows.filter(pa.array(mask, pa.bool_())))
             states.append((low, high, new))
         self.states = states
+
+
+def _same(files: Sequence[pa.Table], some: Sequence[pa.Table]) -> bool:
+    return all(one is other for one, other in zip(files, some, strict=False))
 
 
 def projected(row: RowWise, table: pa.Table) -> pa.Table:

@@ -284,6 +284,24 @@ def test_windows_of_random_streams(
     assert chain.late == reference.late
 
 
+def test_pieces_of_a_session_that_are_merged_beside_an_epoch_count_once() -> None:
+    """An epoch may prolong a piece that ends within its session, while that is merged with what it overlaps."""
+    options = EventTimeWindow(time="t", kind="session", size="4s", columns={"n": "count(*)"})
+    chain = InMemoryChain(WINDOW_WORK, options, [SCHEMA])
+    chain.random.random = lambda: 0.9  # type: ignore[method-assign]
+    ((_, _, state),) = chain.states
+    made = []
+    for seconds in (0, 3, 6, 9, 100, 200, 300):
+        files = state.files["sessions"]
+        some = list(files)
+        merged = chain.chain.merge("sessions", pa.concat_tables(some)) if seconds == 9 else None
+        row = {**dict.fromkeys(SCHEMA.names), "t": seconds * SECOND, "place": seconds}
+        made += [one["n"] for one in chain.feed(table([row])).to_pylist()]
+        if merged is not None:  # which began before the epoch
+            files[: len(some)] = [merged]
+    assert made == [4, 1]
+
+
 def as_seen(rows: list[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: int(row["place"]))
 

@@ -44,9 +44,17 @@ class SessionFold:
         return Folded(output, {SESSIONS: new} if new.num_rows else {}, late, after_mark(moment), new.num_rows)
 
     def merge(self, table: str, rows: Any) -> Any:
-        """One row for pieces of a key that overlap."""
+        """One row for pieces of a key that end at the same moment, and so overlap.
+
+        Pieces that overlap and end at others stay apart: an epoch meanwhile may append one that ends again.
+        """
         del table
-        return self._joined(rows, self._sessions(rows)) if rows.num_rows else rows
+        if not rows.num_rows:
+            return rows
+        ends = rows[UNTIL].to_numpy()
+        of_one = grouped(hashes_of(rows), key_columns(rows, self.windows.keys), ends)
+        groups = _in_time(of_one, rows[START].to_numpy())
+        return self._joined(rows, groups, ends[groups.firsts])
 
     def _begun(self, moment: Moment, rows: Any) -> Any:
         if not rows.num_rows:
@@ -63,11 +71,9 @@ class SessionFold:
         starts, ends = rows[START].to_numpy(), rows[UNTIL].to_numpy()
         return _overlapping(grouped(hashes_of(rows), key_columns(rows, self.windows.keys)), starts, ends)
 
-    def _joined(self, rows: Any, groups: Groups, ends: Any = None) -> Any:
-        """A row of state for each group, which ends with its last piece if ``ends`` do not say otherwise."""
+    def _joined(self, rows: Any, groups: Groups, ends: Any) -> Any:
+        """A row of state for each group, with these ends."""
         firsts = pa.array(groups.firsts)
-        if ends is None:
-            ends = np.maximum.reduceat(rows[UNTIL].to_numpy()[groups.order], groups.starts)
         keys = [one_chunk(rows[name]).take(firsts) for name in self.windows.keys]
         heads = [hashes_of(rows)[groups.firsts], ends, rows[START].to_numpy()[groups.firsts], *keys]
         return table_of(self.windows.state, [*heads, *self.windows.aggregation.merge(rows, groups)])
