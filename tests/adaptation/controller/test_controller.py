@@ -170,6 +170,16 @@ def test_killed_at_any_moment_it_comes_to_the_same(tmp_path: Path, kind: str) ->
     assert moment > 4
 
 
+def test_what_was_seen_while_a_fragment_began_does_not_count(tmp_path: Path) -> None:
+    """Its first epochs load code and start processes, however many of them are in one observation."""
+    world = World(tmp_path, live_policy)
+    world.controller.choose(world.now, PolicyChoice("threshold", PolicyMode.AUTO))
+    world.pass_time(10.0)
+    assert world.controller.thought is None
+    world.pass_time(5.0)
+    assert world.controller.thought is not None
+
+
 def test_a_decision_that_waited_too_long_is_abandoned(tmp_path: Path) -> None:
     world = World(tmp_path, lambda _: Scripted(ACTIONS["acquire"]), rails=QUICK)
     for _ in world.run(200.0):

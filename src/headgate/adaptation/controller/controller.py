@@ -52,6 +52,9 @@ __all__ = ["Controller", "Thought"]
 WARM = 3
 """Epochs of a fragment after which it counts, or a window if it has fewer in that time."""
 
+KEPT_S = 120.0
+"""For so long observations are kept at least, or for two windows, to know what rows usually cost."""
+
 URGENT_S = 10.0
 """When more comes than can be done, the last seconds count and not the whole window."""
 
@@ -174,15 +177,16 @@ class Controller:
     def _collect(self, now: float) -> None:
         new = self.cluster.observations()
         self._is_fresh = bool(new)
-        self._observed += new
         for observation in new:
-            self._epochs.update({each.id: each.batches for each in observation.fragments})
-            for each in observation.fragments:
-                if each.batches:
-                    self._begun.setdefault(each.id, observation.ended)
-        if new and any(self._is_cold(each.id, now) for each in new[-1].fragments):
-            self._observed.clear()
-        since = now - self.settings.window_s
+            began = [each for each in observation.fragments if each.batches]
+            if any(self._is_cold(each.id, now) for each in began):
+                self._observed.clear()
+            else:
+                self._observed.append(observation)
+            self._epochs.update({each.id: each.batches for each in began})
+            for each in began:
+                self._begun.setdefault(each.id, observation.ended)
+        since = now - max(2 * self.settings.window_s, KEPT_S)
         self._observed = [each for each in self._observed if each.ended > since]
         if self._fleet is None:
             return
@@ -194,20 +198,22 @@ class Controller:
             )
 
     def _is_cold(self, fragment: str, now: float) -> bool:
-        """Whether a fragment has just begun: first epochs take long, and what they load is there afterwards."""
+        """Whether a fragment had just begun: first epochs take long, and what they load is there afterwards."""
         is_new = now - self._begun.get(fragment, now) < self.settings.window_s
-        return is_new and 0 < self._epochs[fragment] < WARM
+        return is_new and self._epochs[fragment] < WARM
 
     def _window(self, now: float, seconds: float) -> Window | None:
         """What was seen in the last seconds; none if nothing runs or nothing was measured."""
-        lately = [each for each in self._observed if each.ended > now - seconds and each.seconds > 0]
+        known = [each for each in self._observed if each.seconds > 0]
+        lately = [each for each in known if each.ended > now - seconds]
         if not lately:
             return None
-        merged = evaluated(replace(joined(lately), machines=lately[-1].machines))
-        known = self.cluster.terms({(cost.task, cost.alternate) for cost in merged.costs})
-        if known is None:
+        before = known[: -len(lately)]
+        merged = evaluated(replace(joined(lately, before), machines=lately[-1].machines))
+        terms = self.cluster.terms({(cost.task, cost.alternate) for cost in merged.costs})
+        if terms is None:
             return None
-        seen = window_of(*known, merged, self.settings.epochs)
+        seen = window_of(*terms, merged, self.settings.epochs)
         return replace(seen, ended_s=now)
 
     def _is_due(self, now: float) -> bool:
