@@ -9,7 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from headgate.adaptation.actions import AcquireMachine, Action, AssignCores, ReleaseMachine, SwitchAlternate
+from headgate.adaptation.actions import (
+    AcquireMachine,
+    Action,
+    AssignCores,
+    ReleaseMachine,
+    SetPartitions,
+    SwitchAlternate,
+)
 from headgate.adaptation.controller.guards import Change, GuardRails, History, guarded
 from headgate.adaptation.controller.windows import EpochGoal, window_of
 from headgate.adaptation.joining import joined
@@ -149,3 +156,18 @@ def test_limits_that_make_no_sense_are_named(bad: dict[str, object]) -> None:
 def test_limits_survive_json() -> None:
     rails = GuardRails(Decimal("0.40"), 3)
     assert GuardRails.of(rails.document()) == rails
+
+
+def test_partitions_for_fewer_machines_go_with_a_release_that_is_not_done(seen: Window) -> None:
+    assert seen.sharing is not None
+    (load,) = seen.sharing.fragments
+    stages = tuple(replace(stage, partitions=3) for stage in load.stages)
+    cut = replace(seen, sharing=replace(seen.sharing, fragments=(replace(load, stages=stages),)))
+    names = [ReleaseMachine(name) for name in seen.machines.names]
+    fewer, more = SetPartitions(SMOOTH, 2), SetPartitions(SMOOTH, 4)
+    assert kept(cut, [fewer, names[0]]).actions == (fewer, names[0])
+    refused = kept(cut, [fewer, *names])
+    assert refused.actions == tuple(names[:2])
+    assert "it is for fewer machines than stay" in why(refused)
+    assert kept(cut, [more, *names]).actions == (more, *names[:2])
+    assert kept(cut, [fewer]).actions == (fewer,)
