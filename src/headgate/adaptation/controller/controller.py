@@ -242,6 +242,8 @@ class Controller:
             refused={} if self._fleet is None else dict(self._fleet.refused),
         )
         self._history = history
+        for each in self._under_way:  # what is done of it counts before all of it is
+            history = history.after(changes_of(each.record, self.journal), now)
         kept = guarded(decision, seen, self.choice.rails, history)
         self.thought = Thought(now, kept, pressure)
         if self._is_notable(kept):
@@ -310,6 +312,7 @@ class Controller:
         """What earlier decisions have not done yet is not done any more: this one has seen more."""
         for each in self._under_way:
             each.abandon(now, f"decision {number} takes its place")
+            self._note_changes(each, now)
         self._under_way.clear()
 
     def _recheck(self, now: float) -> None:
@@ -327,6 +330,7 @@ class Controller:
             else:
                 continue
             each.abandon(now, reason)
+            self._note_changes(each, now)
             self._under_way.remove(each)
 
     def _is_still_allowed(self, record: RecordedDecision) -> bool:
@@ -341,16 +345,20 @@ class Controller:
         if one.record.ended is None:
             return
         self._under_way.remove(one)
-        done = any(change.state is StepState.DONE for change in one.record.progress.values())
-        if done:
-            changes = changes_of(one.record, self.journal)
-            self._history = self._history.after(changes, now)
+        done = self._note_changes(one, now)
         if one.record.ended.outcome is DecisionOutcome.DONE:
             self._verifier.expect(one.record)
             # Tasks are cut for the machines that are there: now there are others.
             self._urgent |= done and any(isinstance(step, AwaitReady) for step in one.record.steps)
         else:
             self._urgent = True
+
+    def _note_changes(self, one: Enacting, now: float) -> bool:
+        """Have guard rails count what was done of a decision, finished or not; whether anything was."""
+        done = any(change.state is StepState.DONE for change in one.record.progress.values())
+        if done:
+            self._history = self._history.after(changes_of(one.record, self.journal), now)
+        return done
 
     # look at what came of it
 
