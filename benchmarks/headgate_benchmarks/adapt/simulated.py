@@ -76,8 +76,9 @@ def sim_live_gap(scenario: Scenario, policy: str, ran: Ran, pace: Pace) -> Verdi
     """How far a simulation of what came is from what happened: as it was, and under the same policy.
 
     ``throughput`` is the relative difference of the rows that were done, ``backlog`` the mean difference of what waits
-    over what comes in a window (or what waits, if that is more), ``cost`` the relative difference of what machines cost
-    by time. All are none where no decision was written down: then nobody knows on which terms it would have been made.
+    beyond the epoch under way over what comes in a window (or what waits, if that is more), ``cost`` the relative
+    difference of what machines cost by time. All are none where no decision was written down: then nobody knows on
+    which terms it would have been made.
     """
     try:
         seen = [each for each in recorded_windows(ran.state, ran.began, pace.every_s) if each.ended_s <= ran.ended + 1]
@@ -129,12 +130,18 @@ def _uncut(setting: Setting, seen: Window) -> Sharing:
     return Sharing(fragments, setting.sharing.pools)
 
 
+def _epoch_s(setting: Setting) -> float:
+    """How long epochs are meant to be: a fluid has no rows under way, and what came in that time is some."""
+    return 0.0 if setting.sharing is None else setting.sharing.pools[0].epoch_s
+
+
 def _gaps(run: Run, live: dict[str, list[float]], cost: float, window_s: float) -> dict[str, float]:
     steps = min(len(run.queues), len(live["waiting"]))
     every_s = run.setting.interval_s
     waits = run.queues[:steps, 0].sum(axis=1)
-    lived = np.array(live["waiting"][:steps])
-    came = float(np.sum(live["came_per_s"][:steps])) * every_s
+    arriving = np.array(live["came_per_s"][:steps])
+    lived = np.maximum(np.array(live["waiting"][:steps]) - arriving * _epoch_s(run.setting), 0.0)
+    came = float(arriving.sum()) * every_s
     done = float(np.sum(live["done_per_s"][:steps])) * every_s
     simulated = float(run.input_per_s[:steps, 0].sum()) * every_s - float(waits[-1]) + float(lived[0])
     size = max(float(lived.mean()), came / (steps * every_s) * window_s)
