@@ -20,7 +20,7 @@ from headgate.adaptation.actions import (
 from headgate.adaptation.controller.guards import Change, GuardRails, History, guarded
 from headgate.adaptation.controller.windows import EpochGoal, window_of
 from headgate.adaptation.joining import joined
-from headgate.adaptation.policy import Decision
+from headgate.adaptation.policy import Decision, Prediction
 from headgate.adaptation.window import Window
 from headgate.errors import BadValue
 from headgate.model.cluster.observation import Observation
@@ -171,3 +171,12 @@ def test_partitions_for_fewer_machines_go_with_a_release_that_is_not_done(seen: 
     assert "it is for fewer machines than stay" in why(refused)
     assert kept(cut, [more, *names]).actions == (more, *names[:2])
     assert kept(cut, [fewer]).actions == (fewer,)
+
+
+def test_what_was_expected_of_a_decision_is_not_expected_of_a_part_of_it(seen: Window) -> None:
+    """Ten machines would have cost more than the two that are left: that says nothing about the policy."""
+    expected = Prediction(seen.ended_s, cost_per_h=2.15)
+    whole = Decision((SMALL, LARGE), prediction=expected)
+    assert guarded(whole, seen, FREE, History()).prediction == expected
+    part = guarded(Decision((LARGE,) * 10, prediction=expected), seen, replace(FREE, machines_max=5), History())
+    assert (part.actions, part.prediction) == ((LARGE, LARGE), None)

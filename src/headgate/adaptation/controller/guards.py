@@ -170,7 +170,8 @@ def guarded(decision: Decision, seen: Window, rails: GuardRails, history: Histor
         return decision
     rejected = list(dict.fromkeys(rejected))
     reason = replace(decision.reason, rejected=(*decision.reason.rejected, *rejected))
-    return replace(decision, actions=tuple(kept), reason=reason, prediction=decision.prediction if kept else None)
+    # What was expected was expected of all of it.
+    return replace(decision, actions=tuple(kept), reason=reason, prediction=None)
 
 
 def text_of(action: Action, seen: Window) -> str:
