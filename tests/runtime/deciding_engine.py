@@ -23,7 +23,7 @@ from headgate.adaptation.policy import Capabilities, Decision, Memory, Predictio
 from headgate.adaptation.window import Window
 from headgate.documents import parse
 from headgate.machines.provider import machine_class
-from headgate.model.cluster.vm_class import VmClass
+from headgate.model.cluster.vm_class import BillingPeriod, VmClass
 from headgate.model.dataflow import Dataflow
 from headgate.runtime.engine import upkeep
 from headgate.runtime.engine.controlled import ControlledEngine, ScalingProvider
@@ -127,7 +127,7 @@ def main() -> None:
             if flow.name not in there:
                 engine.submit(flow)
         controller = Controller(
-            ControlledEngine(engine, 1.0, 0.2),
+            ControlledEngine(engine, 1.0, 0.2, BillingPeriod(0.5)),
             ScalingProvider(engine.scaling),
             engine.journal,
             ControlSettings(1.0, WINDOW_S, EpochGoal(0.2, 2.0)),
