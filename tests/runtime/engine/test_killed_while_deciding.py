@@ -118,17 +118,19 @@ class Engine:
         hidden.write_text(json.dumps(script), encoding="utf-8")
         hidden.rename(self.folder / "script.json")
         self.wanted.do(actions)
-        self._wait(lambda: not self.alive() or self.is_done(), f"decision {self.scripts}, aimed at {aim}")
-        if self.alive():
+        self._wait(lambda: self._has_come_to(ended) or self.is_done(), f"decision {self.scripts}, aimed at {aim}")
+        if ended is None or not ended.exists():
+            assert self.alive(), f"the engine has ended by itself\n{self._log()}"
             return False
-        assert ended is not None
-        assert ended.exists(), f"the engine has ended by itself\n{self._log()}"
         ended.unlink()
         self.kills += 1
         self._starts.after_kill()
         self.start()
         self._wait(self.is_done, f"what decision {self.scripts} is to come to, after a kill at {aim}")
         return True
+
+    def _has_come_to(self, ended: Path | None) -> bool:
+        return (ended is not None and ended.exists()) or not self.alive()
 
     def _aim(self, aim: str) -> Path:
         at, name, _ = aim.split()
