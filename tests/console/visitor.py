@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures" / "console"
 WIDTH, HEIGHT = 1280, 800
-PATIENCE_MS = 60_000
+PATIENCE_MS = 180_000
 """Things come when the engine has them, on a machine that others use too."""
 
 
