@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from headgate.adaptation.actions import AcquireMachine
+from headgate.adaptation.controller.guards import GuardRails
+from headgate.adaptation.controller.live_policies import live_policy
+from headgate.adaptation.controller.windows import EpochGoal, window_of
+from headgate.adaptation.joining import joined
 from headgate.documents import parse
+from headgate.model.cluster.observation import Observation
 from headgate_benchmarks import BENCHMARKS
 from headgate_benchmarks.adapt.benchmark import POLICIES
 from headgate_benchmarks.adapt.judging import series
 from headgate_benchmarks.adapt.live import Ran
+from headgate_benchmarks.adapt.simulated import Railed
 from headgate_benchmarks.adapt.worlds import SCENARIOS, due_times
+from tests.adaptation.controller.world import World
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
@@ -66,6 +75,28 @@ def test_series_count_what_came_what_was_done_and_what_waits(tmp_path: Path) -> 
 
 def test_parts_are_worlds_and_policies() -> None:
     assert set(BENCHMARKS["adapt"].parts) == {*SCENARIOS, *POLICIES}
+
+
+def test_the_simulated_policy_is_the_live_one_within_its_guard_rails(tmp_path: Path) -> None:
+    """Ten times what one machine can do: the policy wants many more at every turn, and the rails leave two in all."""
+    world = World(tmp_path, live_policy, rate=lambda _: 1_000.0)
+    observed: list[Observation] = []
+    for _ in range(13):
+        observed += world.cluster.observations()
+        world.now += 5.0
+    known = world.cluster.terms(())
+    assert known is not None
+    seen = window_of(*known, joined(observed), EpochGoal(0.5, 2.0))
+    rails = GuardRails(machines_max=3, cooldown_s=30.0, floor_s=0.0)
+    railed = Railed(live_policy("ce"), rails, 10.0)
+    memory = railed.begin(seen.terms, seen.capabilities)
+    counts = []
+    for step in range(6):
+        kept, memory = railed.decide(replace(seen, ended_s=10.0 * step), memory)
+        counts.append(sum(isinstance(action, AcquireMachine) for action in kept.actions))
+    assert counts[0] == 2
+    assert counts[1:3] == [0, 0], "the cool-down"
+    assert set(counts) <= {0, 2}
 
 
 @pytest.mark.spark

@@ -1,7 +1,7 @@
 """Forks processes from one that has imported everything: engines, and the Python processes that Spark starts.
 
-A line on standard input is a JSON object with ``arguments``, ``log`` and ``folder``: an engine, a session of its own
-that runs ``headgate``. The answer is its process id.
+A line on standard input is a JSON object with ``program``, ``arguments``, ``log`` and ``folder``: an engine, a session
+of its own that runs ``headgate`` or another module with a ``main``. The answer is its process id.
 
 Spark starts Python once for each query, each data source and each kind of worker, and each imports for a second. Here,
 the interpreter that it is given is a small program (:mod:`tests.judge.interpreter`), which asks this server on a socket
@@ -13,6 +13,7 @@ from __future__ import annotations
 import array
 import ctypes
 import gc
+import importlib
 import json
 import os
 import runpy
@@ -35,18 +36,18 @@ import pyspark.worker  # noqa: F401
 
 import headgate.api.application
 import headgate.api.server
+import headgate.cli.main
 import headgate.runtime.engine.engine
 import headgate.runtime.epochs.staging
 import headgate.runtime.keyed.host
 import headgate.tasks.frames  # noqa: F401
-from headgate.cli.main import main
 from headgate.runtime.engine import upkeep
 from headgate.runtime.file_source import driver
 from headgate.runtime.spark_internals.worker_limits import LEFT_VARIABLE
 from tests.judge.sabotage import SABOTAGES
 
 
-def _engine(arguments: list[str], log: str, folder: str) -> None:
+def _engine(program: str, arguments: list[str], log: str, folder: str) -> None:
     """Become an engine."""
     os.setsid()
     os.chdir(folder)
@@ -55,7 +56,7 @@ def _engine(arguments: list[str], log: str, folder: str) -> None:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
     sys.argv = ["headgate", *arguments]
-    main()
+    importlib.import_module(program).main()
 
 
 def _python(asker: socket.socket, length: bytes, files: list[int]) -> None:

@@ -155,10 +155,12 @@ class ColdStarts:
 class WarmStarts:
     """Forked from a process that has imported everything, with a JVM that outlives engines.
 
-    The Python processes that Spark starts are forked as well: :mod:`tests.judge.fork_server`.
+    The Python processes that Spark starts are forked as well: :mod:`tests.judge.fork_server`. ``program`` is the
+    module whose ``main`` an engine is.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, program: str = "headgate.cli.main") -> None:
+        self._program = program
         self._place = tempfile.TemporaryDirectory(prefix="headgate-warm-")
         python = interpreter(Path(self._place.name), self._server_address)
         given = {"PYSPARK_PYTHON": str(python), "PYSPARK_DRIVER_PYTHON": str(python), **dict.fromkeys(ONE_THREAD, "1")}
@@ -182,7 +184,8 @@ class WarmStarts:
         assert self._server is not None
         assert self._server.stdin is not None
         assert self._server.stdout is not None
-        asked = {"arguments": list(arguments), "log": str(folder / "log"), "folder": str(folder)}
+        asked = {"program": self._program, "arguments": list(arguments)}
+        asked |= {"log": str(folder / "log"), "folder": str(folder)}
         self._server.stdin.write(json.dumps(asked) + "\n")
         self._server.stdin.flush()
         self._engine = psutil.Process(int(self._server.stdout.readline()))

@@ -123,13 +123,17 @@ def _decisions(ran: Ran) -> Verdict:
     verified = [each.error for each in _entries(ran, DecisionVerified) if each.error is not None]
     done = [each for each in during if each.steps and ended.get(each.number)]
     finished = [each for each in done if ended[each.number].outcome is DecisionOutcome.DONE]
+    carried: dict[int, set[int]] = {each.number: set() for each in during}
+    for step in _entries(ran, StepChanged):
+        if step.state == "done" and step.decision in carried:
+            carried[step.decision].add(step.step)
     unexplained = [
         each
         for each in done
         if ended[each.number].outcome is DecisionOutcome.ABANDONED and not ended[each.number].reason
     ]
     return {
-        "changes": sum(len(each.guarded["actions"]) for each in finished),
+        "changes": sum(_changes(each, place) for each in during for place in sorted(carried[each.number])),
         "decisions": len(during),
         "abandoned": len(done) - len(finished),
         "unexplained": len(unexplained),
@@ -137,6 +141,12 @@ def _decisions(ran: Ran) -> Verdict:
         "verified": len(verified),
         "late_epochs": _late_epochs(ran, during),
     }
+
+
+def _changes(made: DecisionMade, place: int) -> int:
+    """How many actions a step is; to wait for a machine is none."""
+    step = made.steps[place]
+    return {"publish": len(step.get("actions", ())), "await_ready": 0}.get(step["step"], 1)
 
 
 def _late_epochs(ran: Ran, decisions: Sequence[DecisionMade]) -> int | None:

@@ -49,6 +49,7 @@ floor = "{period:g}s"
 freeze = "{period:g}s"
 horizon = "{horizon:g}s"
 reallocate_after = "2s"
+catch_up = "{window:g}s"
 changes_per_hour = 360
 max_machines = {most}
 """

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from headgate.adaptation.usual_costs import usual_cost
 from headgate.model.cluster.machine_observations import MachineObservations, MachineRow
 from headgate.model.cluster.observation import (
     FragmentObservation,
@@ -24,11 +25,12 @@ _FRAGMENT_SUMS = (
 """What adds up; what waits is what waited in the end."""
 
 
-def joined(intervals: Sequence[Observation]) -> Observation:
+def joined(intervals: Sequence[Observation], before: Sequence[Observation] = ()) -> Observation:
     """Intervals in a row as one interval, without figures; there must be one at least.
 
     Counts are sums, values are means over time, and all else is as it was last. Of the sojourn, means are exact, and
-    percentiles are those of the interval in which they were longest. Tasks that run no more are left out.
+    percentiles are those of the interval in which they were longest. Tasks that run no more are left out. Intervals
+    ``before`` these help to say what rows and epochs usually cost.
     """
     last = intervals[-1]
     seconds = sum(each.seconds for each in intervals)
@@ -37,7 +39,7 @@ def joined(intervals: Sequence[Observation]) -> Observation:
         seconds=seconds,
         tasks=tuple(_task(task, intervals) for task in last.tasks),
         sinks=tuple(_sink(sink, _same(intervals, "sinks", "task", sink.task)) for sink in last.sinks),
-        fragments=tuple(_fragment(part, _same(intervals, "fragments", "id", part.id)) for part in last.fragments),
+        fragments=tuple(_fragment(part, intervals, before) for part in last.fragments),
         machines=_machines(intervals),
         sources=tuple(
             _summed(source, _same(intervals, "sources", "task", source.task), ("rows_taken", "rows_arrived"))
@@ -53,26 +55,15 @@ def _same(intervals: Iterable[Observation], table: str, field: str, key: Hashabl
     return [each for seen in intervals for each in getattr(seen, table) if getattr(each, field) == key]
 
 
-def _fragment(last: FragmentObservation, every: Sequence[FragmentObservation]) -> FragmentObservation:
-    """Sums; the parts of the latest epoch of all of them; and what a row took for most rows."""
+def _fragment(
+    last: FragmentObservation, intervals: Sequence[Observation], before: Sequence[Observation]
+) -> FragmentObservation:
+    """Sums; the parts of the latest epoch of all of them; and what rows and epochs usually cost."""
+    every = _same(intervals, "fragments", "id", last.id)
     parts = next((each.parts for each in reversed(every) if each.parts is not None), None)
     summed: FragmentObservation = _summed(last, every, _FRAGMENT_SUMS)
-    known = [(each.work_s_per_row, each.rows_in) for each in every]
-    return replace(summed, parts=parts, row_s=_usual([(cost, rows) for cost, rows in known if cost is not None]))
-
-
-def _usual(costs: Sequence[tuple[float, int]]) -> float | None:
-    """The cost that half of the rows did not exceed; none without rows.
-
-    >>> _usual([(0.5, 40), (0.02, 100)])
-    0.02
-    """
-    half = sum(rows for _, rows in costs) / 2
-    for cost, rows in sorted(costs):
-        half -= rows
-        if half <= 0:
-            return cost
-    return None
+    usual = usual_cost(last.id, intervals, before)
+    return replace(summed, parts=parts, row_s=usual.row_s, driver_s=usual.fixed_s)
 
 
 def _summed(last: Any, every: Sequence[Any], names: Iterable[str]) -> Any:

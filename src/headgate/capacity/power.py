@@ -11,6 +11,13 @@ from headgate.queueing.compiled import compiled
 __all__ = ["partitions_for", "stage_power"]
 
 
+SEVERAL_WAVES = 1.25
+"""By how much several waves must be faster than one."""
+
+SHORTEST_S = 0.25
+"""Core-seconds of work that a task of several waves has at least: shorter ones take as long to start."""
+
+
 @compiled
 def stage_power(partitions: int, speeds: Any) -> float:
     r"""Reference cores that a stage of equal partitions can use, if it has all cores for itself.
@@ -58,10 +65,17 @@ def partitions_for(speeds: Any, work_s: float, task_s: float) -> int:
     r"""The partitions that leave a stage most power, of 1, K and 4K to 8K: one wave, or at least four.
 
     ``work_s`` is the stage's work in an epoch, ``task_s`` what a partition costs without rows; both in core-seconds.
-    Two or three waves are worse in chains of fragments, where nobody fills the last one.
+    Two or three waves are worse in chains of fragments, where nobody fills the last one. Four and more lose a tenth to
+    the last one as well, and speeds of equal machines are measured a tenth apart: they are for machines that differ,
+    and for work that is worth starting as many tasks.
 
     >>> partitions_for(np.full(4, 1.0), 8.0, 0.01), partitions_for(np.array([1.0, 1.0, 0.5, 0.5]), 8.0, 0.01)
     (4, 18)
+    >>> (
+    ...     partitions_for(np.array([1.1, 1.1, 1.0, 1.0]), 8.0, 0.01),
+    ...     partitions_for(np.array([1.0, 1.0, 0.5, 0.5]), 1.0, 0.01),
+    ... )
+    (4, 4)
     """
     cores = len(speeds)
     mean = float(np.mean(speeds))
@@ -70,6 +84,10 @@ def partitions_for(speeds: Any, work_s: float, task_s: float) -> int:
         waves = -(-partitions // cores)
         return work_s / float(stage_power(partitions, speeds)) + waves * task_s / mean
 
+    one_wave = min((1, cores), key=seconds)
+    most = min(8 * cores, int(work_s / SHORTEST_S))
+    if most < 4 * cores:
+        return one_wave
     # Of many cores, one partition more or less does not matter.
-    options: list[int] = [1, cores, *range(4 * cores, 8 * cores + 1, max(cores // 16, 1))]
-    return min(options, key=seconds)
+    several = min(range(4 * cores, most + 1, max(cores // 16, 1)), key=seconds)
+    return several if seconds(several) * SEVERAL_WAVES < seconds(one_wave) else one_wave

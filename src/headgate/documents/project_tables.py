@@ -101,6 +101,7 @@ class ControlTable(_TomlTable):
         "ensemble", description="How policies that look ahead forecast: ensemble, holt, kalman, ..."
     )
     horizon: TomlSpan = Field("30min", description="How far they look ahead.")
+    catch_up: TomlSpan = Field("2min", description="In which time what waits is to be worked off.")
     season: TomlSpan | None = Field(None, description="The period after which rates repeat, such as 1d.")
     reallocate_after: TomlSpan = Field("60s", description="From one change of drs to the next (T_ra).")
     freeze: TomlSpan = Field("1h", description="For how long nothing is taken away after four changes of direction.")

@@ -103,7 +103,12 @@ def control_options(table: ControlTable, policy: str | None = None, mode: str | 
 
 def _policy_settings(table: ControlTable, every_s: float) -> dict[str, Any]:
     """With what policies are made; raises :class:`InputError` for a forecaster that there is not."""
-    spans = {"horizon_s": table.horizon, "season_s": table.season, "reallocation_interval_s": table.reallocate_after}
+    spans = {
+        "horizon_s": table.horizon,
+        "season_s": table.season,
+        "reallocation_interval_s": table.reallocate_after,
+        "catch_up_s": table.catch_up,
+    }
     settings = {name: seconds_of(text) for name, text in spans.items() if text is not None}
     made: dict[str, Any] = {"forecaster": table.forecaster, **settings}
     if table.forecaster.startswith("oracle"):

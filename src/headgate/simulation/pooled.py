@@ -20,7 +20,7 @@ from headgate.simulation.run import PlanStep
 from headgate.simulation.setting import Setting
 
 if TYPE_CHECKING:
-    from headgate.simulation.simulator import Simulator
+    from headgate.simulation.simulator import Simulator, VectorPolicy
 
 __all__ = ["PooledSimulated", "pool_limits", "pooled_simulated", "terms_of"]
 
@@ -70,6 +70,9 @@ class PooledSimulated:
     decided: list[Decision] = field(default_factory=list)
     """The decisions of the first replication."""
 
+    begins: VectorPolicy | None = None
+    """What there is at the beginning, in place of a first decision on mean rates."""
+
     _memories: list[Memory] = field(default_factory=list)
     _terms: Terms | None = None
     _capabilities: Capabilities | None = None
@@ -80,6 +83,9 @@ class PooledSimulated:
         self._terms = terms_of(simulator.setting)
         self._capabilities = Capabilities(tuple(simulator.columns), KINDS)
         self._memories = [policy.begin(self._terms, self._capabilities) for policy in self.policies]
+        if self.begins is not None:
+            self.begins.begin(simulator)
+            return
         mean = simulator.setting.mean_rates()
         external = np.array([mean.get(str(name), 0.0) for name in simulator.shape.names])
         for row in range(simulator.setting.replications):

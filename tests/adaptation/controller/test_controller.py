@@ -20,7 +20,7 @@ from headgate.adaptation.actions import (
     SetRateLimit,
     SwitchAlternate,
 )
-from headgate.adaptation.controller.choice import PolicyChoice, PolicyMode
+from headgate.adaptation.controller.choice import ControlSettings, PolicyChoice, PolicyMode
 from headgate.adaptation.controller.guards import GuardRails
 from headgate.adaptation.controller.live_policies import live_policy
 from headgate.adaptation.controller.records import decided_again, decision_document, recorded_decisions
@@ -168,6 +168,45 @@ def test_killed_at_any_moment_it_comes_to_the_same(tmp_path: Path, kind: str) ->
         world.journal.close()
         moment += 1
     assert moment > 4
+
+
+def test_what_was_seen_while_a_fragment_began_does_not_count(tmp_path: Path) -> None:
+    """Its first epochs load code and start processes, however many of them are in one observation."""
+    world = World(tmp_path, live_policy)
+    world.controller.choose(world.now, PolicyChoice("threshold", PolicyMode.AUTO))
+    world.pass_time(10.0)
+    assert world.controller.thought is None
+    world.pass_time(5.0)
+    assert world.controller.thought is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Buyer:
+    """Wants one machine more at every turn."""
+
+    name: str = "any"
+    version: int = 1
+
+    def begin(self, terms: Terms, capabilities: Capabilities) -> Memory:
+        del terms, capabilities
+        return Memory(self.name, self.version)
+
+    def decide(self, seen: Window, memory: Memory) -> tuple[Decision, Memory]:
+        del seen
+        return Decision((AcquireMachine("large"),), Reason("more")), memory
+
+
+def test_the_cool_down_begins_with_a_machine_that_is_still_waited_for(tmp_path: Path) -> None:
+    """A newer decision takes the place of one that waits; what that one has done counts all the same."""
+    rails = GuardRails(cooldown_s=100.0, shrink_after_s=0.0, floor_s=0.0)
+    world = World(tmp_path, lambda _: Buyer(), rails=rails, settings=ControlSettings(5.0, 60.0))
+    world.pass_time(90.0)
+    assert world.machines() == ["large", "small"]
+    world.restart()
+    world.pass_time(10.0)
+    assert world.machines() == ["large", "small"]
+    world.pass_time(60.0)
+    assert world.machines() == ["large", "large", "small"]
 
 
 def test_a_decision_that_waited_too_long_is_abandoned(tmp_path: Path) -> None:

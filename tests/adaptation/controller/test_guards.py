@@ -9,11 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from headgate.adaptation.actions import AcquireMachine, Action, AssignCores, ReleaseMachine, SwitchAlternate
+from headgate.adaptation.actions import (
+    AcquireMachine,
+    Action,
+    AssignCores,
+    ReleaseMachine,
+    SetPartitions,
+    SwitchAlternate,
+)
 from headgate.adaptation.controller.guards import Change, GuardRails, History, guarded
 from headgate.adaptation.controller.windows import EpochGoal, window_of
 from headgate.adaptation.joining import joined
-from headgate.adaptation.policy import Decision
+from headgate.adaptation.policy import Decision, Prediction
 from headgate.adaptation.window import Window
 from headgate.errors import BadValue
 from headgate.model.cluster.observation import Observation
@@ -149,3 +156,27 @@ def test_limits_that_make_no_sense_are_named(bad: dict[str, object]) -> None:
 def test_limits_survive_json() -> None:
     rails = GuardRails(Decimal("0.40"), 3)
     assert GuardRails.of(rails.document()) == rails
+
+
+def test_partitions_for_fewer_machines_go_with_a_release_that_is_not_done(seen: Window) -> None:
+    assert seen.sharing is not None
+    (load,) = seen.sharing.fragments
+    stages = tuple(replace(stage, partitions=3) for stage in load.stages)
+    cut = replace(seen, sharing=replace(seen.sharing, fragments=(replace(load, stages=stages),)))
+    names = [ReleaseMachine(name) for name in seen.machines.names]
+    fewer, more = SetPartitions(SMOOTH, 2), SetPartitions(SMOOTH, 4)
+    assert kept(cut, [fewer, names[0]]).actions == (fewer, names[0])
+    refused = kept(cut, [fewer, *names])
+    assert refused.actions == tuple(names[:2])
+    assert "it is for fewer machines than stay" in why(refused)
+    assert kept(cut, [more, *names]).actions == (more, *names[:2])
+    assert kept(cut, [fewer]).actions == (fewer,)
+
+
+def test_what_was_expected_of_a_decision_is_not_expected_of_a_part_of_it(seen: Window) -> None:
+    """Ten machines would have cost more than the two that are left: that says nothing about the policy."""
+    expected = Prediction(seen.ended_s, cost_per_h=2.15)
+    whole = Decision((SMALL, LARGE), prediction=expected)
+    assert guarded(whole, seen, FREE, History()).prediction == expected
+    part = guarded(Decision((LARGE,) * 10, prediction=expected), seen, replace(FREE, machines_max=5), History())
+    assert (part.actions, part.prediction) == ((LARGE, LARGE), None)

@@ -122,3 +122,11 @@ def test_a_fragment_is_cut_where_its_partitions_can_be_set() -> None:
     assert here.sharing is not None
     stages = [(stage.tasks, stage.partitions) for stage in here.sharing.fragments[0].stages]
     assert stages == [(("read",), None), (("smooth", "page"), 4)]
+
+
+def test_epochs_grow_with_what_each_takes_in_any_case() -> None:
+    """30 epochs of 3 s in the driver: admission makes them 6 s long, so half of the power is left, and not nothing."""
+    (fragment,) = seen().fragments
+    slow = replace(fragment, planning_s=60.0, commit_s=30.0)
+    pressure = pressure_of(window(seen(fragments=(slow,))))
+    assert pressure.usable == pytest.approx(0.5 * 0.5 - 0.005 / 6.0)

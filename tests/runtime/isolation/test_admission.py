@@ -64,6 +64,23 @@ def test_where_rows_are_not_what_takes_long_they_are_admitted(fixed_s: float, ra
     assert admitted >= min(0.9 * rate_per_s, FEWEST_ROWS), "it keeps up with its source"
 
 
+@given(st.floats(0.5, 4.0), st.floats(0, 0.1))
+def test_a_fragment_at_the_smallest_limit_does_not_stay_there(fixed_s: float, noise: float) -> None:
+    """After a cold start of a minute it has the smallest limit; what takes long is fixed, and 20,000 rows wait."""
+    admission, draw, done = Admission(2.0, limit=FEWEST_ROWS), random.Random(7), []
+    for seconds in (60.0, 15.0, 9.0):
+        admission.epoch(FEWEST_ROWS, seconds)
+    for _ in range(60):
+        rows = admission.limit or 20_000
+        seconds = (fixed_s + 0.0035 * rows) * draw.uniform(1 - noise, 1 + noise)
+        done.append((rows, seconds))
+        admission.epoch(rows, seconds)
+    rows_per_s = sum(rows for rows, _ in done[-20:]) / sum(seconds for _, seconds in done[-20:])
+    epoch_s = max(2.0, 2 * fixed_s)
+    possible = (epoch_s - fixed_s) / 0.0035 / epoch_s
+    assert rows_per_s >= 0.6 * possible
+
+
 def test_a_limit_is_lifted_when_the_flood_is_over() -> None:
     admission = Admission(0.5)
     for rows, seconds in [(10, 1.0)] * 3 + [(20_000, 3.0)]:

@@ -52,6 +52,9 @@ __all__ = ["Controller", "Thought"]
 WARM = 3
 """Epochs of a fragment after which it counts, or a window if it has fewer in that time."""
 
+KEPT_S = 120.0
+"""For so long observations are kept at least, or for two windows, to know what rows usually cost."""
+
 URGENT_S = 10.0
 """When more comes than can be done, the last seconds count and not the whole window."""
 
@@ -174,15 +177,16 @@ class Controller:
     def _collect(self, now: float) -> None:
         new = self.cluster.observations()
         self._is_fresh = bool(new)
-        self._observed += new
         for observation in new:
-            self._epochs.update({each.id: each.batches for each in observation.fragments})
-            for each in observation.fragments:
-                if each.batches:
-                    self._begun.setdefault(each.id, observation.ended)
-        if new and any(self._is_cold(each.id, now) for each in new[-1].fragments):
-            self._observed.clear()
-        since = now - self.settings.window_s
+            began = [each for each in observation.fragments if each.batches]
+            if any(self._is_cold(each.id, now) for each in began):
+                self._observed.clear()
+            else:
+                self._observed.append(observation)
+            self._epochs.update({each.id: each.batches for each in began})
+            for each in began:
+                self._begun.setdefault(each.id, observation.ended)
+        since = now - max(2 * self.settings.window_s, KEPT_S)
         self._observed = [each for each in self._observed if each.ended > since]
         if self._fleet is None:
             return
@@ -194,20 +198,22 @@ class Controller:
             )
 
     def _is_cold(self, fragment: str, now: float) -> bool:
-        """Whether a fragment has just begun: first epochs take long, and what they load is there afterwards."""
+        """Whether a fragment had just begun: first epochs take long, and what they load is there afterwards."""
         is_new = now - self._begun.get(fragment, now) < self.settings.window_s
-        return is_new and 0 < self._epochs[fragment] < WARM
+        return is_new and self._epochs[fragment] < WARM
 
     def _window(self, now: float, seconds: float) -> Window | None:
         """What was seen in the last seconds; none if nothing runs or nothing was measured."""
-        lately = [each for each in self._observed if each.ended > now - seconds and each.seconds > 0]
+        known = [each for each in self._observed if each.seconds > 0]
+        lately = [each for each in known if each.ended > now - seconds]
         if not lately:
             return None
-        merged = evaluated(replace(joined(lately), machines=lately[-1].machines))
-        known = self.cluster.terms({(cost.task, cost.alternate) for cost in merged.costs})
-        if known is None:
+        before = known[: -len(lately)]
+        merged = evaluated(replace(joined(lately, before), machines=lately[-1].machines))
+        terms = self.cluster.terms({(cost.task, cost.alternate) for cost in merged.costs})
+        if terms is None:
             return None
-        seen = window_of(*known, merged, self.settings.epochs)
+        seen = window_of(*terms, merged, self.settings.epochs)
         return replace(seen, ended_s=now)
 
     def _is_due(self, now: float) -> bool:
@@ -236,6 +242,8 @@ class Controller:
             refused={} if self._fleet is None else dict(self._fleet.refused),
         )
         self._history = history
+        for each in self._under_way:  # what is done of it counts before all of it is
+            history = history.after(changes_of(each.record, self.journal), now)
         kept = guarded(decision, seen, self.choice.rails, history)
         self.thought = Thought(now, kept, pressure)
         if self._is_notable(kept):
@@ -304,6 +312,7 @@ class Controller:
         """What earlier decisions have not done yet is not done any more: this one has seen more."""
         for each in self._under_way:
             each.abandon(now, f"decision {number} takes its place")
+            self._note_changes(each, now)
         self._under_way.clear()
 
     def _recheck(self, now: float) -> None:
@@ -321,6 +330,7 @@ class Controller:
             else:
                 continue
             each.abandon(now, reason)
+            self._note_changes(each, now)
             self._under_way.remove(each)
 
     def _is_still_allowed(self, record: RecordedDecision) -> bool:
@@ -335,16 +345,20 @@ class Controller:
         if one.record.ended is None:
             return
         self._under_way.remove(one)
-        done = any(change.state is StepState.DONE for change in one.record.progress.values())
-        if done:
-            changes = changes_of(one.record, self.journal)
-            self._history = self._history.after(changes, now)
+        done = self._note_changes(one, now)
         if one.record.ended.outcome is DecisionOutcome.DONE:
             self._verifier.expect(one.record)
             # Tasks are cut for the machines that are there: now there are others.
             self._urgent |= done and any(isinstance(step, AwaitReady) for step in one.record.steps)
         else:
             self._urgent = True
+
+    def _note_changes(self, one: Enacting, now: float) -> bool:
+        """Have guard rails count what was done of a decision, finished or not; whether anything was."""
+        done = any(change.state is StepState.DONE for change in one.record.progress.values())
+        if done:
+            self._history = self._history.after(changes_of(one.record, self.journal), now)
+        return done
 
     # look at what came of it
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from headgate.adaptation.actions import AcquireMachine, Action, ReleaseMachine, SwitchAlternate, kind_of
+from headgate.adaptation.actions import AcquireMachine, Action, ReleaseMachine, SetPartitions, SwitchAlternate, kind_of
 from headgate.adaptation.controller.pressure import usable
 from headgate.adaptation.policy import Decision, Rejected
 from headgate.adaptation.window import Window
@@ -161,11 +161,17 @@ def guarded(decision: Decision, seen: Window, rails: GuardRails, history: Histor
         needs = [action for action in kept if isinstance(action, SwitchAlternate) and _shrinks(action, seen)]
         rejected += [Rejected(text_of(action, seen), "it needs machines that are not acquired") for action in needs]
         kept = [action for action in kept if action not in needs]
+    if any(isinstance(action, ReleaseMachine) and action not in kept for action in decision.actions):
+        # Fewer partitions were meant for fewer machines.
+        fewer = [action for action in kept if isinstance(action, SetPartitions) and _is_coarser(action, seen)]
+        rejected += [Rejected(text_of(action, seen), "it is for fewer machines than stay") for action in fewer]
+        kept = [action for action in kept if action not in fewer]
     if not rejected:
         return decision
     rejected = list(dict.fromkeys(rejected))
     reason = replace(decision.reason, rejected=(*decision.reason.rejected, *rejected))
-    return replace(decision, actions=tuple(kept), reason=reason, prediction=decision.prediction if kept else None)
+    # What was expected was expected of all of it.
+    return replace(decision, actions=tuple(kept), reason=reason, prediction=None)
 
 
 def text_of(action: Action, seen: Window) -> str:
@@ -194,6 +200,16 @@ def is_cheaper(action: SwitchAlternate, seen: Window) -> bool:
 def _place(seen: Window, task: Signature) -> int | None:
     name = next((name for name, signature in seen.terms.signatures.items() if signature == task), None)
     return None if name is None else seen.shape.place(name)
+
+
+def _is_coarser(action: SetPartitions, seen: Window) -> bool:
+    """Whether a task would be cut into fewer parts than it is."""
+    place = _place(seen, action.task)
+    if place is None or seen.sharing is None or action.partitions is None:
+        return False
+    name = str(seen.shape.names[place])
+    stages = [stage for load in seen.sharing.fragments for stage in load.stages if name in stage.tasks]
+    return any(stage.partitions is not None and stage.partitions > action.partitions for stage in stages)
 
 
 def _shrinks(action: Action, seen: Window) -> bool:

@@ -16,9 +16,12 @@ __all__ = ["DEFAULT_POLICY", "FALLBACK_POLICY", "LIVE_POLICIES", "live_policy"]
 
 LIVE_POLICIES: Mapping[str, Callable[[PolicySettings], Policy]] = {
     **{name: partial(pooled_policy, name) for name in POOLED},
-    "threshold": lambda _: PooledTarget(),
+    "threshold": lambda settings: PooledTarget(catch_up_s=settings.catch_up_s),
 }
 DEFAULT_POLICY = "threshold"
+CATCH_UP_S = 120.0
+"""In which time engines work off what waits, unless their settings say otherwise."""
+
 FALLBACK_POLICY = "ce"
 """What decides in place of a policy that predicts badly."""
 
@@ -31,4 +34,4 @@ def live_policy(name: str, settings: Mapping[str, Any] | None = None) -> Policy:
     """
     if name not in LIVE_POLICIES:
         raise unknown("UNKNOWN_POLICY", f"no policy '{name[:60]}' decides for engines", name, LIVE_POLICIES)
-    return LIVE_POLICIES[name](PolicySettings(**(settings or {})))
+    return LIVE_POLICIES[name](PolicySettings(**{"catch_up_s": CATCH_UP_S, **(settings or {})}))

@@ -40,6 +40,8 @@ class Recovered:
     under_way: tuple[RecordedDecision, ...]
     unverified: tuple[RecordedDecision, ...]
     changes: tuple[Change, ...]
+    """Of decisions that are finished or abandoned."""
+
     demands: tuple[tuple[float, float], ...]
     last: RecordedDecision | None
 
@@ -55,7 +57,7 @@ def recovered(journal: Journal) -> Recovered:
         0 if last is None else last.number,
         tuple(record for record in records if record.ended is None),
         tuple(record for record in records if _is_unverified(record)),
-        tuple(change for record in records[-200:] for change in changes_of(record, journal)),
+        tuple(change for record in records[-200:] if record.ended for change in changes_of(record, journal)),
         tuple(
             (record.made.at, record.made.guarded["figures"]["demand_cores"])
             for record in records

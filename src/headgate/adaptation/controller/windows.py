@@ -185,7 +185,7 @@ class _Reader:
                 tuple(self._stages(fragment, tasks, capabilities)),
                 fixed_s=_fixed_s(fragment),
                 task_s=TASK_S if fragment is not None else 0.0,
-                trigger_s=epochs.trigger_s if fragment is not None else 0.0,
+                trigger_s=max(epochs.trigger_s, ON_ROWS * _fixed_s(fragment)) if fragment is not None else 0.0,
             )
             for key, (fragment, tasks) in self._members.items()
         )
@@ -216,6 +216,10 @@ IN_ONE_PIECE = ("replay", "read_socket")
 
 TASK_S = 0.005
 """Core-seconds of a partition without rows, where nothing better is known."""
+
+
+ON_ROWS = 2.0
+"""Epochs are at least so many times as long as what each takes in any case: admission sees to it."""
 
 
 def _fixed_s(fragment: FragmentObservation | None) -> float:

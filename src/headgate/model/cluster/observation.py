@@ -180,10 +180,13 @@ class FragmentObservation:
     """Core-seconds of the reference core that its rows took, waiting on a held core included; none if not known."""
 
     row_s: float | None = None
-    """Of several intervals together: what a row took in most of them; one in which workers start says little."""
+    """Of several intervals together: what a row usually takes; one in which workers start says little."""
 
     parts: int | None = None
     """Into how many parts the work of its latest epoch was cut: no more cores were of use; none if not known."""
+
+    driver_s: float | None = None
+    """Of several intervals together: what an epoch usually takes of the driver."""
 
     @property
     def fixed_s(self) -> float | None:
@@ -192,6 +195,8 @@ class FragmentObservation:
         >>> FragmentObservation("f", "source", (), 4, 100, 0, 2.0, 0.2, 0.1, 1.5, 0.2, work_s=3.0).fixed_s
         0.1
         """
+        if self.driver_s is not None:
+            return self.driver_s
         return (self.planning_s + self.commit_s) / self.batches if self.batches else None
 
     @property

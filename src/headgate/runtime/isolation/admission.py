@@ -12,6 +12,10 @@ limit is the number of rows that takes the wanted time, reached by steps:
 Where the fixed part f is as long as the trigger, on an overloaded machine, fewer rows would not shorten an epoch and
 would lower throughput: then at least half of an epoch is spent on rows.
 
+Epochs that all have as many rows do not say what of their time is fixed. Then one is larger by half now and then,
+unless they are late: a fragment at the smallest limit would stay there for ever, though more rows would hardly take
+longer.
+
 At a start few rows are admitted, and twice as many after each epoch that had time for more: a backlog must not come in
 as one epoch.
 """
@@ -37,7 +41,7 @@ FEWEST_ROWS = 100
 USUAL_FIXED_S = 0.25
 """The assumed fixed time of an epoch, while all epochs had about as many rows."""
 
-SHRINK, GROW = 0.25, 2.0
+SHRINK, GROW, EXPLORE = 0.25, 2.0, 1.5
 DECAY = 0.8
 WARM = 3
 """Epochs at a start that are ignored: code is compiled and workers start."""
@@ -63,10 +67,19 @@ class _Line:
         self.rr = DECAY * self.rr + rows * rows
         self.rs = DECAY * self.rs + rows * seconds
 
+    @property
+    def is_known(self) -> bool:
+        """Whether epochs differ in rows by more than a tenth."""
+        return self._spread > 0.01 * self.r * self.r
+
+    @property
+    def _spread(self) -> float:
+        return self.n * self.rr - self.r * self.r
+
     def fixed_s(self, seconds: float) -> float:
         """What an epoch takes without rows, at most what the last one took."""
-        spread = self.n * self.rr - self.r * self.r
-        if spread <= 0.01 * self.r * self.r:  # all had as many rows, within a tenth
+        spread = self._spread
+        if not self.is_known:
             return min(USUAL_FIXED_S, seconds / 2)
         slope = max((self.n * self.rs - self.r * self.s) / spread, 0.0)
         return min(max((self.s - slope * self.r) / self.n, 0.0), 0.95 * seconds)
@@ -113,4 +126,7 @@ class Admission:
         wanted_s = max(SHARE * self.trigger_s, 2 * fixed_s)
         factor = (wanted_s - fixed_s) / max(seconds - fixed_s, 1e-3)
         self._calm = 0
+        may_be_longer = seconds <= LATE * self.trigger_s or rows <= FEWEST_ROWS
+        if not self._line.is_known and self._line.n > 2 and may_be_longer:
+            factor = max(factor, EXPLORE)
         return max(FEWEST_ROWS, round(rows * min(max(factor, SHRINK), GROW)))

@@ -37,7 +37,7 @@ _COLUMNS = {
     "sojourn_p99_s:real inputs:texts routed:bool",
     "fragments": "id:text kind:text tasks:texts batches:int rows_in:int rows_behind:int batch_s:real planning_s:real "
     "scheduling_s:real execution_s:real commit_s:real bytes_behind:int rows_arrived:real work_s:real row_s:real "
-    "parts:int",
+    "parts:int driver_s:real",
     "machines": "name:text vm_class:text state:text cores:int speed:real busy:real asked:real ready:real gone:real "
     "price_per_h:real key:text pool:text workers:int",
     "sources": "task:text name:text dataflows:texts rows_taken:int rows_arrived:real rows_waiting:real "
