@@ -54,13 +54,17 @@ class CatchUps:
     def settle(self, fragment: Fragment, number: int, batch: int) -> None:
         """Settle where the past of those ends that join a source with snapshot ``number`` or an earlier one.
 
-        To be called between two epochs of the source, of which the last has read up to ``batch``.
+        To be called before an epoch of the source that runs ``number``; the last one has read up to ``batch``, and has
+        been delivered.
         """
+        self._settle_bounds(fragment, number, batch)
+        if self.plans.snapshot.number >= number:
+            self._follow(self.plans(number), fragment.id)
+
+    def _settle_bounds(self, fragment: Fragment, number: int, batch: int) -> None:
         for source in self._unsettled(self.plans.snapshot, fragment, number):
             past = read_until(self.state.fragment(fragment.id) / "files", batch)
             past.store(self.state.fragment(_fragment_of(source)) / "files")
-        if self.plans.snapshot.number >= number:
-            self._follow(self.plans(number), fragment.id)
 
     def _follow(self, plan: CompiledPlan, writer: str) -> None:
         """Let rows that have waited for a past follow it, in the topics that a source writes again by itself."""
@@ -84,12 +88,15 @@ class CatchUps:
         return bool(writers)
 
     def settle_idle(self) -> None:
-        """Settle it for sources that are between two epochs now."""
+        """Settle it for sources that are between two epochs now.
+
+        The last one may have been committed and not delivered yet, so nothing follows here.
+        """
         snapshot = self.plans.snapshot
         for fragment in list(self.running.values()) if snapshot.catch_ups else ():
             if any(self._unsettled(snapshot, fragment.fragment, snapshot.number)):
                 with suppress(OSError):  # a full disk; it is done again
-                    fragment.between_epochs(partial(self.settle, fragment.fragment, snapshot.number))
+                    fragment.between_epochs(partial(self._settle_bounds, fragment.fragment, snapshot.number))
 
     def _unsettled(self, snapshot: Snapshot, fragment: Fragment, number: int) -> Iterator[Signature]:
         if fragment.kind is Kind.SOURCE:
