@@ -118,6 +118,7 @@ class Statefuls:
     rig: Rig
     there: list[StatefulFlow] = field(default_factory=list)
     made: int = 0
+    changes: Counter[str] = field(default_factory=Counter)
     has_old: bool = False
 
     def begin(self) -> None:
@@ -141,14 +142,17 @@ class Statefuls:
             number = rnd.randrange(len(flow.parts))
             task = flow.parts[number].tasks(f"p{number}")[0]["id"]
             self.rig.partitions(flow.name, task, rnd.choice([1, 2, 3, 5]))
+            self.changes["partitions"] += 1
             return False
         late = [flow for flow in self.there if flow.label != FIRST]
         if len(late) >= MOST or (late and rnd.random() < 0.25):
             flow = rnd.choice(late)
             self.there.remove(flow)
             self.rig.withdraw(flow.name)
+            self.changes["withdraw"] += 1
             return False
         self.made += 1
+        self.changes["submit"] += 1
         start = rnd.choice(["", "with first0", "with first1", "with first0"])
         # What begins where another stands would share the state of what it has in common with it.
         flow = random_flow(rnd, f"late{self.made}", start, more=2 * self.made if start else 0)
