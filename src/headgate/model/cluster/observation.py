@@ -185,6 +185,9 @@ class FragmentObservation:
     parts: int | None = None
     """Into how many parts the work of its latest epoch was cut: no more cores were of use; none if not known."""
 
+    misplaced: int | None = None
+    """Partitions that ran elsewhere than on the machine they are placed on; none where nothing is placed."""
+
     @property
     def fixed_s(self) -> float | None:
         """Seconds of the driver in each epoch: planning and commit (f); none without an epoch.

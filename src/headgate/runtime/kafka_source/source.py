@@ -17,7 +17,7 @@ from pyspark.sql.types import LongType, StructType
 from headgate.model.on_error import OnError
 from headgate.runtime.io.broken_records import LONGEST, write_broken
 from headgate.runtime.kafka_source.driver import KafkaBatches, Offset, between
-from headgate.runtime.kafka_source.ranges import Range, parts_of
+from headgate.runtime.kafka_source.ranges import PART_ROWS, Range, parts_of
 from headgate.runtime.kafka_source.records import LostError, records_of
 from headgate.runtime.spark_internals.frames import arrow_schema
 from headgate.runtime.spark_internals.worker import settle
@@ -71,8 +71,14 @@ class KafkaReader(DataSourceStreamReader):
         return self.batches.next(start)
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        return self._parts(start, end, self.parts, PART_ROWS)
+
+    def divided(self, start: Offset, end: Offset, count: int) -> Sequence[InputPartition]:
+        return self._parts(start, end, count, 1)
+
+    def _parts(self, start: Offset, end: Offset, most: int, least_rows: int) -> Sequence[InputPartition]:
         begun = start if "at" in start else self.batches.first()
-        runs = parts_of(between(begun, end), self.parts)
+        runs = parts_of(between(begun, end), most, least_rows)
         return [_Part(end["batch"], number, run) for number, run in enumerate(runs)]
 
     def commit(self, end: Offset) -> None:

@@ -96,8 +96,11 @@ class TableReader(DataSourceStreamReader):
         return self.batches.next(start)
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        return self.divided(start, end, self.most)
+
+    def divided(self, start: Offset, end: Offset, count: int) -> Sequence[InputPartition]:
         begun = start if "at" in start else self.batches.first()
-        parts = self.table.parts(begun["at"], end["at"], self.most)
+        parts = self.table.parts(begun["at"], end["at"], count)
         return [_Part(end["batch"], number, end["us"], part) for number, part in enumerate(parts)]
 
     def commit(self, end: Offset) -> None:
