@@ -87,6 +87,7 @@ def test_what_ran_elsewhere_is_counted() -> None:
 @pytest.mark.parametrize(("kinds", "wait"), [((Kind.SOURCE,), 10.0), ((Kind.SOURCE, Kind.KEYED), 0.5)])
 def test_tasks_wait_for_long_only_where_no_state_of_spark_does_too(kinds: tuple[Kind, ...], wait: float) -> None:
     fragments = {str(kind): Fragment(str(kind), kind, ()) for kind in kinds}
+    assert wait_s(None) == 0.5
     assert wait_s(CompiledPlan(fragments=VersionedMap[str, Fragment]().updated(fragments))) == wait
 
 

@@ -102,6 +102,9 @@ class FusedJobs:
         self._time_budget_s = time_budget_s
         self._counting = counting
         self._executors_of = executors_of
+        self._waits = False
+        """Whether its last job waited for the places of its partitions."""
+
         self._kept = KeptJobs()
         self._parts_of = remembered(self._job_parts, most=4)
 
@@ -151,7 +154,12 @@ class FusedJobs:
     def _places(self, parts: Sequence[Part], splits: Splits | None) -> Places:
         """The executors of each split, where partitions are placed."""
         machines = parts[0][0].places_of(self._fragment_id) if len(parts) == 1 else ()
-        return () if splits is None or len(splits.parts) != len(machines) else self._executors_of(machines)
+        if splits is None or len(splits.parts) != len(machines):
+            machines = ()
+        if machines or self._waits:
+            internals(self._spark).locality_wait(wait_s(parts[0][0] if machines else None))
+        self._waits = bool(machines)
+        return self._executors_of(machines) if machines else ()
 
     def _kept_job(
         self, plan: CompiledPlan, resting: Items, guarded: Items, splits: Splits, places: Places
@@ -160,8 +168,6 @@ class FusedJobs:
 
         def build() -> FusedJob:
             frame = frame_for_splits(self._spark, len(splits.parts), places)
-            if places:
-                internals(self._spark).locality_wait(wait_s(plan))
             return self._job([(plan, split_frame(frame, splits.reader))], resting, guarded, splits, frame)
 
         where = tuple(tuple(each.id for each in executors) for executors in places)

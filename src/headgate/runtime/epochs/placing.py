@@ -24,10 +24,11 @@ PATIENT_S, HASTY_S = 10.0, 0.5
 executor too and would wait for one that has died."""
 
 
-def wait_s(plan: CompiledPlan) -> float:
-    """How long tasks wait for their place. The wait is one for all jobs of a Spark."""
-    kinds = {fragment.kind for fragment in plan.fragments.values()}
-    return HASTY_S if kinds & {Kind.KEYED, Kind.NATIVE} else PATIENT_S
+def wait_s(plan: CompiledPlan | None) -> float:
+    """How long tasks of a plan wait for their place, or those that have none. The wait is one for all of Spark."""
+    if plan is None or {fragment.kind for fragment in plan.fragments.values()} & {Kind.KEYED, Kind.NATIVE}:
+        return HASTY_S
+    return PATIENT_S
 
 
 def with_misplaced(staged: StagedEpoch | None, places: Places) -> StagedEpoch | None:

@@ -21,7 +21,7 @@ from headgate.tasks.sql_text import SQL_NAMES
 __all__ = ["Spark43"]
 
 DRIVER = "driver"
-PLACED = StructType().add("partition", "integer")
+PLACED = StructType().add("one", "integer")
 STORE_DELAY_S = 2.0
 """How late Spark's status store may be about tasks that have ended."""
 
@@ -175,12 +175,10 @@ class Spark43:
     def placed_rows(self, places: Places) -> DataFrame:
         to_seq = self._jvm.org.apache.spark.api.python.PythonUtils.toSeq
         values = self._context._gateway.new_array(self._jvm.java.lang.Object, 1)  # type: ignore[union-attr]
-        items = []
-        for number, executors in enumerate(places):
-            values[0] = number
-            row = self._jvm.org.apache.spark.sql.RowFactory.create(values)
-            where = [f"executor_{each.host}_{each.id}" for each in executors]
-            items.append(self._jvm.scala.Tuple2(row, to_seq(where)))
+        values[0] = 1
+        row = self._jvm.org.apache.spark.sql.RowFactory.create(values)
+        where = [[f"executor_{each.host}_{each.id}" for each in executors] for executors in places]
+        items = [self._jvm.scala.Tuple2(row, to_seq(locations)) for locations in where]
         rows = self._java.makeRDD(to_seq(items), self._class_tag("org.apache.spark.sql.Row")).toJavaRDD()
         session: Any = self._spark._jsparkSession
         return DataFrame(session.createDataFrame(rows, session.parseDataType(PLACED.json())), self._spark)
