@@ -223,7 +223,6 @@ def test_see_what_runs_on_the_machines(somebody: Visitor) -> None:
     assert somebody.finds("region", "Fragments").locator("tbody tr").count() == len(view["fragments"])
 
 
-@pytest.mark.slow  # it has not passed yet: what the page says after the redrive is not what is waited for
 def test_mend_a_dataflow_and_offer_its_rows_again(somebody: Visitor, city: City) -> None:
     """What failed before is at the sink afterwards, each row once."""
     somebody.goes_to("/plan")
@@ -240,7 +239,8 @@ def test_mend_a_dataflow_and_offer_its_rows_again(somebody: Visitor, city: City)
     somebody.checks("letters-redriven")
     somebody.sees("No dead letters")
     assert list(read_letters(city.engine.state.path)) == []
-    rows = [json.loads(line) for file in (city.folder / "out/comfort").glob("*.json") for line in file.open()]
+    files = (city.folder / "out/comfort").glob("*.json")
+    rows = [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
     arrived = Counter((*_reading(row), round(row["comfort"], 6)) for row in rows if "comfort" in row)
     wanted = Counter((*_reading(row), round(row["temperature"] - 100, 6)) for row in failed if row["temperature"])
     assert wanted

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures" / "console"
 WIDTH, HEIGHT = 1280, 800
-PATIENCE_MS = 60_000
+PATIENCE_MS = 180_000
 """Things come when the engine has them, on a machine that others use too."""
 
 
@@ -44,7 +44,11 @@ class Visitor:
     def sees(self, text: str) -> Locator:
         """Wait for a text, and return what has it."""
         element = self.page.get_by_text(text).first
-        element.wait_for()
+        try:
+            element.wait_for()
+        except Exception as error:
+            error.add_note(f"the page at {self.page.url} says:\n{self.page.inner_text('body')}")
+            raise
         return element
 
     def finds(self, role: Any, name: str, exact: bool = False) -> Locator:

@@ -55,8 +55,7 @@ def status_tables(answer: Answer) -> tuple[Table, ...]:
     engine = f"Process {answer['process']}, snapshot {answer['snapshot']}, strategy {answer['strategy']}."
     flows = _dataflows(answer["dataflows"], *answer.get("over_quota", ())), *_figures(answer["dataflows"])
     if "tasks" not in answer:
-        fragments = Table("Fragments", FRAGMENT, tuple(answer["fragments"]), (*_failures(answer["fragments"]), engine))
-        return *flows, fragments
+        return *flows, _fragment_table(answer["fragments"], engine)
     tasks = tuple({**task, "shared_with": task["shared_with"] or None} for task in answer["tasks"])
     chosen = [{"task": task["task"], **task["active"]} for task in answer["tasks"] if task.get("active")]
     choices = tuple(_choice(way) for way in chosen if len(way["alternates"]) > 1)
@@ -73,7 +72,7 @@ def _choice(way: Answer) -> dict[str, Any]:
 def run_tables(dataflows: Sequence[DataflowStatus], fragments: Sequence[FragmentStatus]) -> tuple[Table, ...]:
     """What a run shows of itself."""
     rows = [asdict(fragment) for fragment in fragments]
-    return _dataflows([asdict(flow) for flow in dataflows]), Table("Fragments", FRAGMENT, tuple(rows), _failures(rows))
+    return _dataflows([asdict(flow) for flow in dataflows]), _fragment_table(rows)
 
 
 def submission_tables(answer: Answer, written: Mapping[str, Sequence[str]]) -> tuple[Table, ...]:
@@ -95,6 +94,13 @@ def withdrawal_tables(answer: Answer) -> tuple[Table, ...]:
 def _dataflows(rows: Sequence[Answer], *notes: str) -> Table:
     reasons = [f"{row['name']} is {row['state']}: {row['reason']}" for row in rows if row["reason"]]
     return Table("Dataflows", DATAFLOW, tuple(rows), (*reasons, *notes))
+
+
+def _fragment_table(rows: Sequence[Answer], *notes: str) -> Table:
+    """Fragments; of one that has not had an epoch yet there is nothing to say but what waits."""
+    nothing = {"epoch": None, "rate_per_s": None, "batch_s": None}
+    shown = tuple(row if row["epoch"] >= 0 else {**row, **nothing} for row in rows)
+    return Table("Fragments", FRAGMENT, shown, (*_failures(rows), *notes))
 
 
 def _figures(rows: Sequence[Answer]) -> tuple[Table, ...]:

@@ -22,6 +22,7 @@ from headgate.runtime.engine.masters import check_master, is_local, settings_for
 from headgate.runtime.exchange.files import ExchangeSource
 from headgate.runtime.file_source.source import FileSource
 from headgate.runtime.kafka_source.source import KafkaSource
+from headgate.runtime.spark_internals.forked_python import forked_python
 from headgate.runtime.spark_internals.internals import internals
 from headgate.runtime.table_source.source import TableSource
 from headgate.store.files import scratch_of
@@ -95,6 +96,8 @@ def open_session(
     if java_home.exists():
         os.environ.setdefault("JAVA_HOME", java_home.read_text(encoding="utf-8").strip())
     check_master(master, settings or {})
+    # Other machines do not have the program, and who names a Python wants that one.
+    python = forked_python() if is_local(master) and os.environ["PYSPARK_PYTHON"] == sys.executable else None
     # Other machines may not have this package; that is checked later.
     here = {"spark.python.daemon.module": "headgate.runtime.spark_internals.daemon"} if is_local(master) else {}
     wanted = {"spark.master": master, **DEFAULTS, **here, **settings_for(master), **(settings or {}), **FORCED}
@@ -105,6 +108,7 @@ def open_session(
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
+    spark.sparkContext.pythonExec = python or spark.sparkContext.pythonExec
     for name in READER_SETS:
         spark.sparkContext.environment.setdefault(name, "")
     internals(spark).register_functions()
