@@ -154,6 +154,11 @@ class FakeEngine:
     ) -> None:
         self._set(acknowledge, "repartition", dataflow, task, partitions)
 
+    def place(
+        self, dataflow: str, task: str, machines: Sequence[str] | None, acknowledge: Acknowledge | None = None
+    ) -> None:
+        self._set(acknowledge, "place", dataflow, task, machines)
+
     def _set(self, acknowledge: Acknowledge | None, *done: object) -> None:
         self.done.append(done)
         self._publish(self.shared, self.dataflows, FakeApplied(self.snapshot + 1), acknowledge)

@@ -114,6 +114,7 @@ def test_every_operation_answers_as_the_document_says(contract: Contract) -> Non
         "limit": {"rows": 5},
         "alternate": {"alternate": "a"},
         "partitions": {"partitions": 2},
+        "places": {"machines": ["small-1"]},
     }.items():
         contract("PUT", f"/v1/dataflows/{{}}/tasks/{{}}/{setting}", "wide", "f", json=body)
     contract("PATCH", "/v1/dataflows/{}/level", "wide", json={"latency_max_s": 2.0, "budget_per_h": "0.5"})

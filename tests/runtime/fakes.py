@@ -27,7 +27,7 @@ from headgate.runtime.epochs.splits import Splits
 from headgate.runtime.epochs.staging import StagedFile
 from headgate.runtime.isolation.blame import feeds_of_items
 from headgate.runtime.isolation.quarantine import behind
-from headgate.runtime.spark_internals.protocol import BatchProgress, ExecutorInfo, JobInfo
+from headgate.runtime.spark_internals.protocol import BatchProgress, ExecutorInfo, JobInfo, Places
 from headgate.store.entries import OutputKind
 from headgate.tasks.row_errors import TaskRaised
 
@@ -262,6 +262,12 @@ class FakeInternals:
 
     def run_on_executors(self, work: Callable[[], T], executors: Sequence[ExecutorInfo]) -> dict[str, T]:
         return {executor.id: work() for executor in executors}
+
+    def placed_rows(self, places: Places) -> Any:
+        return places
+
+    def locality_wait(self, seconds: float) -> None:
+        pass
 
     def request_executors(self, count: int) -> None:
         self.requested.append(count)

@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from headgate.adaptation.deploying.analysing import Cause
 from headgate.adaptation.deploying.loop import run_to_target
 from headgate.documents import parse
 from headgate.errors import HeadgateError, InputError
 from headgate.model.cluster.machine_observations import MachineObservations
 from headgate.model.cluster.observation import (
+    FragmentObservation,
     Observation,
     SinkObservation,
     Sojourn,
     SourceObservation,
-    TaskObservation,
-    TaskProfile,
 )
 from headgate.planning.placing.known_profiles import GivenProfile, known_profiles
-from headgate.service.deploy import DeployRequest, deploying_of
-from headgate.service.deploy_live import LiveWorld, cloud_of_engine
+from headgate.service.deploy import DeployRequest, deploying_of, fused_deploying
+from headgate.service.deploy_live import LiveWorld
+from headgate.service.deploy_readings import cloud_of_engine, fused_groups
 from headgate.sharing.signature import sign
 from headgate.tasks.registry import default_registry
 
 FLOW = """
 name: line
 tasks:
-  - {id: in, type: rate}
+  - {id: in, type: read_files, config: {path: in, columns: value bigint}}
   - {id: work, type: filter, config: {where: value > 0}, inputs: [in]}
   - {id: out, type: write_console, inputs: [work]}
 """
@@ -47,7 +49,14 @@ class FakeEngine:
     now: float = 1_000.0
     machines_: dict[str, dict[str, Any]] = field(default_factory=dict)
     keys: list[str] = field(default_factory=list)
-    partitions: dict[str, int] = field(default_factory=dict)
+    places: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    limits: dict[str, int] = field(default_factory=dict)
+    placeable: bool = True
+    dies: str = ""
+    """A machine that dies as soon as something is placed on it."""
+
+    most: int = 100
+    misplaced: int = 0
     recorded: list[Observation] = field(default_factory=list)
     waiting: float = 0.0
 
@@ -62,10 +71,13 @@ class FakeEngine:
                 each["state"] = "ready"
         shown = [dict(each) for each in self.machines_.values() if gone or each["state"] != "released"]
         one = {"name": "small", "cores": 1, "core_power": 1.0, "price_per_h": "0.10", "memory_bytes": 2**30}
-        return {"provider": True, "machines": shown, "executors": [], "classes": [one]}
+        listed = [each | {"executors": int(each["state"] == "ready")} for each in shown]
+        return {"provider": True, "machines": listed, "executors": [], "classes": [one]}
 
     def acquire(self, vm_class: str, *, request_id: str | None = None) -> Mapping[str, Any]:
         self._key(request_id)
+        if sum(each["state"] != "released" for each in self.machines_.values()) >= self.most:
+            raise InputError("NO_CAPACITY", f"the cluster has no more machines: {self.most} are its limit")
         name = f"{vm_class}-{len(self.machines_) + 1}"
         self.machines_[name] = {
             "name": name, "vm_class": vm_class, "state": "starting", "ready_at": self.now + self.boot_s,
@@ -77,13 +89,25 @@ class FakeEngine:
         self.machines_[machine]["state"] = "released"
         return self.machines_[machine]
 
-    def repartition(
-        self, dataflow: str, task: str, partitions: int | None, *, request_id: str | None = None
+    def place(
+        self, dataflow: str, task: str, machines: Sequence[str] | None, *, request_id: str | None = None
     ) -> Mapping[str, Any]:
         self._key(request_id)
-        if task == "in":
-            raise InputError("NOT_PARTITIONED", "a source has the partitions that it reads")
-        self.partitions[task] = partitions or 1
+        if not self.placeable:
+            raise InputError("NOT_PLACEABLE", f"task '{task}' of '{dataflow}' cannot be placed: Spark reads it")
+        ready = {each["name"] for each in self.machines()["machines"] if each["state"] == "ready"}
+        assert machines is None or ready >= set(machines), "a place that does not take work"
+        self.places.pop(task, None)
+        if machines is not None:
+            self.places[task] = tuple(machines)
+        if self.dies in (machines or ()):
+            self.machines_[self.dies]["state"] = "lost"
+            self.dies = ""
+        return {}
+
+    def limit(self, dataflow: str, task: str, rows: int | None, *, request_id: str | None = None) -> Mapping[str, Any]:
+        self._key(request_id)
+        self.limits = {} if rows is None else {task: rows}
         return {}
 
     def sleep(self, seconds: float) -> None:
@@ -93,26 +117,29 @@ class FakeEngine:
 
     def _observation(self) -> Observation:
         ready = [name for name, each in self.machines_.items() if each["state"] == "ready"]
-        power = min(len(ready), self.partitions.get("work", 1))
+        on = self.places.get("in", ready[:1])
+        power = len({name for name in on if name in ready})
         done = min(self.rate, power / self.work_s if power else 0.0)
         self.waiting += (self.rate - done) * 5.0
         flow = parse(FLOW, "yaml").dataflow
         named = sign(flow)
-        profile = TaskProfile(1_000, self.work_s, self.work_s, 0.0, 0, None)
-        busy = done * self.work_s / max(len(ready), 1)
+        busy = [done * self.work_s / max(power, 1) if name in on else 0.0 for name in ready]
         rows = round(done * 5.0)
-        work = next(name for name in named if name == "work")
-        source, sink = (next(name for name in named if name == wanted) for wanted in ("in", "out"))
+        source, work, sink = (next(name for name in named if name == wanted) for wanted in ("in", "work", "out"))
+        tasks = tuple(named[each] for each in (source, work, sink))
+        fragment = FragmentObservation("f", "source", tasks, 5, rows, 0, 5.0, 0.1, 0.1, 4.7, 0.1)
+        fragment = replace(fragment, work_s=rows * self.work_s, parts=len(on), misplaced=self.misplaced)
         sojourn = Sojourn(0.2, 0.2, 0.3, 0.4)
         return Observation(
             self.now,
             5.0,
-            (TaskObservation(named[work], "work", "filter", "filter", ("line",), None, rows, rows, profile=profile),),
+            (),
             (SinkObservation(named[sink], "out", ("line",), rows, sojourn),),
-            machines=MachineObservations(
-                tuple(ready), vm_class=("small",) * len(ready), speed=(1.0,) * len(ready), busy=(busy,) * len(ready)
+            (fragment,),
+            MachineObservations(
+                tuple(ready), vm_class=("small",) * len(ready), speed=(1.0,) * len(ready), busy=tuple(busy)
             ),
-            sources=(SourceObservation(named[source], "in", ("line",), rows, self.rate * 5.0, self.waiting),),
+            (SourceObservation(named[source], "in", ("line",), rows, self.rate * 5.0, self.waiting),),
         )
 
 
@@ -121,7 +148,10 @@ def _live(engine: FakeEngine, **limits: Any) -> tuple[Any, LiveWorld]:
     given = {"work": GivenProfile({"cpu_s": 0.0005})}
     known = known_profiles(flow, default_registry(), None, given)
     request = DeployRequest((str(engine.rate),), 2.0, fill=1.0, **limits)
-    deploying = deploying_of(request, flow, known, Path(), cloud_of_engine(engine.machines(), []))
+    groups = fused_groups(engine._observation(), sign(flow))
+    assert groups == {"in": ("in", "work", "out")}
+    cloud = cloud_of_engine(engine.machines(), [])
+    deploying = fused_deploying(deploying_of(request, flow, known, Path(), cloud), flow, groups, every_s=1.0)
     world = LiveWorld(
         engine,
         flow,
@@ -143,11 +173,14 @@ def test_machines_and_partitions_follow_the_plan_until_the_target_holds() -> Non
     assert outcome.plan is not None
     ready = [each for each in engine.machines()["machines"] if each["state"] == "ready"]
     assert len(ready) == outcome.plan.placement.machines
-    assert engine.partitions["work"] >= 3
-    assert world.not_enforced["instances of in"] == "a source has the partitions that it reads"
-    assert "placement" in world.not_enforced
+    assert len(set(engine.places["in"])) == len(ready) >= 3
+    sites = outcome.plan.placement.sites
+    assert sorted(Counter(engine.places["in"]).values()) == sorted(site.instances["in"] for site in sites)
+    assert engine.limits["in"] >= engine.rate
+    assert not world.not_enforced
     world.settle(outcome.plan)
     assert len([each for each in engine.machines()["machines"] if each["state"] == "ready"]) == len(ready)
+    assert engine.limits == {}
 
 
 def test_when_nothing_is_to_stay_no_machine_is_left_running() -> None:
@@ -156,6 +189,7 @@ def test_when_nothing_is_to_stay_no_machine_is_left_running() -> None:
     run_to_target(deploying, world)
     world.settle(None)
     assert engine.machines()["machines"] == []
+    assert engine.places == {}
 
 
 def test_a_machine_that_never_comes_is_a_sentence_and_is_released() -> None:
@@ -177,3 +211,48 @@ def test_machines_of_others_stay() -> None:
     assert outcome.reached
     world.settle(None)
     assert len(engine.machines()["machines"]) == 8
+
+
+def test_a_machine_that_dies_is_a_verdict_and_another_takes_its_place() -> None:
+    engine = FakeEngine(dies="small-2")
+    deploying, world = _live(engine)
+    outcome = run_to_target(deploying, world)
+    assert outcome.reached, outcome.sentence
+    lost = [each.verdict for each in outcome.attempts if each.verdict.cause is Cause.MACHINE_LOST]
+    assert [verdict.sentence for verdict in lost] == [
+        f"{lost[0].bottleneck} died while it was measured; nothing follows from this run"
+    ]
+    assert "small-2" not in engine.places["in"]
+    world.settle(None)
+    assert [each for each in engine.machines()["machines"] if each["state"] == "ready"] == []
+
+
+def test_a_provider_that_refuses_is_its_sentence_and_nothing_is_left_running() -> None:
+    engine = FakeEngine(most=2)
+    deploying, world = _live(engine)
+    with pytest.raises(InputError, match="has no more machines: 2 are its limit"):
+        run_to_target(deploying, world)
+    world.settle(None)
+    assert engine.machines()["machines"] == []
+    assert (engine.places, engine.limits) == ({}, {})
+
+
+def test_what_is_not_placed_is_said() -> None:
+    engine = FakeEngine(placeable=False)
+    deploying, world = _live(engine)
+    world.run(deploying.next_plan())
+    assert world.not_enforced == {"places of in": "task 'in' of 'line' cannot be placed: Spark reads it"}
+    engine = FakeEngine(misplaced=2)
+    deploying, world = _live(engine)
+    world.run(deploying.next_plan())
+    assert world.not_enforced == {"places": "20 partitions ran on other machines than the plan's"}
+
+
+def test_a_target_that_nobody_can_meet_is_a_sentence() -> None:
+    engine = FakeEngine()
+    deploying, world = _live(engine, machines_max=2)
+    outcome = run_to_target(deploying, world)
+    assert not outcome.reached
+    assert "2 machines do not hold all instances" in outcome.sentence
+    world.settle(None)
+    assert engine.machines()["machines"] == []

@@ -30,6 +30,7 @@ __all__ = [
     "Me",
     "Observations",
     "PartitionsRequest",
+    "PlacesRequest",
     "PreviewRequest",
     "Snapshots",
     "SubmissionRequest",
@@ -81,6 +82,12 @@ class PartitionsRequest(_Request):
     """On how many partitions a task runs."""
 
     partitions: int | None = Field(description="At least 1; null leaves it to the task's input.")
+
+
+class PlacesRequest(_Request):
+    """On which machines the partitions of a source run, with all that is fused with them."""
+
+    machines: list[str] | None = Field(description="The machine of each partition; null leaves them to Spark.")
 
 
 class LevelRequest(_Request):

@@ -116,6 +116,7 @@ class MachineAnswer(BaseModel):
     gone_at: float | None
     cost: str
     decision: int | None = Field(description="The decision that has asked for it.")
+    executors: int | None = Field(None, description="Spark executors on it, in a list of machines.")
 
 
 class MachinesAnswer(BaseModel):

@@ -81,6 +81,11 @@ class ApiRequests(ABC, Generic[R]):
         """Set on how many partitions a task runs; ``None`` leaves it to the task's input."""
         return self._change("PUT", _task(dataflow, task, "partitions"), request_id, {"partitions": partitions})
 
+    def place(self, dataflow: str, task: str, machines: Sequence[str] | None, *, request_id: str | None = None) -> R:
+        """Run a partition of a source on each of some machines; ``None`` leaves them to Spark."""
+        listed = None if machines is None else list(machines)
+        return self._change("PUT", _task(dataflow, task, "places"), request_id, {"machines": listed})
+
     def dataflows(self) -> R:
         """The dataflows, in the order of submission."""
         return self._get("/dataflows")

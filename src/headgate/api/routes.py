@@ -27,6 +27,7 @@ from headgate.api.answers import (
     Listing,
     Observations,
     PartitionsRequest,
+    PlacesRequest,
     SubmissionRequest,
     WithdrawalRequest,
 )
@@ -215,6 +216,16 @@ def change_routes(served: ServedEngine) -> APIRouter:
     ) -> Any:
         """Set on how many partitions a task runs."""
         act = _then_about(lambda engine, applied: engine.repartition(dataflow, task, body.partitions, applied))
+        return await change(request, who, request_id, act)
+
+    @router.put(
+        "/dataflows/{dataflow}/tasks/{task}/places", response_model=EngineAnswer, openapi_extra=scope(Verb.CHANGE)
+    )
+    async def set_places(
+        request: Request, dataflow: str, task: str, body: PlacesRequest, who: Caller, request_id: RequestId = None
+    ) -> Any:
+        """Set on which machine each partition of a source runs."""
+        act = _then_about(lambda engine, applied: engine.place(dataflow, task, body.machines, applied))
         return await change(request, who, request_id, act)
 
     @router.post(

@@ -211,7 +211,7 @@ class LocalProvider:
             process = start_worker(chosen, host, self.master, self._home(name), self._mark(name))
             self._record.started(name, process, self._clock())
             if chosen.core_power < 1:
-                self._slow_down(name, chosen.core_power)
+                self._slow_down(name, chosen)
             machine = self._record.machines()[name]
         self._watch()
         return machine
@@ -283,8 +283,9 @@ class LocalProvider:
         shutil.rmtree(self._home(machine.name) / "local", ignore_errors=True)
         self._record.became(machine.name, state, self._clock())
 
-    def _slow_down(self, name: str, speed: float) -> None:
-        command = [sys.executable, "-m", "headgate.machines.slow_down", self._mark(name), str(speed)]
+    def _slow_down(self, name: str, kind: VmClass) -> None:
+        given = [self._mark(name), str(kind.core_power), str(kind.cores)]
+        command = [sys.executable, "-m", "headgate.machines.slow_down", *given]
         start(command, self._mark(f"{name} slow-down"), self._home(name) / "slow-down.log", os.environ)
 
     def _watch(self) -> None:

@@ -1,8 +1,9 @@
 """Imitates a machine with slower cores: after every few milliseconds of work its processes are stopped for some.
 
-``python -m headgate.machines.slow_down MARK SPEED`` keeps the processes that carry a mark at a speed until none is
-left. Stopped processes take no part in the competition for processors, so what they lose is the same on an idle and on
-a busy machine. While they wait they are not stopped, as on a slower core.
+``python -m headgate.machines.slow_down MARK SPEED CORES`` keeps the processes that carry a mark at a speed until none
+is left. Stopped processes take no part in the competition for processors, so what they lose is the same on an idle and
+on a busy machine. While they wait they are not stopped, as on a slower core. What the machine's threads use together
+is no more than its cores have at that speed.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from contextlib import suppress
 
 from headgate.machines.processes import is_stopped, marked
 
-__all__ = ["keep", "stop_s"]
+__all__ = ["cpu_of", "keep", "stop_s"]
 
 LOOK_S = 0.008
 LATE_S = 0.1
@@ -24,30 +25,31 @@ SEARCH_S = 0.5
 """How often new processes are looked for; what a known group starts is stopped with it at once."""
 
 
-def stop_s(used_s: float, passed_s: float, speed: float) -> float:
+def stop_s(used_s: float, passed_s: float, speed: float, cores: int) -> float:
     """For how long processes must be stopped that have used so much of a processor in some time.
 
     Of every second in which a slow core works, a fast one would be idle for :math:`1 - s`: time at work is followed by
     :math:`(1 - s) / s` times as much of being stopped. Several cores at work at once are stopped together.
+    Threads that used more cores than the machine has are stopped for as long as if they had taken turns.
 
-    >>> stop_s(0.004, 0.01, 0.5), stop_s(0.02, 0.01, 0.25), stop_s(0.0, 0.01, 0.5)
-    (0.004, 0.03, 0.0)
+    >>> stop_s(0.004, 0.01, 0.5, 1), stop_s(0.02, 0.01, 0.25, 2), stop_s(0.0, 0.01, 0.5, 1), stop_s(0.02, 0.01, 0.5, 1)
+    (0.004, 0.03, 0.0, 0.03)
     """
-    return min(used_s, passed_s) * (1 - speed) / speed
+    return max(min(used_s, passed_s) * (1 - speed) / speed, used_s / (cores * speed) - passed_s)
 
 
-def keep(mark: str, speed: float) -> None:
+def keep(mark: str, speed: float, cores: int) -> None:
     """Keep processes at a speed until none is left."""
     owed_s = 0.0
     try:
         while pids := marked(mark):
             groups, search = _groups(pids), time.monotonic() + SEARCH_S
-            used_s, looked = _used_s(pids), time.monotonic()
+            used_s, looked = cpu_of(pids), time.monotonic()
             while time.monotonic() < search:
                 time.sleep(LOOK_S)
-                now, used_now_s = time.monotonic(), _used_s(pids)
+                now, used_now_s = time.monotonic(), cpu_of(pids)
                 spent_s = {pid: used_now_s[pid] - used_s[pid] for pid in used_now_s.keys() & used_s.keys()}
-                owed_s += stop_s(sum(spent_s.values()), now - looked, speed)
+                owed_s += stop_s(sum(spent_s.values()), now - looked, speed, cores)
                 if owed_s >= LOOK_S / 4:
                     busiest = max(spent_s, key=lambda pid: spent_s[pid])
                     owed_s -= _stopped(groups, busiest, owed_s)  # too long by a little: they are spared that next time
@@ -71,7 +73,7 @@ def _stopped(groups: set[int], busiest: int, seconds: float) -> float:
         _signal(groups, signal.SIGCONT)
 
 
-def _used_s(pids: Sequence[int]) -> dict[int, float]:
+def cpu_of(pids: Sequence[int]) -> dict[int, float]:
     """The processor time of processes, to the nanosecond."""
     used = {}
     for pid in pids:
@@ -101,4 +103,4 @@ def _signal(groups: set[int], number: signal.Signals) -> None:
 if __name__ == "__main__":
     # Asked to end, it must not leave them stopped.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    keep(sys.argv[1], float(sys.argv[2]))
+    keep(sys.argv[1], float(sys.argv[2]), int(sys.argv[3]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
@@ -20,11 +20,13 @@ from headgate.planning.placing.deployment_plan import (
     DeployTarget,
     plan_deployment,
 )
+from headgate.planning.placing.fusing import fused_operators
 from headgate.planning.placing.loads import OperatorLoads
 from headgate.planning.placing.parallelism import InstanceLimits
 from headgate.planning.placing.placement import Site
 from headgate.planning.placing.profiles import OperatorProfile
-from headgate.service.deploy_live import EngineDoor, LiveWorld, cloud_of_engine
+from headgate.service.deploy_live import EngineDoor, LiveWorld
+from headgate.service.deploy_readings import cloud_of_engine, epoch_s, fused_groups
 from headgate.service.simulate import cloud_of, rates_of
 from headgate.sharing.signature import sign
 from headgate.simulation.placed import PlacedWorld, WorldFacts, drawn_truth
@@ -41,6 +43,10 @@ __all__ = [
     "run_live",
     "run_simulated",
 ]
+
+
+SEEN_S, BEFORE_ANY_S = 60.0, 1.0
+"""How long back it is looked for micro-batches, and how often they come where there were none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +148,13 @@ def run_live(
         message = f"the engine of {state} does not run '{dataflow.name}' as the file has it"
         raise InputError("NOT_RUNNING", f"{message}; submit it with headgate submit, or deploy with --simulate")
     facts = door.machines()
-    deploying = deploying_of(request, dataflow, profiles, folder, cloud_of_engine(facts, [last]))
+    seen = [each for each in history.read(last.ended - SEEN_S) if each.seconds > 0]
+    deploying = fused_deploying(
+        deploying_of(request, dataflow, profiles, folder, cloud_of_engine(facts, [last])),
+        dataflow,
+        fused_groups(last, signatures),
+        epoch_s(seen) or BEFORE_ANY_S,
+    )
     if not facts["provider"]:
         deploying = replace(deploying, target=replace(deploying.target, machines_max=1))
     world = LiveWorld(door, dataflow, signatures, history.read, f"deploy/{time.time():.0f}")
@@ -153,6 +165,22 @@ def run_live(
     finally:
         world.settle(best)
     return deploying, outcome, world.not_enforced
+
+
+def fused_deploying(
+    deploying: Deploying, dataflow: Dataflow, groups: Mapping[str, Sequence[str]], every_s: float
+) -> Deploying:
+    """The loop over what an engine runs as one, with a micro-batch every so many seconds."""
+    power = max(each.core_power for each in deploying.cloud.classes)
+    streams = [(str(each.source), str(each.target)) for each in dataflow.streams]
+    fused = fused_operators(streams, deploying.knowledge.profiles, groups, power)
+    rates = deploying.target.rates
+    return replace(
+        deploying,
+        load=lambda known: OperatorLoads.of(fused.streams, known, rates),
+        knowledge=replace(deploying.knowledge, profiles=fused.profiles),
+        options=replace(deploying.options, trigger_s=deploying.options.trigger_s or every_s),
+    )
 
 
 def run_simulated(

@@ -57,7 +57,10 @@ def machines_facts(engine: ScaledEngine, everything: bool = False) -> dict[str, 
     executors = [{"id": each.id, "host": each.host, "cores": each.cores} for each in engine.scaling.executors.list()]
     return {
         "provider": provider is not None,
-        "machines": [machine_facts(machine, now) for machine in machines],
+        "machines": [
+            {**machine_facts(machine, now), "executors": sum(each["host"] == machine.host for each in executors)}
+            for machine in machines
+        ],
         "executors": executors,
         "wanted_executors": engine.scaling.executors.target,
         "classes": [] if provider is None else [_class_facts(each) for each in provider.classes()],

@@ -151,6 +151,13 @@ class PrincipalEngine:
         noted = self._noted("repartition", [f"{dataflow}.{task}", str(partitions)], acknowledge)
         self._engine.repartition(dataflow, task, partitions, noted)
 
+    def place(
+        self, dataflow: str, task: str, machines: Sequence[str] | None, acknowledge: Acknowledge | None = None
+    ) -> None:
+        self._check_change(*self._users(dataflow, task))
+        said = "anywhere" if machines is None else ", ".join(machines)
+        self._engine.place(dataflow, task, machines, self._noted("place", [f"{dataflow}.{task}", said], acknowledge))
+
     def redrive(self, dataflow: str, task: str, acknowledge: AcknowledgeRedrive | None = None) -> RedriveResult:
         """Offer rows that failed again, as somebody who may change all dataflows that share the task."""
         self._check_change(*self._users(dataflow, task))

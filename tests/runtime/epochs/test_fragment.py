@@ -81,6 +81,7 @@ class Rig:
             lambda: None,
             lambda: self.longest_s,
             lambda *_: None,
+            lambda machines: [[] for _ in machines],
         )
         self.fragment = self.start()
 

@@ -188,6 +188,9 @@ class FragmentObservation:
     driver_s: float | None = None
     """Of several intervals together: what an epoch usually takes of the driver."""
 
+    misplaced: int | None = None
+    """Partitions that ran elsewhere than on the machine they are placed on; none where nothing is placed."""
+
     @property
     def fixed_s(self) -> float | None:
         """Seconds of the driver in each epoch: planning and commit (f); none without an epoch.

@@ -160,6 +160,7 @@ class _Compiler:
             snapshot.partitions.get(signature),
             known.since if known is not None else snapshot.since.get(signature, snapshot.number),
             snapshot.copies_before(signature) if snapshot.catch_ups else {},
+            snapshot.places.get(signature, ()),
         )
 
     def _task(self, signature: Signature) -> CompiledTask:

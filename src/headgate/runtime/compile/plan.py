@@ -104,6 +104,9 @@ class CompiledTask:
     copies: Mapping[Signature, Signature] = field(default_factory=dict)
     """While a past is computed: the copies whose rows it gets before those of the tasks that they are copies of."""
 
+    places: tuple[str, ...] = ()
+    """Of a source whose partitions are placed: the machine of each."""
+
     @property
     def signature(self) -> Signature:
         return self.running.signature
@@ -151,7 +154,7 @@ class CompiledTask:
     @property
     def job_part(self) -> tuple[object, ...]:
         """What its part of a Spark job depends on: not for which dataflows it runs."""
-        does = self.alternate.type, self.alternate.config, self.partitions
+        does = self.alternate.type, self.alternate.config, self.partitions, self.places
         return self.signature, self.feeds, self.ports, *does, self.on_error, self.time_budget_s
 
 
@@ -245,6 +248,12 @@ class CompiledPlan:
         here = self.fragments[fragment]
         fed = [topic.chained.task for topic in here.writes if topic.chained is not None]
         return here, *(self.tasks[task].job_part for task in (*here.roots, *here.tasks, *fed) if task in self.tasks)
+
+    def places_of(self, fragment: str) -> tuple[str, ...]:
+        """The machine of each partition of a fragment, if they are placed."""
+        here = self.fragments.get(fragment)
+        root = None if here is None else self.tasks.get(here.roots[0])
+        return () if root is None else root.places
 
     def hosts_text(self) -> str:
         """What the workers of keyed hosts need of this plan, as JSON: the hosted tasks, in the order of results."""

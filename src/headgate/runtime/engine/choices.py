@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from headgate.errors import InputError
 from headgate.model.alternate_choice import ActiveAlternate
@@ -13,12 +13,13 @@ from headgate.model.names import DataflowName, Signature, TaskId
 from headgate.model.service_level import ServiceLevel
 from headgate.model.task_type import State
 from headgate.runtime.compile.plan import CompiledPlan, alternate_key
-from headgate.runtime.engine.find_task import check_limit, check_partitions, chosen_alternate, task_of
+from headgate.runtime.engine.find_task import check_limit, check_partitions, check_places, chosen_alternate, task_of
 from headgate.runtime.engine.pending_change import PendingChange
 from headgate.runtime.engine.snapshot import Snapshot
 
 __all__ = ["Choices", "active_alternates"]
 
+C = TypeVar("C")
 _NONE: Mapping[Any, Any] = MappingProxyType({})
 
 
@@ -44,6 +45,9 @@ class Choices:
     levels: Mapping[str, ServiceLevel | None] = field(default_factory=lambda: _NONE)
     """Service levels of dataflows; ``None`` is what its author wrote."""
 
+    places: Mapping[Signature, tuple[str, ...] | None] = field(default_factory=lambda: _NONE)
+    """The machine of each partition of a source; ``None`` leaves them to Spark."""
+
     by: str = ""
     """Who chooses: a person by name, or ``policy`` with its name."""
 
@@ -66,6 +70,7 @@ class Choices:
         changes = {
             "active": {**snapshot.active, **_keys(snapshot, {**self.active, **copied})},
             "partitions": _merged(snapshot.partitions, self.partitions),
+            "places": _merged(snapshot.places, self.places),
             "limits": _merged(snapshot.limits, self.limits),
             "paused": (snapshot.paused | resting) - {name for name, wanted in self.paused.items() if not wanted},
             "held": (snapshot.held | {task for task, by in self.held.items() if by})
@@ -86,8 +91,11 @@ class Choices:
             check_partitions(count)
         for task in (*self.partitions, *self.held):
             task_of(snapshot, task)
+        for task, machines in self.places.items():
+            check_places(*task_of(snapshot, task), snapshot.shared.registry, machines)
         flows = [snapshot.find(name) for name in self.paused]
-        return [*self.active, *self.partitions, *(task for flow in flows for task in flow.signatures.values())]
+        chosen = [*self.active, *self.partitions, *self.places]
+        return [*chosen, *(task for flow in flows for task in flow.signatures.values())]
 
 
 def _check_pause(snapshot: Snapshot, name: DataflowName) -> None:
@@ -117,9 +125,9 @@ def _is_hot(snapshot: Snapshot, plan: CompiledPlan, task: Signature, rows: int |
     return check_limit(plan, task, dataflow, known.id, rows)
 
 
-def _merged(kept: Mapping[Signature, int], chosen: Mapping[Signature, int | None]) -> dict[Signature, int]:
+def _merged(kept: Mapping[Signature, C], chosen: Mapping[Signature, C | None]) -> dict[Signature, C]:
     every = {**kept, **chosen}
-    return {task: count for task, count in every.items() if count is not None}
+    return {task: choice for task, choice in every.items() if choice is not None}
 
 
 def active_alternates(snapshot: Snapshot, plan: CompiledPlan, name: str) -> dict[TaskId, ActiveAlternate]:

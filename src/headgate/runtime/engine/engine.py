@@ -11,12 +11,11 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -143,6 +142,7 @@ class Engine:
                 lambda: self._redrives.finish(),
                 lambda: self.scaling.longest_epoch_s,
                 lambda *source: self._catch_ups.settle(*source),
+                lambda machines: self.scaling.executors_of(machines),
             )
             self._queries = Queries(context, self._plans)
             self._redrives = Redrives(context, self._plans, self.fragments)
@@ -163,9 +163,7 @@ class Engine:
     def __enter__(self) -> Engine:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     @property
@@ -277,12 +275,17 @@ class Engine:
             known = find_task(self.snapshot, dataflow, task)[0]
             self.change(Choices(partitions={known: partitions}, held={known: True} if partitions else {}), acknowledge)
 
-    def pause(self, name: str, acknowledge: Acknowledge | None = None) -> None:
-        """Pause a dataflow: rows that come meanwhile do not reach its sinks, and its keyed tasks lose their state.
+    def place(
+        self, dataflow: str, task: str, machines: Sequence[str] | None, acknowledge: Acknowledge | None = None
+    ) -> None:
+        """Run a partition of a source, and what is fused with it, on each of some machines; ``None`` ends that."""
+        self.scaling.check_places(machines or [])
+        with self._lock:
+            known = find_task(self.snapshot, dataflow, task)[0]
+            self.change(Choices(places={known: None if machines is None else tuple(machines)}), acknowledge)
 
-        Its sources are still read, so that it goes on with current rows when it is resumed, whether or not others use
-        them.
-        """
+    def pause(self, name: str, acknowledge: Acknowledge | None = None) -> None:
+        """Pause a dataflow: its sinks get no rows, its keyed tasks lose their state; its sources are still read."""
         self.change(Choices(paused={name: True}), acknowledge)
 
     def resume(self, name: str, acknowledge: Acknowledge | None = None) -> None:
@@ -293,9 +296,8 @@ class Engine:
         """Let a source take in at most so many rows per trigger, for all dataflows that share it; ``None`` lifts that.
 
         A stateful task takes whole batches of the streams before it; all tasks of a keyed host have the smallest limit.
-        ``read_files``, ``replay`` and stateful tasks heed it from their next micro-batch on; ``read_files`` estimates
-        rows from bytes. Spark's own sources read their limit when they start: that one query is stopped after its
-        epoch and goes on from its checkpoint. ``rate`` and ``read_socket`` can have none.
+        Spark's own sources read their limit when they start: that one query is stopped after its epoch and goes on
+        from its checkpoint; others heed it from the next micro-batch on. ``rate`` and ``read_socket`` can have none.
         """
         with self._lock:
             known = self.snapshot.catching_up(dataflow, task) or find_task(self.snapshot, dataflow, task)[0]

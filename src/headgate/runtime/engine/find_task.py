@@ -5,13 +5,15 @@ from __future__ import annotations
 from headgate.errors import InputError, unknown
 from headgate.model.names import Signature, TaskId
 from headgate.model.task import Task
-from headgate.model.task_type import Role, State
+from headgate.model.task_type import Role, State, TaskType
+from headgate.model.work import SourceWork
 from headgate.runtime.compile.plan import CompiledPlan, alternate_key
 from headgate.runtime.engine.snapshot import Snapshot
 from headgate.runtime.io.sources import hot_limit
 from headgate.sharing.past import dataflow_of
+from headgate.tasks.registry import Registry
 
-__all__ = ["check_limit", "check_partitions", "chosen_alternate", "find_task", "task_of"]
+__all__ = ["check_limit", "check_partitions", "check_places", "chosen_alternate", "find_task", "task_of"]
 
 
 def find_task(snapshot: Snapshot, dataflow: str, task: str) -> tuple[Signature, Task]:
@@ -49,6 +51,27 @@ def check_partitions(count: int | None) -> None:
     """Raise :class:`InputError` for a number of partitions that there cannot be."""
     if count is not None and count < 1:
         raise InputError("BAD_PARTITIONS", f"{count} partitions: at least 1 is needed")
+
+
+def check_places(dataflow: str, task: Task, registry: Registry, machines: tuple[str, ...] | None) -> None:
+    """Raise :class:`InputError` for a task whose partitions cannot be placed on machines."""
+    if machines is None:
+        return
+    if not machines:
+        raise InputError("BAD_PLACES", f"no machine is given for task '{task.id}' of '{dataflow}'; name one for each")
+    works = [registry[way.type].work for way in task.alternates]
+    if all(isinstance(work, SourceWork) and work.splits is not None for work in works):
+        return
+    if any(isinstance(work, SourceWork) for work in works):
+        readable = ", ".join(kind.name for kind in registry.values() if _is_read_in_parts(kind))
+        reason = f"Spark reads it by itself; sources that can be placed are {readable}"
+    else:
+        reason = "it runs where its rows are; place the source that it reads"
+    raise InputError("NOT_PLACEABLE", f"task '{task.id}' of '{dataflow}' cannot be placed: {reason}")
+
+
+def _is_read_in_parts(kind: TaskType) -> bool:
+    return isinstance(kind.work, SourceWork) and kind.work.splits is not None
 
 
 def check_limit(plan: CompiledPlan, signature: Signature, dataflow: str, task: str, rows: int | None) -> bool:

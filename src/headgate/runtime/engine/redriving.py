@@ -182,9 +182,8 @@ class Redrives:
     def _staged(self, part: RedrivenPart, task: CompiledTask, records: Sequence[str], folder: Path) -> StagedEpoch:
         """Run the rows, and stage what comes out."""
         rows = self._rows(part, task, records)
-        jobs = FusedJobs(
-            self.context.spark, part.fragment, self.context.schemas, self.context.time_budget_s, counting=False
-        )
+        known = self.context
+        jobs = FusedJobs(known.spark, part.fragment, known.schemas, known.time_budget_s, False, known.executors_of)
         try:
             staged = jobs.stage([(part.plan, rows)], frozenset(), part.guarded, folder, _now_us(), nullcontext())
         except JOB_FAILURES as error:

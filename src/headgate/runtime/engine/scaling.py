@@ -12,6 +12,7 @@ from headgate.errors import InputError, unknown
 from headgate.machines.provider import AcquiredMachine, Provider
 from headgate.runtime.spark_internals.executor_checks import check_executors
 from headgate.runtime.spark_internals.executors import Executors
+from headgate.runtime.spark_internals.protocol import Places
 
 __all__ = ["Scaling", "checked_executors"]
 
@@ -43,6 +44,18 @@ class Scaling:
     def machines(self) -> Sequence[AcquiredMachine]:
         """The machines that there ever were, in the order in which they were acquired."""
         return () if self.provider is None else self.provider.list(gone=True)
+
+    def executors_of(self, machines: Sequence[str]) -> Places:
+        """The executors on each of some machines; without a provider, on hosts of these names."""
+        hosts = {machine.name: machine.host for machine in self.machines() if not machine.is_gone}
+        there = self.executors.list()
+        return [[each for each in there if each.host == hosts.get(name, name)] for name in machines]
+
+    def check_places(self, machines: Sequence[str]) -> None:
+        """Raise :class:`InputError` unless there are machines, or without a provider hosts, of these names."""
+        hosts = [executor.host for executor in self.executors.list()]
+        known = hosts if self.provider is None else [machine.name for machine in self.provider.list()]
+        _check_names(machines, known, "machine", "UNKNOWN_MACHINE")
 
     def check(self, acquired: Sequence[str], released: Sequence[str]) -> None:
         """Raise :class:`InputError` unless machines of these classes can be had and these ones be released."""

@@ -54,6 +54,9 @@ class Snapshot:
     """The active alternate of a task, by its key; the one of most value where none is named."""
 
     partitions: Mapping[Signature, int] = field(default_factory=dict)
+    places: Mapping[Signature, tuple[str, ...]] = field(default_factory=dict)
+    """Of a source whose partitions are placed: the machine of each."""
+
     limits: Mapping[Signature, int] = field(default_factory=dict)
     """The most rows that a source hands over per trigger."""
 
@@ -179,6 +182,7 @@ class Snapshot:
             "paused": sorted(self.paused),
             "active": dict(self.active),
             "partitions": dict(self.partitions),
+            "places": {task: list(machines) for task, machines in self.places.items()},
             "limits": dict(self.limits),
             "held": sorted(self.held),
             "chosen": {task: [one.alternate, one.at, one.by, one.reason] for task, one in self.chosen.items()},
@@ -211,6 +215,7 @@ class Snapshot:
             paused=frozenset(kept["paused"]),
             active=kept["active"],
             partitions=kept["partitions"],
+            places={task: tuple(machines) for task, machines in kept.get("places", {}).items()},
             limits=kept["limits"],
             held=frozenset(kept.get("held", ())),  # one that an earlier version has written has none
             chosen={task: AlternateChoice(*one) for task, one in kept.get("chosen", {}).items()},

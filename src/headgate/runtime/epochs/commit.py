@@ -32,6 +32,8 @@ class EpochResult:
     counts: RowCounts = field(default_factory=Counter)
     arrivals: Mapping[Signature, list[Arrivals]] = field(default_factory=dict)
     chains: tuple[ChainKept, ...] = ()
+    misplaced: int | None = None
+    """Partitions that ran elsewhere than they were placed; none where nothing is placed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,12 @@ class StagedEpoch:
 
     row_counts: Callable[[Mapping[int, int]], RowCounts]
     """The rows into and out of tasks, from the rows of each output."""
+
+    places: Mapping[int, str] = field(default_factory=dict)
+    """The executor of each partition that had rows, where that is known."""
+
+    misplaced: int | None = None
+    """Partitions that ran elsewhere than they were placed; none where nothing is placed."""
 
     def by_target(self) -> tuple[Files, dict[Target, list[Arrivals]]]:
         """The files of each target, and when the events of their rows had been taken in."""

@@ -13,6 +13,7 @@ from headgate.runtime.compile.plan import CompiledPlan, Fragment
 from headgate.runtime.compile.schemas import Schemas
 from headgate.runtime.engine.state import StateDirectory
 from headgate.runtime.epochs.background_jobs import BackgroundJobs
+from headgate.runtime.epochs.placing import ExecutorsOf
 from headgate.runtime.exchange.files import FileExchange
 from headgate.runtime.io.sinks import StagedDelivery
 from headgate.runtime.isolation.dead_letters import DeadLetters
@@ -63,3 +64,5 @@ class FragmentContext:
 
     settle: Callable[[Fragment, int, Mapping[str, Any]], None]
     """Called before an epoch of a source, with the snapshot that it runs and the offset up to which was read."""
+
+    executors_of: ExecutorsOf

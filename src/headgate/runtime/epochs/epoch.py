@@ -317,7 +317,7 @@ class Epochs:
         if outputs:  # the files themselves are on the disk already
             for place in (folder, self.staging, self.staging.parent):
                 sync_folder(place)
-        return EpochResult(outputs, staged.counts(files), at_sinks)
+        return EpochResult(outputs, staged.counts(files), at_sinks, misplaced=staged.misplaced)
 
     def _without_failed(
         self, files: Files, failed: dict[int, set[str]], plans: Sequence[CompiledPlan]

@@ -17,11 +17,11 @@ __all__ = ["epochs_of"]
 
 def epochs_of(fragment: Fragment, context: FragmentContext, stopping: Callable[[], bool]) -> Epochs:
     """The epochs of a fragment; ``stopping`` says whether none is to begin any more."""
-    quarantine, reasons = Quarantine(), Reasons()
+    quarantine, reasons, where = Quarantine(), Reasons(), context.executors_of
     finder = ReasonFinder(context.spark, context.schemas, context.background.offer, reasons)
     return Epochs(
         fragment,
-        FusedJobs(context.spark, fragment.id, context.schemas, context.time_budget_s, context.counting),
+        FusedJobs(context.spark, fragment.id, context.schemas, context.time_budget_s, context.counting, where),
         FailedRows(fragment.id, quarantine, reasons, finder.explain),
         quarantine,
         context.background,

@@ -283,18 +283,18 @@ class RunningFragment:
         """Run an epoch; nothing of it is durable before it is committed."""
         self._planned = min((plan.number for plan in plans), default=None)
         with tagged(self.context.spark, self._tag(epoch)):
-            result = self.epochs.run(rows, epoch, plans, ingested_us, self._splits(epoch))
+            result = self.epochs.run(rows, epoch, plans, ingested_us, self._splits(epoch, plans))
         self.last.snapshot = plans[-1].number if plans else self.last.snapshot
         return result
 
-    def _splits(self, epoch: int) -> Splits | None:
+    def _splits(self, epoch: int, plans: Sequence[CompiledPlan]) -> Splits | None:
         """The parts of an epoch's input, if workers can read them by themselves."""
         if self._reader is None:
             return None
         start, end = (self._checkpoint.whole_offset(at, "batch") for at in (epoch - 1, epoch))
         if end is None or (epoch > 0 and start is None):
             return None
-        return Splits(self._reader, self._reader.partitions(start or {"batch": 0}, end))
+        return Splits.between(self._reader, start or {"batch": 0}, end, plans[-1].places_of(self.fragment.id))
 
     def _tag(self, epoch: int) -> str:
         """The tag of an epoch's jobs."""
@@ -353,9 +353,8 @@ class RunningFragment:
     def _note_missed(self, read: int | None) -> None:
         """Count the rows that have passed resting tasks."""
         resting = self.epochs.quarantine.resting()
-        if not resting:
-            return
-        self.epochs.quarantine.miss(resting, self._as_spark_counts() if read is None else read)
+        if resting:
+            self.epochs.quarantine.miss(resting, self._as_spark_counts() if read is None else read)
 
     def _as_spark_counts(self) -> int:
         """The rows of the epoch before this one, as Spark reports them."""
@@ -376,7 +375,8 @@ class RunningFragment:
         arrived = {sink: some for sink, some in result.arrivals.items() if sink in delivered}
         arrivals = {sink: [replace(one, at=delivered[sink]) for one in some] for sink, some in arrived.items()}
         about = self.fragment.id, epoch, self._tag(epoch)
-        self.context.records.add(EpochRecord(*about, *times, read, result.counts, arrivals, self.last.snapshot))
+        done = self.last.snapshot, result.misplaced
+        self.context.records.add(EpochRecord(*about, *times, read, result.counts, arrivals, *done))
 
 
 def begun_in(journal: Journal, fragment: str) -> FragmentBegun | None:

@@ -24,8 +24,8 @@ from headgate.runtime.spark_internals.frames import can_run_again, observed_metr
 
 __all__ = ["FusedJob", "JobKey", "KeptJobs", "release"]
 
-JobKey = tuple[tuple[object, ...], frozenset[str], frozenset[str], int]
-"""What the fragment does, resting tasks, guarded tasks, number of splits."""
+JobKey = tuple[tuple[object, ...], frozenset[str], frozenset[str], int, tuple[tuple[str, ...], ...]]
+"""What the fragment does, resting tasks, guarded tasks, number of splits, the executors of each."""
 
 MOST = 8
 """Jobs that are kept: of the current and of former plans, and of epochs with more or fewer splits."""
@@ -46,8 +46,8 @@ class FusedJob:
         """Run the job for an epoch."""
         if self.frame is None:
             return None
-        files, counted = run_staging(self.frame, folder, ingested_us)
-        return StagedEpoch(files, self.targets, counted, self.ran, self._row_counts)
+        files, counted, places = run_staging(self.frame, folder, ingested_us)
+        return StagedEpoch(files, self.targets, counted, self.ran, self._row_counts, places)
 
     def _row_counts(self, rows: Mapping[int, int]) -> RowCounts:
         assert self.frame is not None

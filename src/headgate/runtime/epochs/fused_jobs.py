@@ -23,7 +23,8 @@ from headgate.runtime.compile.plan import CompiledPlan, CompiledTask, Feed, Kind
 from headgate.runtime.compile.schemas import Schemas
 from headgate.runtime.epochs.commit import HOST_LETTERS, LETTERS, SINK, TOPIC, StagedEpoch, Target
 from headgate.runtime.epochs.fused_job import FusedJob, KeptJobs, release
-from headgate.runtime.epochs.splits import Splits, split_frame, staged_splits
+from headgate.runtime.epochs.placing import ExecutorsOf, wait_s, with_misplaced
+from headgate.runtime.epochs.splits import Splits, frame_for_splits, split_frame, staged_splits
 from headgate.runtime.epochs.staging import pack, staging_frame
 from headgate.runtime.exchange.files import topic_columns
 from headgate.runtime.io.sinks import form_of
@@ -33,6 +34,8 @@ from headgate.runtime.isolation.sql_guard import AS_JSON, GuardSettings
 from headgate.runtime.keyed.host import hosted_schema, unpacked
 from headgate.runtime.observing.job_tags import tagged
 from headgate.runtime.observing.measured_run import drain
+from headgate.runtime.spark_internals.internals import internals
+from headgate.runtime.spark_internals.protocol import Places
 from headgate.store.entries import OutputKind
 
 __all__ = ["EpochJobs", "FusedJobs", "Part"]
@@ -87,13 +90,23 @@ class FusedJobs:
     """The jobs of one fragment on Spark."""
 
     def __init__(
-        self, spark: SparkSession, fragment_id: str, schemas: Schemas, time_budget_s: float, counting: bool
+        self,
+        spark: SparkSession,
+        fragment_id: str,
+        schemas: Schemas,
+        time_budget_s: float,
+        counting: bool,
+        executors_of: ExecutorsOf,
     ) -> None:
         self._spark = spark
         self._fragment_id = fragment_id
         self._schemas = schemas
         self._time_budget_s = time_budget_s
         self._counting = counting
+        self._executors_of = executors_of
+        self._waits = False
+        """Whether its last job waited for the places of its partitions."""
+
         self._kept = KeptJobs()
         self._parts_of = remembered(self._job_parts, most=4)
 
@@ -125,11 +138,14 @@ class FusedJobs:
         watching: Watching,
         splits: Splits | None = None,
     ) -> StagedEpoch | None:
-        kept = None if splits is None or len(parts) != 1 else self._kept_job(parts[0][0], resting, guarded, splits)
+        places = self._places(parts, splits)
+        kept = None
+        if splits is not None and len(parts) == 1:
+            kept = self._kept_job(parts[0][0], resting, guarded, splits, places)
         if kept is not None and splits is not None:
             splits.store(folder)
             with watching:
-                return kept.stage(folder, ingested_us)
+                return with_misplaced(kept.stage(folder, ingested_us), places)
         job = self._job(parts, resting, guarded)
         try:
             with watching:
@@ -137,27 +153,53 @@ class FusedJobs:
         finally:
             job.release()
 
-    def _kept_job(self, plan: CompiledPlan, resting: Items, guarded: Items, splits: Splits) -> FusedJob | None:
+    def _places(self, parts: Sequence[Part], splits: Splits | None) -> Places:
+        """The executors of each split, where partitions are placed."""
+        machines = parts[0][0].places_of(self._fragment_id) if len(parts) == 1 else ()
+        if splits is None or len(splits.parts) != len(machines):
+            machines = ()
+        if machines or self._waits:
+            internals(self._spark).locality_wait(wait_s(parts[0][0] if machines else None))
+        self._waits = bool(machines)
+        return self._executors_of(machines) if machines else ()
+
+    def _kept_job(
+        self, plan: CompiledPlan, resting: Items, guarded: Items, splits: Splits, places: Places
+    ) -> FusedJob | None:
         """The job that reads splits, planned before or now; ``None`` if it cannot be run again."""
 
         def build() -> FusedJob:
-            rows = split_frame(self._spark, splits.reader, len(splits.parts))
-            return self._job([(plan, rows)], resting, guarded, splits)
+            frame = frame_for_splits(self._spark, len(splits.parts), places)
+            return self._job([(plan, split_frame(frame, splits.reader))], resting, guarded, splits, frame)
 
-        key = (self._parts_of(plan), frozenset(resting), frozenset(guarded), len(splits.parts))
+        where = tuple(tuple(each.id for each in executors) for executors in places)
+        key = (self._parts_of(plan), frozenset(resting), frozenset(guarded), len(splits.parts), where)
         job = self._kept.job(key, build) if splits.parts else None
         return None if job is None else job.under(plan.number)
 
-    def _job(self, parts: Sequence[Part], resting: Items, guarded: Items, splits: Splits | None = None) -> FusedJob:
+    def _job(
+        self,
+        parts: Sequence[Part],
+        resting: Items,
+        guarded: Items,
+        splits: Splits | None = None,
+        partitions: DataFrame | None = None,
+    ) -> FusedJob:
         fusions: list[Fusion] = []
         try:
-            return self._built(parts, resting, guarded, fusions, splits)
+            return self._built(parts, resting, guarded, fusions, splits, partitions)
         except BaseException:
             release(fusions)
             raise
 
     def _built(
-        self, parts: Sequence[Part], resting: Items, guarded: Items, fusions: list[Fusion], splits: Splits | None
+        self,
+        parts: Sequence[Part],
+        resting: Items,
+        guarded: Items,
+        fusions: list[Fusion],
+        splits: Splits | None,
+        partitions: DataFrame | None,
     ) -> FusedJob:
         targets: list[Target] = []
         ran: set[str] = set()
@@ -173,8 +215,8 @@ class FusedJobs:
             forms = [output.form for fusion in fusions for output in fusion.outputs]
             stages = {number: one for fusion in fusions for number, one in fusion.stages.items()}
             names = [target.name for target in targets]
-            if splits is not None and fusions[0].only_stages:
-                staging = staged_splits(self._spark, splits.reader, len(splits.parts), forms, stages, names)
+            if splits is not None and partitions is not None and fusions[0].only_stages:
+                staging = staged_splits(partitions, splits.reader, forms, stages, names)
             else:
                 frame = frames[0] if len(parts) == 1 else pack(union(frames))
                 staging = staging_frame(frame, forms, stages, names=names)

@@ -20,7 +20,7 @@ from headgate.runtime.compile.arrow_stage import ArrowStage, StageRunner, Times
 from headgate.runtime.exchange.files import INGEST
 from headgate.runtime.observing.job_tags import job_property
 from headgate.runtime.spark_internals.frames import set_schema
-from headgate.runtime.spark_internals.worker import settle
+from headgate.runtime.spark_internals.worker import executor_id, settle
 from headgate.store.durable_steps import step
 from headgate.store.files import sync_files
 from headgate.tasks.batch import Run, metered
@@ -72,7 +72,7 @@ def stage(
     frame: DataFrame, forms: Sequence[str], folder: Path, ingested: int, stages: Mapping[int, ArrowStage] | None = None
 ) -> tuple[list[StagedFile], Counter[int]]:
     """Run a job that stages the outputs of a frame: see :func:`staging_frame` and :func:`run_staging`."""
-    return run_staging(staging_frame(frame, forms, stages), folder, ingested)
+    return run_staging(staging_frame(frame, forms, stages), folder, ingested)[:2]
 
 
 def staging_frame(
@@ -99,20 +99,25 @@ def staging_frame(
     return frame.mapInArrow(metered(write), STAGED)
 
 
-def run_staging(frame: DataFrame, folder: Path, ingested: int) -> tuple[list[StagedFile], Counter[int]]:
+def run_staging(frame: DataFrame, folder: Path, ingested: int) -> tuple[list[StagedFile], Counter[int], dict[int, str]]:
     """Run the job of an epoch: its outputs become files of ``folder``, which are returned in order.
 
-    And what was counted: under :data:`SEEN` all rows, those that no output wants among them, and those of stages.
+    And what was counted: under :data:`SEEN` all rows, those that no output wants among them, and those of stages. And
+    the executor of each partition that had rows, where that is known.
     ``ingested`` is when events were taken in, where that is not known row by row.
     """
     with job_property(frame.sparkSession, EPOCH, json.dumps([str(folder), ingested])):
         rows = frame.collect()
     counts: Counter[int] = Counter()
+    places: dict[int, str] = {}
     for row in rows:
         if not row["path"]:
             counts[row["output"]] += row["rows"]
+        if row["output"] == SEEN and row["ingested"]:
+            places[row["partition"]] = bytes(row["ingested"]).decode()
     ordered = sorted((row for row in rows if row["path"]), key=lambda row: (row["output"], row["partition"]))
-    return [StagedFile(row["output"], row["path"], row["rows"], bytes(row["ingested"])) for row in ordered], counts
+    files = [StagedFile(row["output"], row["path"], row["rows"], bytes(row["ingested"])) for row in ordered]
+    return files, counts, places
 
 
 def pack(frame: DataFrame) -> DataFrame:
@@ -161,7 +166,8 @@ def _write(
     sync_files([writer.path for writer in writers.values()])
     settle()
     if seen:
-        made += [(number, partition, "", count, b"") for number, count in {SEEN: seen, **runner.counts}.items()]
+        made += [(number, partition, "", count, b"") for number, count in runner.counts.items()]
+        made.append((SEEN, partition, "", seen, executor_id().encode()))
         columns = [pa.array(column) for column in zip(*made, strict=True)]
         types = [pa.int32(), pa.int32(), pa.string(), pa.int64(), pa.binary()]
         arrays = [column.cast(kind) for column, kind in zip(columns, types, strict=True)]

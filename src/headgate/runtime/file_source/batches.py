@@ -16,7 +16,7 @@ from typing import NamedTuple
 from headgate.runtime.file_source.listing import FileListing, SourceFile
 from headgate.tasks.formats.files import can_be_cut
 
-__all__ = ["BatchLimits", "BatchPlan", "Span", "next_plan", "parts_of"]
+__all__ = ["PART_BYTES", "BatchLimits", "BatchPlan", "Span", "next_plan", "parts_of"]
 
 PART_BYTES = 4_000_000
 """With less than this for each of them, more partitions cost more than they gain."""
@@ -118,10 +118,10 @@ def _whole(file: SourceFile, form: str) -> Span:
     return Span(file.path, file.modified_ns, file.size, 0, file.size, can_be_cut(form, file.path))
 
 
-def parts_of(spans: Sequence[Span], most: int) -> list[tuple[Span, ...]]:
+def parts_of(spans: Sequence[Span], most: int, least_bytes: int = PART_BYTES) -> list[tuple[Span, ...]]:
     """Spans as so many runs of about as many bytes each, in order: what one run has comes before what the next has."""
     total = sum(span.bytes for span in spans)
-    target = max(math.ceil(total / max(most, 1)), PART_BYTES)
+    target = max(math.ceil(total / max(most, 1)), least_bytes)
     runs = _Runs(target)
     for span in spans:
         while span.cuts and span.bytes > runs.room:

@@ -16,7 +16,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
 from pyspark.sql.types import LongType, StructType
 
 from headgate.model.on_error import OnError
-from headgate.runtime.file_source.batches import Span, parts_of
+from headgate.runtime.file_source.batches import PART_BYTES, Span, parts_of
 from headgate.runtime.file_source.driver import FileBatches
 from headgate.runtime.file_source.spark_log import SPARK_OFFSET, read_between
 from headgate.runtime.io.broken_records import LONGEST, write_broken
@@ -74,13 +74,19 @@ class FileReader(DataSourceStreamReader):
         return self.batches.next(start)
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        return self._parts(start, end, self.parts, PART_BYTES)
+
+    def divided(self, start: dict[str, int], end: dict[str, int], count: int) -> Sequence[InputPartition]:
+        return self._parts(start, end, count, 1)
+
+    def _parts(self, start: dict[str, int], end: dict[str, int], most: int, least_bytes: int) -> list[InputPartition]:
         if SPARK_OFFSET in end:
             paths = read_between(self.folder / "checkpoint", start.get(SPARK_OFFSET, -1), end[SPARK_OFFSET])
             spans: Sequence[Span] = [_all_of(path, self.options.format) for path in paths]
         else:
             first = start.get("batch", 0)
             spans = [s for n in range(first, end["batch"]) for s in self.batches.plan(n + 1).spans]
-        runs = parts_of(spans, self.parts)
+        runs = parts_of(spans, most, least_bytes)
         return [_Part(end.get("batch", 0), number, run) for number, run in enumerate(runs)]
 
     def commit(self, end: dict[str, int]) -> None:

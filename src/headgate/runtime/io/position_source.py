@@ -24,9 +24,12 @@ from headgate.runtime.spark_internals.frames import arrow_schema
 from headgate.runtime.spark_internals.worker import settle
 from headgate.tasks.row_errors import CARRIED, UnreadableSourceError
 
-__all__ = ["Batches", "BrokenRecords", "Offset", "PositionReader", "PositionSource"]
+__all__ = ["PART_ROWS", "Batches", "BrokenRecords", "Offset", "PositionReader", "PositionSource"]
 
 Offset = dict[str, Any]
+
+PART_ROWS = 20_000
+"""A part of fewer rows costs more than it gains."""
 
 
 class Batches(Protocol):
@@ -79,8 +82,11 @@ class PositionReader(DataSourceStreamReader):
         """The driver's part."""
 
     @abstractmethod
-    def _between(self, start: Offset, end: Offset) -> Sequence[Any]:
-        """What is between two offsets, in :attr:`most` parts at most; one has what comes before the next."""
+    def _between(self, start: Offset, end: Offset, most: int, least_rows: int) -> Sequence[Any]:
+        """What is between two offsets, in so many parts at most; one has what comes before the next.
+
+        A part has ``least_rows`` or more, where that can be known before they are read.
+        """
 
     @abstractmethod
     def _rows(self, part: Any, broken: BrokenRecords) -> Iterator[pa.RecordBatch]:
@@ -105,8 +111,16 @@ class PositionReader(DataSourceStreamReader):
         return self.batches.next(start)
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        return self._parts(start, end, self.most, PART_ROWS)
+
+    def divided(self, start: Offset, end: Offset, count: int) -> Sequence[InputPartition]:
+        """The same in so many parts, however few rows there are, for machines that are named."""
+        return self._parts(start, end, count, 1)
+
+    def _parts(self, start: Offset, end: Offset, most: int, least_rows: int) -> Sequence[InputPartition]:
         begun = start if "at" in start else self.batches.first()
-        return [_Part(end["batch"], number, part) for number, part in enumerate(self._between(begun, end))]
+        parts = self._between(begun, end, most, least_rows)
+        return [_Part(end["batch"], number, part) for number, part in enumerate(parts)]
 
     def commit(self, end: Offset) -> None:
         """Nothing to do: the next call of :meth:`latestOffset` says the same."""

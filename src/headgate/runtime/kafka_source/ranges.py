@@ -6,13 +6,12 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from headgate.runtime.io.position_source import PART_ROWS
+
 __all__ = ["Positions", "Range", "fewer", "parts_of", "ranges_between", "waiting"]
 
 Positions = Mapping[str, Mapping[str, int]]
 """By topic and partition (a text, as JSON has it): the next offset."""
-
-PART_ROWS = 20_000
-"""With fewer rows for each of them, more partitions cost more than they gain."""
 
 
 class Range(NamedTuple):
@@ -69,14 +68,14 @@ def fewer(start: Positions, end: Positions, rows: int, turn: int = 0) -> dict[st
     return made
 
 
-def parts_of(spans: Sequence[Range], most: int) -> list[tuple[Range, ...]]:
+def parts_of(spans: Sequence[Range], most: int, least_rows: int = PART_ROWS) -> list[tuple[Range, ...]]:
     """Ranges as so many parts of about as many rows each, in order: what one part has comes before what the next has.
 
     >>> spans = [Range("a", 0, 0, 50_000), Range("a", 1, 0, 10_000)]
     >>> [[tuple(span)[1:] for span in part] for part in parts_of(spans, 2)]
     [[(0, 0, 30000)], [(0, 30000, 50000), (1, 0, 10000)]]
     """
-    target = max(math.ceil(sum(span.size for span in spans) / max(most, 1)), PART_ROWS)
+    target = max(math.ceil(sum(span.size for span in spans) / max(most, 1)), least_rows)
     parts: list[list[Range]] = []
     room = 0
     for piece in _pieces(spans, target):

@@ -32,8 +32,8 @@ class KafkaReader(PositionReader):
     def _opened(self) -> Batches:
         return KafkaBatches(self.options, self.folder)
 
-    def _between(self, start: Offset, end: Offset) -> Sequence[tuple[Range, ...]]:
-        return parts_of(between(start, end), self.most)
+    def _between(self, start: Offset, end: Offset, most: int, least_rows: int) -> Sequence[tuple[Range, ...]]:
+        return parts_of(between(start, end), most, least_rows)
 
     def _rows(self, part: tuple[Range, ...], broken: BrokenRecords) -> Iterator[pa.RecordBatch]:
         names = [column.name for column in self.options.value_columns().columns]

@@ -168,6 +168,7 @@ class Observer:
             self._arrivals.arrived(name, rows_in, waiting),
             None if speed is None else scale * sum(job.run_s for job in jobs) * speed,
             parts=_parts(jobs),
+            misplaced=_misplaced(records),
         )
 
     def _by_spark(self, fragment: RunningFragment) -> tuple[float, float]:
@@ -183,6 +184,11 @@ class Observer:
 def _parts(jobs: Sequence[JobInfo]) -> int | None:
     """Into how many parts work was cut: as in the job that took longest."""
     return max(jobs, key=lambda job: job.run_s).parts if jobs else None
+
+
+def _misplaced(records: Sequence[EpochRecord]) -> int | None:
+    known = [record.misplaced for record in records if record.misplaced is not None]
+    return sum(known) if known else None
 
 
 def _task(task: CompiledTask, counts: RowCounts, profiles: Profiles, routed: Collection[Signature]) -> TaskObservation:

@@ -49,6 +49,9 @@ class EpochRecord:
     snapshot: int = 0
     """The plan that it ran, or the last of them."""
 
+    misplaced: int | None = None
+    """Partitions that ran elsewhere than they were placed; none where nothing is placed."""
+
 
 class Records:
     """Hands every record to all observers."""

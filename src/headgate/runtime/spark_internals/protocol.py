@@ -10,9 +10,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
-__all__ = ["BatchProgress", "ExecutorInfo", "JobInfo", "SparkInternals"]
+__all__ = ["BatchProgress", "ExecutorInfo", "JobInfo", "Places", "SparkInternals"]
 
 T = TypeVar("T")
+
+Places = Sequence[Sequence["ExecutorInfo"]]
+"""For each partition the executors on which it is to run; none means anywhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +103,12 @@ class SparkInternals(Protocol):
 
     def run_on_executors(self, work: Callable[[], T], executors: Sequence[ExecutorInfo]) -> dict[str, T]:
         """Run a function in the Python of each executor; results by executor."""
+
+    def placed_rows(self, places: Places) -> DataFrame:
+        """A frame with a partition of one row for each place, which Spark prefers to process there."""
+
+    def locality_wait(self, seconds: float) -> None:
+        """Let tasks wait so long for the executor that they prefer, from the next job on."""
 
     def request_executors(self, count: int) -> None:
         """Set the total number of executors."""

@@ -12,14 +12,16 @@ from pyspark import RDD, TaskContext
 from pyspark.serializers import CPickleSerializer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import StructType
 
 from headgate.runtime.engine.masters import is_local
-from headgate.runtime.spark_internals.protocol import BatchProgress, ExecutorInfo, JobInfo
+from headgate.runtime.spark_internals.protocol import BatchProgress, ExecutorInfo, JobInfo, Places
 from headgate.tasks.sql_text import SQL_NAMES
 
 __all__ = ["Spark43"]
 
 DRIVER = "driver"
+PLACED = StructType().add("one", "integer")
 STORE_DELAY_S = 2.0
 """How late Spark's status store may be about tasks that have ended."""
 
@@ -169,6 +171,21 @@ class Spark43:
         to_seq = self._jvm.org.apache.spark.api.python.PythonUtils.toSeq
         items = [self._jvm.scala.Tuple2(item, to_seq([f"executor_{each.host}_{each.id}"])) for each in executors]
         return self._java.makeRDD(to_seq(items), self._class_tag("[B")).toJavaRDD()
+
+    def placed_rows(self, places: Places) -> DataFrame:
+        to_seq = self._jvm.org.apache.spark.api.python.PythonUtils.toSeq
+        values = self._context._gateway.new_array(self._jvm.java.lang.Object, 1)  # type: ignore[union-attr]
+        values[0] = 1
+        row = self._jvm.org.apache.spark.sql.RowFactory.create(values)
+        where = [[f"executor_{each.host}_{each.id}" for each in executors] for executors in places]
+        items = [self._jvm.scala.Tuple2(row, to_seq(locations)) for locations in where]
+        rows = self._java.makeRDD(to_seq(items), self._class_tag("org.apache.spark.sql.Row")).toJavaRDD()
+        session: Any = self._spark._jsparkSession
+        return DataFrame(session.createDataFrame(rows, session.parseDataType(PLACED.json())), self._spark)
+
+    def locality_wait(self, seconds: float) -> None:
+        # What SparkContext.getConf gives is a copy; schedulers read the original whenever they get tasks.
+        self._java.conf().set("spark.locality.wait", f"{round(seconds * 1000)}ms")
 
     def _places_of(self, stages: set[int], tasks: set[int]) -> dict[int, str]:
         """On which executor tasks have run: only the status store knows, after a moment."""

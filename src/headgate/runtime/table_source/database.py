@@ -21,6 +21,7 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from headgate.model.schema import Schema
+from headgate.runtime.io.position_source import PART_ROWS
 from headgate.runtime.table_source.driver import BrokenRow, GrowingTable, Look, Position, TableRows
 from headgate.runtime.table_source.postgres_rows import copied_rows, sent
 from headgate.tasks.database.connection import database, is_postgresql
@@ -29,9 +30,6 @@ from headgate.tasks.database.values import rows_of
 from headgate.tasks.row_errors import SourceAwayError, UnreadableSourceError
 
 __all__ = ["PostgresTable", "SqlTable", "sql_table"]
-
-PART_ROWS = 20_000
-"""With fewer rows for each of them, more parts cost more than they gain."""
 
 COUNTED = 1_000_000
 """Rows that wait are counted up to so many."""

@@ -55,8 +55,9 @@ class TableReader(PositionReader):
     def _opened(self) -> Batches:
         return TableBatches(self.table, self.folder, self.options.rows_per_batch)
 
-    def _between(self, start: Offset, end: Offset) -> Sequence[Any]:
-        return [(end["us"], part) for part in self.table.parts(start["at"], end["at"], self.most)]
+    def _between(self, start: Offset, end: Offset, most: int, least_rows: int) -> Sequence[Any]:
+        del least_rows  # only the database knows
+        return [(end["us"], part) for part in self.table.parts(start["at"], end["at"], most)]
 
     def _rows(self, part: tuple[int, Any], broken: BrokenRecords) -> Iterator[pa.RecordBatch]:
         came_us, rows = part

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
+from headgate.runtime.io.position_source import PART_ROWS
 from headgate.runtime.table_source.driver import Look, Position, TableRows
 from headgate.tasks.lakehouse.read import ReadVersions, start_time
 from headgate.tasks.row_errors import UnreadableSourceError
@@ -19,9 +20,6 @@ from headgate.tasks.row_errors import UnreadableSourceError
 __all__ = ["AddedFile", "Commits", "Version", "VersionedTable", "changed"]
 
 Version = int
-
-PART_ROWS = 20_000
-"""With fewer rows for each of them, more parts cost more than they gain."""
 
 
 class AddedFile(NamedTuple):
