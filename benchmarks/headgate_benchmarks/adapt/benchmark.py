@@ -136,7 +136,7 @@ ADAPT = Benchmark(
     "Engines that decide by themselves, on real Spark workers, beside other policies.",
     {name: partial(_run, (name,)) for name in (*SCENARIOS, *POLICIES)},
     Sizes(),
-    Sizes(("step",), ("threshold",), pace=Pace(16.0, 2.0, 4.0, 8.0, 6.0)),
+    Sizes(("step",), ("threshold",), pace=Pace(16.0, 2.0, 4.0, 8.0, 6.0, 180.0)),
     "*_theta *_omega *_gamma *_violations *_core_hours *_cost *_changes *_converge_s *_prediction_error "
     "*_replay_gap_throughput *_replay_gap_backlog *_replay_gap_cost *_judge_error *_money_error *_lost *_doubled "
     "*_controller_cpu *_load_after",

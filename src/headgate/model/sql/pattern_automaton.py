@@ -7,11 +7,14 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from re import _constants as names
-from re import _parser as parser
+from importlib import import_module
 from typing import Any
 
 __all__ = ["Automaton", "NotAnalysed", "automata_of"]
+
+# Imported by name: whether mypy knows these modules depends on what is in its cache.
+names: Any = import_module("re._constants")
+parser: Any = import_module("re._parser")
 
 MAX_PLACES = 250
 MAX_COPIES = 8
