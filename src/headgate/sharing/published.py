@@ -53,7 +53,7 @@ def inlined(dataflow: Dataflow, published: Mapping[str, Published], above: tuple
     """The dataflow with the tasks that make the streams which it reads; raises for a stream that it may not read.
 
     >>> from headgate.documents import parse
-    >>> one = "name: one\ntasks: [{id: r, type: rate}, {id: w, type: write_console, inputs: [r]}]"
+    >>> one = "{name: one, tasks: [{id: r, type: rate}, {id: w, type: write_console, inputs: [r]}]}"
     >>> two = "tasks: [{id: s, type: read_stream, config: {stream: x}}, {id: w, type: write_console, inputs: [s]}]"
     >>> made = parse(one.replace("type: rate", "type: rate, publish: x"), "yaml").dataflow
     >>> [task.type for task in inlined(parse(two, "yaml").dataflow, _published_by([made])).tasks]

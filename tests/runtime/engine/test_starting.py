@@ -297,16 +297,14 @@ def test_what_a_generator_has_made_is_gone() -> None:
 
 def test_a_table_begins_where_its_own_options_say_and_is_joined_where_it_stands() -> None:
     running = Running()
-    table: dict[str, Any] = {
-        "type": "read_table",
-        "config": {"url": "sqlite:///t.db", "table": "t", "by": "n", "columns": "n bigint"},
-    }
+    config = {"url": "sqlite:///t.db", "table": "t", "by": "n", "columns": "n bigint"}
+    table = {"type": "read_table", "config": config}
     assert running.submit(flow("base", table, memory("base"))) == ["new"]
     assert (running.last.start.start, running.snapshot.begins) == ("earliest", {})
     assert running.submit(flow("late", table, memory("late"))) == ["now"]
     assert running.last.start.start == "now"
     assert running.snapshot.begins[DataflowName("late")].since.startswith("2027-01-15T08:00:00")
-    running.submit(flow("five", {**table, "config": {**table["config"], "start": 5}}, memory("five")))
+    running.submit(flow("five", {**table, "config": {**config, "start": 5}}, memory("five")))
     assert running.last.start.start == "5"
 
 
