@@ -331,7 +331,8 @@ def _with_policy(draw: st.DrawFn, task: dict[str, Any]) -> dict[str, Any]:
     types = {way["type"] for way in task.get("alternates", [task])}
     policies = ["fail"] if not all(registry[kind].by_row for kind in types) else ["fail", "skip", "dead_letter"]
     budget = {"time_budget": draw(spans)} if draw(st.booleans()) else {}
-    return task | {"on_error": draw(st.sampled_from(policies))} | budget
+    named = {"publish": f"of_{task['id']}"[:60]} if draw(st.booleans()) and task.get("inputs") is None else {}
+    return task | {"on_error": draw(st.sampled_from(policies))} | budget | named
 
 
 def _known_cost(draw: st.DrawFn, work: Mapping[str, Any]) -> dict[str, Any]:

@@ -64,7 +64,11 @@ class FakeEngine:
         self._lock = threading.RLock()
 
     def submit(
-        self, *dataflows: SignedDataflow, replace: bool = False, acknowledge: Acknowledge | None = None
+        self,
+        *dataflows: SignedDataflow,
+        replace: bool = False,
+        allow_partial: bool = False,
+        acknowledge: Acknowledge | None = None,
     ) -> FakeApplied:
         self.may_go_on.wait(30)
         with self._lock:

@@ -1,4 +1,6 @@
-"""Dataflows that come late, and leave, while files arrive and the engine is killed: each puts out what it does alone.
+"""Dataflows that come late, are replaced, switched and leave, while files arrive and the engine is killed.
+
+Each puts out what it does alone.
 
 The judge computes from the input files, in their order, what every sink must hold: all of it for a dataflow that is
 there, and for one that was withdrawn a beginning of it, without a gap.
@@ -6,10 +8,10 @@ there, and for one that was withdrawn a beginning of it, without a gap.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ from typing import Any
 from headgate.api.client import EngineClient
 from headgate.errors import HeadgateError
 from tests.judge.campaign import EVERY_EPOCH, IN_VAIN, VAIN_S, Limits, Point, Progress, Result
-from tests.judge.flows import Flow, expected_values, expected_windows, passes
+from tests.judge.flows import ALTERNATES, Flow, expected_values, expected_windows, passes
 from tests.judge.history import History, Row
 from tests.judge.processes import Starts
 from tests.judge.rig import Rig, rig_in
@@ -26,10 +28,21 @@ from tests.judge.verdict import Verdict
 
 __all__ = ["JoiningFlow", "judge_joins", "kill_while_joining"]
 
-KEYS = {"rows": "k", "counts": "k", "own": "text", "firsts": "text"}
+KEYS = {"rows": "k", "counts": "k", "own": "text", "firsts": "text", "alternate": "k"}
 COLUMNS = {"counts": "n"}
-OUTPUTS = (("rows",), ("rows",), ("rows", "counts"), ("counts",), ("rows", "firsts"), ("own",), ("rows", "windows"))
+OUTPUTS = (
+    ("rows",),
+    ("rows", "alternate"),
+    ("rows", "counts"),
+    ("alternate", "counts"),
+    ("rows", "firsts"),
+    ("own",),
+    ("rows", "windows"),
+    ("pairs",),
+)
 """Of late dataflows; some join what runs, and some cannot."""
+
+HIGH, WITHIN_S = 25.0, 1
 
 MOST = 4
 """Late dataflows at once."""
@@ -37,11 +50,23 @@ MOST = 4
 
 @dataclass(frozen=True, slots=True)
 class JoiningFlow(Flow):
-    """A dataflow that begins at the earliest, with a source that takes few files at a time."""
+    """A dataflow that begins at the earliest, with a source that takes few files at a time.
+
+    It has one more output: ``pairs``, rows joined with those of their key above :data:`HIGH` within a second.
+    """
+
+    def _tasks(self, output: str) -> list[dict[str, Any]]:
+        if output != "pairs":
+            return Flow._tasks(self, output)
+        config = {"on": ["k"], "time": ["at", "at"], "within": f"{WITHIN_S}s", "late_by": "1min"}
+        return [
+            {"id": "high", "type": "filter", "config": {"where": f"v > {HIGH}"}, "inputs": ["clean"]},
+            {"id": "pairs", "type": "join", "config": config, "inputs": ["clean", "high"]},
+        ]
 
     def document(self, folder: Path) -> dict[str, Any]:
         document = Flow.document(self, folder)
-        document["tasks"][0]["config"]["files_per_batch"] = 4
+        document["tasks"][0]["config"]["files_per_batch"] = 8
         return document
 
 
@@ -50,13 +75,15 @@ def judge_joins(history: History, flows: Sequence[Flow], folder: Path) -> Verdic
     rows = [row for row, _ in history.rows() if passes(row)]
     gone = {name for change in history.changes if change.kind == "withdraw" for name in change.labels}
     verdict = Verdict()
-    for flow in flows:
+    for flow in {flow.name: flow for flow in flows}.values():  # of several versions the last: they have one sink
         for output in flow.outputs:
             held = list(sink_rows(flow.sink(folder, output)))
             verdict.rows += len(held)
             where = f"{flow.name}/{output}"
             if output == "windows":
                 _windows(where, rows, held, flow.name in gone, verdict)
+            elif output == "pairs":
+                _pairs(where, rows, held, flow.name in gone, verdict)
             else:
                 _rows(where, output, rows, held, flow.name in gone, verdict)
     for text in history.contradictions:
@@ -113,13 +140,47 @@ def _windows(where: str, rows: Sequence[Row], held: Sequence[Row], is_gone: bool
         verdict.add("lost", f"{where}: {missing[:3]} are not there", len(missing))
 
 
+def _pairs(where: str, rows: Sequence[Row], held: Sequence[Row], is_gone: bool, verdict: Verdict) -> None:
+    wanted = _expected_pairs(rows)
+    seen = Counter((row["id"], row["right_id"]) for row in held)
+    for pair, count in seen.items():
+        if pair not in wanted:
+            verdict.add("lost", f"{where}: {pair} is no pair")
+        elif count > 1:
+            verdict.add("doubled", f"{where}: {pair} is there {count} times")
+    missing = wanted - seen.keys()
+    if missing and not is_gone:
+        verdict.add("lost", f"{where}: {len(missing)} pairs are not there, such as {sorted(missing)[:3]}", len(missing))
+
+
+def _expected_pairs(rows: Sequence[Row]) -> set[tuple[int, int]]:
+    """The ids of rows of one key that are no more than a second apart, of which the right one is high."""
+    keys = defaultdict(list)
+    for row in rows:
+        keys[row["k"]].append((datetime.fromisoformat(row["at"]), row["id"], row["v"]))
+    pairs: set[tuple[int, int]] = set()
+    for some in keys.values():
+        some.sort()
+        first = 0
+        for at, left, _ in some:
+            while (at - some[first][0]).total_seconds() > WITHIN_S:
+                first += 1
+            for other, right, v in some[first:]:
+                if (other - at).total_seconds() > WITHIN_S:
+                    break
+                if v > HIGH:
+                    pairs.add((left, right))
+    return pairs
+
+
 @dataclass(slots=True)
 class _Joins:
-    """Makes dataflows come and go."""
+    """Makes dataflows come and go, and change."""
 
     rig: Rig
-    there: list[str] = field(default_factory=list)
+    there: dict[str, JoiningFlow] = field(default_factory=dict)
     made: int = 0
+    changes: Counter[str] = field(default_factory=Counter)
 
     def begin(self) -> None:
         self.rig.judge = judge_joins
@@ -131,17 +192,40 @@ class _Joins:
         self.rig.wait_for(lambda: self.rig.has(base, "rows", 0), "the first rows")
 
     def change(self) -> bool:
-        """Let dataflows come, or one leave; says whether any came."""
+        """Let dataflows come, or one leave, be replaced or be switched; says whether any came."""
         rnd = self.rig.rnd
-        if len(self.there) >= MOST or (self.there and rnd.random() < 0.25):
-            name = rnd.choice(self.there)
-            self.there.remove(name)
+        kind = rnd.choice(["submit", "submit", "submit", "withdraw", "replace", "switch", "switch"])
+        switchable = [one for one in self.there.values() if "alternate" in one.outputs]
+        settled = [self.there[name] for name in self._caught_up()] if kind == "replace" else []
+        if (kind == "replace" and not settled) or (kind == "switch" and not switchable):
+            kind = "submit"
+        if kind == "submit" and len(self.there) >= MOST:
+            kind = "withdraw"
+        elif kind == "withdraw" and not self.there:
+            kind = "submit"
+        self.changes[kind] += 1
+        if kind == "withdraw":
+            name = rnd.choice(list(self.there))
+            del self.there[name]
             self.rig.withdraw(name)
-            return False
-        flows = [self._flow() for _ in range(rnd.choice([1, 1, 2]))]
-        self.there += [flow.name for flow in flows]
-        self.rig.submit(*flows)
-        return True
+        elif kind == "replace":
+            flow = rnd.choice(settled)
+            self.there[flow.name] = replace(flow, label=f"{flow.label}+")
+            self.rig.submit(self.there[flow.name], update=True)
+        elif kind == "switch":
+            self.rig.switch(rnd.choice(switchable).name, "alternate", rnd.choice(ALTERNATES))
+        else:
+            flows = [self._flow() for _ in range(rnd.choice([1, 1, 2]))]
+            self.there |= {flow.name: flow for flow in flows}
+            self.rig.submit(*flows)
+        return kind == "submit"
+
+    def _caught_up(self) -> list[str]:
+        """The late dataflows that have caught up; one that has not cannot be replaced."""
+        with suppress(HeadgateError), EngineClient(self.rig.state) as client:  # it may have been killed meanwhile
+            flows = client.status()["dataflows"]
+            return [flow["name"] for flow in flows if flow["name"] in self.there and flow["catch_up"] is None]
+        return []
 
     def have_joined(self) -> bool:
         """Whether an engine answers, and nothing catches up any more."""
@@ -170,7 +254,8 @@ def kill_while_joining(
         except AssertionError as error:  # judged all the same would be judged too early
             result.stuck.append(str(error)[-1500:])
         result.restart_s = rig.restart_s
-    progress(f"{result.made} kills, {joins.made} joins, {len(result.unreached)} not reached: {result.verdict}")
+    made = ", ".join(f"{count} of {kind}" for kind, count in sorted(joins.changes.items()))
+    progress(f"{result.made} kills, {joins.made} joins ({made}), {len(result.unreached)} not reached: {result.verdict}")
     return result
 
 

@@ -368,8 +368,11 @@ class Rig:
         return verdict
 
     def _until_right_or_quiet(self) -> Verdict:
-        """Wait until the sinks are right, or nothing comes any more; for rows that are missing, a good while."""
-        until, last, before, judged = time.monotonic() + PATIENCE_S, 0.0, -1, -1
+        """Wait until the sinks are right, or nothing comes any more; for rows that are missing, a good while.
+
+        While rows come, nothing is lost: a busy machine may take long to read the rest.
+        """
+        last, before, judged = 0.0, -1, -1
         verdict = Verdict(Counter(lost=1))
         while True:
             now, files = time.monotonic(), self._delivered()
@@ -378,7 +381,7 @@ class Rig:
             if now - last > PAUSE_S and judged != files:  # judging takes time that the engine needs
                 verdict, judged = self.judge(self.history, self.flows, self.folder), files
             quiet_s = MISSING_S if verdict.counts["lost"] else QUIET_S
-            if verdict.is_right or now > until or (now - last > quiet_s and self.answers()):
+            if verdict.is_right or now - last > PATIENCE_S or (now - last > quiet_s and self.answers()):
                 return verdict
             time.sleep(0.3)
 

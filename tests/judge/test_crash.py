@@ -88,8 +88,8 @@ def test_killed_while_dataflows_join(tmp_path: Path, warm: WarmStarts) -> None:
 @pytest.mark.spark
 @pytest.mark.timeout(7200)
 def test_killed_at_any_step_while_dataflows_join(tmp_path: Path, warm: WarmStarts) -> None:
-    kills = int(os.environ.get("HEADGATE_JOIN_KILLS", "60"))
-    result = kill_while_joining(tmp_path, 14, points(), Limits(kills), warm, print)
+    kills, seed = int(os.environ.get("HEADGATE_JOIN_KILLS", "60")), int(os.environ.get("HEADGATE_JOIN_SEED", "14"))
+    result = kill_while_joining(tmp_path, seed, points(), Limits(kills), warm, print)
     assert result.stuck == []
     assert result.made >= min(kills, 20)
     assert _faults(result.verdict.counts) == set(), result.verdict

@@ -160,7 +160,7 @@ def test_a_package_runs_like_what_is_built_in(start: Callable[[], Run], tmp_path
     assert second.process.returncode == 0, second.log()
     report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
     assert report["failures"] == {}
-    assert report["tasks"] == 8  # five shared tasks, and three sinks
+    assert report["tasks"] == 9
     rows_in, rows_out, errors = report["observed"]["comfort"]
     assert rows_in == rows_out + errors > 0
     assert report["observed"]["both_scales"][:2] == [rows_out, 2 * rows_out]

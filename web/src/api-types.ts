@@ -1497,6 +1497,11 @@ export interface components {
             catch_up?: components["schemas"]["CatchUpStatus"] | null;
             figures?: components["schemas"]["Figures"] | null;
             level?: components["schemas"]["LevelStatus"] | null;
+            /**
+             * Lacks
+             * @default
+             */
+            lacks: string;
             /** Name */
             name: string;
             /** Owner */
@@ -3309,6 +3314,12 @@ export interface components {
          */
         SubmissionRequest: {
             /**
+             * Allow Partial
+             * @description Take what is there where some of the past is gone.
+             * @default false
+             */
+            allow_partial: boolean;
+            /**
              * Dataflows
              * @description Dataflows, as their JSON documents.
              */
@@ -3537,6 +3548,12 @@ export interface components {
         TaskSharing: {
             /** @description Null while the dataflow is paused. */
             active: components["schemas"]["ActiveAlternate"] | null;
+            /**
+             * Publish
+             * @description The name under which others may read what it puts out.
+             * @default
+             */
+            publish: string;
             /** Shared With */
             shared_with: string[];
             /** Signature */

@@ -48,6 +48,7 @@ class SubmissionRequest(_Request):
 
     dataflows: list[dict[str, Any]] = Field(min_length=1, description="Dataflows, as their JSON documents.")
     replace: bool = Field(False, description="Replace running dataflows of the same names.")
+    allow_partial: bool = Field(False, description="Take what is there where some of the past is gone.")
 
 
 class PreviewRequest(_Request):
@@ -198,6 +199,7 @@ class TaskSharing(BaseModel):
     signature: str
     shared_with: list[str]
     active: ActiveAlternate | None = Field(description="Null while the dataflow is paused.")
+    publish: str = Field("", description="The name under which others may read what it puts out.")
 
 
 class DataflowDetails(EngineStatus):

@@ -37,10 +37,15 @@ class ApiRequests(ABC, Generic[R]):
         """Send a request and return what it is answered; raises what the engine refuses."""
 
     def submit(
-        self, documents: Sequence[Mapping[str, Any]], *, replace: bool = False, request_id: str | None = None
+        self,
+        documents: Sequence[Mapping[str, Any]],
+        *,
+        replace: bool = False,
+        allow_partial: bool = False,
+        request_id: str | None = None,
     ) -> R:
         """Submit dataflows, as their JSON documents; all of them or none."""
-        body = {"dataflows": list(documents), "replace": replace}
+        body = {"dataflows": list(documents), "replace": replace, "allow_partial": allow_partial}
         return self._change("POST", "/dataflows", request_id, body)
 
     def withdraw(self, names: Sequence[str], *, request_id: str | None = None) -> R:

@@ -133,7 +133,8 @@ def change_routes(served: ServedEngine) -> APIRouter:
 
         def act(engine: PrincipalEngine, acknowledge: Acknowledger | None) -> Mapping[str, Any]:
             check_snapshot(if_match, engine.about()["snapshot"])
-            return submit(engine, body.dataflows, served.registry, body.replace, acknowledge)
+            partial_too = body.allow_partial
+            return submit(engine, body.dataflows, served.registry, body.replace, acknowledge, allow_partial=partial_too)
 
         return await change(request, who, request_id, act)
 

@@ -32,6 +32,9 @@ def submit(
     ] = None,
     state: State = Path(".headgate"),
     replace: Annotated[bool, typer.Option("--replace", help="Update running dataflows of the same names.")] = False,
+    allow_partial: Annotated[
+        bool, typer.Option("--allow-partial", help="Take what is there where some of the past is gone.")
+    ] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until they have caught up with what had passed.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -60,7 +63,7 @@ def submit(
         changes = planned_changes(document, registry)
     else:
         documents = [to_document(one.dataflow) for one in read_dataflows(dataflow_files(files or []), registry)]
-    answer = ask(state, lambda client: _applied(client, documents, replace, changes), "submitting")
+    answer = ask(state, lambda client: _applied(client, documents, replace, allow_partial, changes), "submitting")
     if wait:
         wait_for_catch_up(state, [facts["dataflow"] for facts in answer["submitted"]])
     if as_json:
@@ -78,10 +81,14 @@ def submit(
 
 
 def _applied(
-    client: EngineClient, documents: Sequence[Mapping[str, Any]], replace: bool, changes: PlannedChanges
+    client: EngineClient,
+    documents: Sequence[Mapping[str, Any]],
+    replace: bool,
+    allow_partial: bool,
+    changes: PlannedChanges,
 ) -> dict[str, Any]:
     """Submit dataflows; then make the alternates and partitions of a plan active."""
-    answer = client.submit(documents, replace=replace)
+    answer = client.submit(documents, replace=replace, allow_partial=allow_partial)
     for dataflow, task, alternate in changes.alternates:
         client.switch(dataflow, task, alternate)
     for dataflow, task, partitions in changes.partitions:

@@ -189,6 +189,7 @@ class Flow:
         ports: Mapping[str, Any] | None = None,
         on_error: str | None = None,
         time_budget: str | None = None,
+        publish: str | None = None,
         **options: Any,
     ) -> FlowTask:
         """Add a task: a type with its options, or ``None`` and several :func:`alternate`.
@@ -211,6 +212,7 @@ class Flow:
             "share": isolation,
             "on_error": on_error,
             "time_budget": time_budget,
+            "publish": publish,
         }
         if alternates:
             work["alternates"] = [dict(choice.document) for choice in alternates]

@@ -71,6 +71,7 @@ def _task(each: Mapping[str, Any]) -> Task:
         Share(each["share"]) if "share" in each else None,
         OnError(each["on_error"]) if "on_error" in each else OnError.FAIL,
         None if budget is None else round(seconds_of(budget) or 0.0, 3),
+        each.get("publish", ""),
     )
 
 

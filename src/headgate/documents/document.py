@@ -202,6 +202,7 @@ class TaskDocument(_Document):
     time_budget: Budget | None = Field(
         None, description="The most time it may take for a micro-batch, such as 5s; over it, it is stopped."
     )
+    publish: Name | None = Field(None, description="The name by which other dataflows may read what it puts out.")
     inputs: tuple[Annotated[InputDocument, BeforeValidator(_input)], ...] = Field(
         (), description="The streams it reads."
     )
@@ -295,6 +296,8 @@ def _task(task: Task, feeds: list[Stream]) -> dict[str, Any]:
         document["on_error"] = task.on_error.value
     if task.time_budget_s is not None:
         document["time_budget"] = span_text(task.time_budget_s)
+    if task.publish:
+        document["publish"] = task.publish
     if feeds:
         document["inputs"] = [_feed(stream) for stream in feeds]
     return document

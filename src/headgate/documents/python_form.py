@@ -90,16 +90,17 @@ def _task(task: dict[str, Any]) -> str:
             "None",
             *(_work("alternate", choice, ("name", "value", "cost_s", "selectivity")) for choice in task["alternates"]),
         ]
-        own = ("id", "ports", "share", "on_error", "time_budget")
+        own = ("id", "ports", "share", "on_error", "time_budget", "publish")
         return _call("flow.task", positional, {key: task[key] for key in own if key in task})
-    return _work("flow.task", task, ("id", "cost_s", "selectivity", "ports", "share", "on_error", "time_budget"))
+    measured = ("cost_s", "selectivity")
+    return _work("flow.task", task, ("id", *measured, "ports", "share", "on_error", "time_budget", "publish"))
 
 
 def _work(function: str, work: dict[str, Any], own: tuple[str, ...]) -> str:
     options = work.get("config", {})
     arguments = {key: work[key] for key in own if key in work}
     reserved = {"id", "name", "value", "cost_s", "selectivity", "ports", "share", "config", "type", "self"}
-    reserved |= {"on_error", "time_budget"}
+    reserved |= {"on_error", "time_budget", "publish"}
     plain = all(
         key.isascii() and key.isidentifier() and not keyword.iskeyword(key) and key not in reserved for key in options
     )

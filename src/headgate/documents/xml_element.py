@@ -18,7 +18,7 @@ _CHILDREN = {
     "alternate": ("option",),
     "edge": ("key",),
 }
-PE_ATTRIBUTES = ("id", "share", "on_error", "time_budget")
+PE_ATTRIBUTES = ("id", "share", "on_error", "time_budget", "publish")
 _ATTRIBUTES = {
     "dataflow": ("name", "owner", "share", "start", "version"),
     "service_level": None,

@@ -67,7 +67,10 @@ class DataflowStatus:
     """Rows that raised and were written to the dead letters."""
 
     start: str = "earliest"
-    """From where it reads."""
+    """From when on its output is complete: ``earliest``, or a time."""
+
+    lacks: str = ""
+    """What was gone of its past when it came; its output lacks that."""
 
     catch_up: CatchUpStatus | None = None
     """How far it is with what had passed when it came; ``None`` if it has that."""

@@ -88,6 +88,9 @@ class Task:
     time_budget_s: float | None = None
     """The most time that it may take for a micro-batch; as the engine says if left out."""
 
+    publish: str = ""
+    """Under which name other dataflows may read what it puts out; under none if empty."""
+
     scope: str = ""
     """In a merged graph, the circle to which the task is confined; empty in what people write."""
 

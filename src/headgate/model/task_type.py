@@ -20,6 +20,7 @@ from headgate.model.names import PortName
 from headgate.model.schema import MOST_COLUMNS, Column, Schema
 from headgate.model.sql.bounds import bounded
 from headgate.model.sql.permitted import check_permitted
+from headgate.model.start import Start, StartKind
 from headgate.model.task import Gather, Port, Ports
 from headgate.model.touching import Touched, marked
 from headgate.model.work import BatchWork, ChainWork, FrameWork, KeyedWork, RowExpression, SinkWork, SourceWork, Work
@@ -38,6 +39,7 @@ __all__ = [
     "QueryOfRows",
     "Role",
     "SchemaText",
+    "SourceStart",
     "State",
     "TaskConfig",
     "TaskType",
@@ -92,6 +94,13 @@ def _checked_query_of_rows(text: str) -> str:
     return text
 
 
+def _checked_start(text: str) -> str:
+    start = Start.parse(text)
+    if start.kind is StartKind.WITH:
+        raise BadValue("a source begins with no other dataflow", "earliest, now, a time or an age")
+    return str(start)
+
+
 def _checked_schema(text: str) -> str:
     Schema.parse(text)
     return text
@@ -117,6 +126,9 @@ def _checked_json(value: dict[str, Any]) -> dict[str, Any]:
 
 JsonObject = Annotated[dict[str, Any], AfterValidator(_checked_json)]
 """A mapping of anything that JSON can carry."""
+
+SourceStart = Annotated[str, AfterValidator(_checked_start)]
+"""From where one source reads, where its dataflow's ``start`` is not to hold for it."""
 
 ColumnName = Annotated[str, Field(min_length=1, max_length=256)]
 

@@ -37,6 +37,7 @@ __all__ = [
     "FrameWork",
     "KeyRows",
     "KeyedWork",
+    "Past",
     "RowExpression",
     "RowLimit",
     "RowWise",
@@ -210,6 +211,19 @@ class RowLimit(StrEnum):
     """From the next micro-batch on: its reader reads the limit from its folder (``headgate.tasks.source_folder``)."""
 
 
+class Past(StrEnum):
+    """How the past of a source is described, for those that read it again."""
+
+    NONE = ""
+    """It cannot be read again."""
+
+    FILES = "files"
+    """By the files that were read."""
+
+    OFFSET = "offset"
+    """By the offset up to which was read."""
+
+
 @dataclass(frozen=True, slots=True)
 class SourceContext:
     """What a source may use."""
@@ -247,8 +261,14 @@ class SourceWork:
     by_row: bool = False
     """Whether it can leave out single records that cannot be read."""
 
-    past: bool = False
-    """Whether what it has handed over can be read again by another dataflow."""
+    past: Past = Past.NONE
+    """How what it has handed over can be read again by another dataflow."""
+
+    begins: str = "now"
+    """From where it reads if nobody says: ``earliest`` or ``now``."""
+
+    timed: bool = True
+    """Whether it is known when its rows came, so that it can begin at a time."""
 
     splits: Callable[[Any, SourceContext], Mapping[str, str]] | None = None
     """The options of the data source, if workers can read the parts of a micro-batch by themselves."""

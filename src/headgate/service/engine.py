@@ -35,7 +35,11 @@ class RunningEngine(Protocol):
     @property
     def dataflows(self) -> Sequence[Dataflow]: ...
     def submit(
-        self, *dataflows: SignedDataflow, replace: bool = False, acknowledge: Acknowledge | None = None
+        self,
+        *dataflows: SignedDataflow,
+        replace: bool = False,
+        allow_partial: bool = False,
+        acknowledge: Acknowledge | None = None,
     ) -> Applied: ...
     def withdraw(self, *names: str, acknowledge: Acknowledge | None = None) -> Applied: ...
     def pause(self, name: str, acknowledge: Acknowledge | None = None) -> None: ...
@@ -85,6 +89,7 @@ def status(engine: RunningEngine, name: str | None = None) -> dict[str, Any]:
         others = sorted(user for user in running.users(signature) if user != name)
         way = None if task.id not in active else asdict(active[task.id])
         kind = task.type if way is None else way["type"]
-        tasks.append({"task": task.id, "type": kind, "signature": signature, "shared_with": others, "active": way})
+        about = {"task": task.id, "type": kind, "signature": signature, "shared_with": others, "active": way}
+        tasks.append({**about, "publish": task.publish})
     mine = [asdict(flow) for flow in dataflows if flow.name == name]
     return {**answer, "dataflows": mine, "tasks": tasks}

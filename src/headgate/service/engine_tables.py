@@ -56,11 +56,19 @@ def status_tables(answer: Answer) -> tuple[Table, ...]:
     flows = _dataflows(answer["dataflows"], *answer.get("over_quota", ())), *_figures(answer["dataflows"])
     if "tasks" not in answer:
         return *flows, _fragment_table(answer["fragments"], engine)
+    flows = _with_note(flows[0], *map(_complete, answer["dataflows"])), *flows[1:]
     tasks = tuple({**task, "shared_with": task["shared_with"] or None} for task in answer["tasks"])
     chosen = [{"task": task["task"], **task["active"]} for task in answer["tasks"] if task.get("active")]
     choices = tuple(_choice(way) for way in chosen if len(way["alternates"]) > 1)
     of = (Table("Alternates", ALTERNATES, choices),) if choices else ()
-    return *flows, *of, Table("Tasks", SHARING, tasks, (engine,))
+    named = [f"Others may read {task['task']} as stream {task['publish']}." for task in tasks if task.get("publish")]
+    return *flows, *of, Table("Tasks", SHARING, tasks, (*named, engine))
+
+
+def _complete(flow: Answer) -> str:
+    """From when on the output of a dataflow is complete."""
+    lacks = f", but for what was gone when it came ({flow['lacks']})" if flow["lacks"] else ""
+    return f"Its output is complete from {flow['start']}{lacks}."
 
 
 def _choice(way: Answer) -> dict[str, Any]:
@@ -138,5 +146,5 @@ def _fragments(answer: Answer) -> str:
     return f"Snapshot {answer['snapshot']}; fragments: {counts}."
 
 
-def _with_note(table: Table, note: str) -> Table:
-    return Table(table.title, table.columns, table.rows, (*table.notes, note))
+def _with_note(table: Table, *notes: str) -> Table:
+    return Table(table.title, table.columns, table.rows, (*table.notes, *notes))

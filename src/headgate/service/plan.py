@@ -20,9 +20,13 @@ from headgate.errors import InputError, InvalidDataflow
 from headgate.model.dataflow import Dataflow
 from headgate.model.names import DataflowName, Owner
 from headgate.model.strategy import StrategyName
+from headgate.model.task import Task
 from headgate.runtime.engine.snapshot import Snapshot
-from headgate.runtime.engine.starting import beginning_of, joining
+from headgate.runtime.engine.source_starts import asked_of
+from headgate.runtime.engine.starting import Assumed, beginning_of, joining
+from headgate.runtime.file_source.oldest import oldest_ns
 from headgate.sharing.deduplicate import deduplicate
+from headgate.sharing.published import with_streams
 from headgate.sharing.shared_set import FROM_THE_EARLIEST, HowStarted, SharedSet, StartTaken, Submission
 from headgate.sharing.strategies import GroupSteps, Units, deploy
 from headgate.tasks.registry import Registry
@@ -107,15 +111,19 @@ def plan(
     """Submit dataflows to a set that exists only here; raises :class:`InputError` for a name that is taken."""
     prices = prices or Prices()
     shared, deployment = SharedSet(registry, semantic and strategy is not StrategyName.NONE), Units()
+    there: list[Dataflow] = []
     for dataflow in running:
-        shared, deployment, _ = _submitted(shared, deployment, dataflow, dataflow, strategy)
+        made = with_streams(dataflow, lambda: there)
+        shared, deployment, _ = _submitted(shared, deployment, dataflow, made, strategy)
+        there.append(dataflow)
     base = Snapshot(shared, stored=dict.fromkeys((flow.name for flow in running), ""), strategy=strategy)
     before = _bill(shared, deployment, [*running], prices)
     submissions = []
     for dataflow in given:
-        merged, taken = _started(base, shared, dataflow)
+        merged, taken = _started(base, shared, with_streams(dataflow, lambda: there))
         shared, deployment, planned = _submitted(shared, deployment, dataflow, merged, strategy)
         submissions.append(replace(planned, start=taken))
+        there.append(dataflow)
     after = _bill(shared, deployment, [*running, *given], prices)
     paid = {line.dataflow: line.cost for line in before.lines} if before else {}
     bills = tuple(
@@ -126,17 +134,25 @@ def plan(
     return Planned(tuple(submissions), bills, totals[0], totals[1], prices)
 
 
+class _AllRead(Assumed):
+    """Sources that have read all there is."""
+
+    def oldest_ns(self, task: Task) -> int | None:
+        return oldest_ns(task)
+
+
 def _started(base: Snapshot, shared: SharedSet, dataflow: Dataflow) -> tuple[Dataflow, StartTaken]:
     """How a dataflow is merged, and from where it reads; all that runs has done so from the beginning."""
     plain = deduplicate(dataflow)
+    asked = asked_of(plain, shared.registry)
     pending = replace(base, shared=shared)
-    beginning = beginning_of(plain, base, pending, time.time(), lambda _: 2**63)
+    beginning = beginning_of(asked, base, pending, time.time(), _AllRead(2**63))
     if not beginning.late:
         return beginning.signed.dataflow, beginning.taken
     _, submission = shared.submit(beginning.signed)
     whole = replace(base, since=dict.fromkeys(base.shared.running.tasks.as_dict(), 1))
     signatures = {**submission.written, **{task: known for known, task in submission.change.names.items()}}
-    beginning = joining(beginning, plain, whole, submission.dataflow, signatures)
+    beginning = joining(beginning, asked, whole, submission.dataflow, signatures)
     taken = replace(beginning.taken, how=HowStarted.CATCH_UP) if beginning.late else beginning.taken
     return beginning.signed.dataflow, taken
 

@@ -72,7 +72,11 @@ class PrincipalEngine:
         return seen, [one if one.failure is None else replace(one, failure=HIDDEN) for one in fragments]
 
     def submit(
-        self, *dataflows: SignedDataflow, replace: bool = False, acknowledge: Acknowledge | None = None
+        self,
+        *dataflows: SignedDataflow,
+        replace: bool = False,
+        allow_partial: bool = False,
+        acknowledge: Acknowledge | None = None,
     ) -> Applied:
         """Submit for owners that the principal may speak for, in place of dataflows that it may change."""
         new = [AccessObject(signed.dataflow.owner, signed.name) for signed in dataflows]
@@ -86,6 +90,7 @@ class PrincipalEngine:
         return self._engine.submit(
             *dataflows,
             replace=replace,
+            allow_partial=allow_partial,
             acknowledge=self._noted("replace" if replaced else "submit", names, acknowledge),
         )
 

@@ -68,6 +68,8 @@ def submit(
     registry: Registry,
     replace: bool = False,
     acknowledge: Acknowledger | None = None,
+    *,
+    allow_partial: bool = False,
 ) -> Mapping[str, Any]:
     """Submit dataflows as documents; answers what each reuses and adds, and which fragments the change affects.
 
@@ -83,7 +85,7 @@ def submit(
         return {**about, "submitted": [], "withdrawn": [], "fragments": {"touched": [], "started": [], "restarted": []}}
 
     answer = acknowledging(acknowledge, lambda applied: {**about, **_applied_facts(applied)})
-    applied = engine.submit(*given, replace=replace, acknowledge=answer)
+    applied = engine.submit(*given, replace=replace, allow_partial=allow_partial, acknowledge=answer)
     return {**about, **_applied_facts(applied)}
 
 

@@ -82,7 +82,13 @@ def deduplicate(dataflow: Dataflow | SignedDataflow) -> SignedDataflow:
         for stream in dataflow.streams
         if stream.target in kept
     ]
-    smaller = replace(dataflow, tasks=tuple(task for task in dataflow.tasks if task.id in kept), streams=tuple(streams))
+    published = {stands_for[task.id]: task.publish for task in dataflow.tasks if task.id in stands_for and task.publish}
+    tasks = (
+        task if task.publish or task.id not in published else replace(task, publish=published[task.id])
+        for task in dataflow.tasks
+        if task.id in kept
+    )
+    smaller = replace(dataflow, tasks=tuple(tasks), streams=tuple(streams))
     return SignedDataflow(
         smaller, {task: signature for task, signature in signatures.items() if task in kept}, stands_for
     )

@@ -69,13 +69,9 @@ def handed_in(scope: str) -> tuple[str, ...]:
 
 
 def past_of(
-    dataflow: Dataflow,
-    late: Collection[TaskId],
-    sinks: Collection[TaskId],
-    mark: str,
-    handed: Collection[TaskId] = (),
+    dataflow: Dataflow, late: Mapping[TaskId, str], sinks: Collection[TaskId], handed: Collection[TaskId] = ()
 ) -> Dataflow | None:
-    """The copy: what rows of ``late`` sources reach on their way to some sinks; ``None`` if they reach none.
+    """The copy: what rows of ``late`` sources, with their marks, reach on their way to sinks; ``None`` if none.
 
     It ends before the tasks that its rows are ``handed`` to.
     """
@@ -100,7 +96,7 @@ def past_of(
         waiting += fresh
     if not leading:
         return None
-    kept = marked(dataflow, {task: mark for task in late if task in leading})
+    kept = marked(dataflow, {task: mark for task, mark in late.items() if task in leading})
     return replace(
         kept,
         name=past_name(dataflow.name),

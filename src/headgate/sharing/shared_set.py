@@ -51,6 +51,8 @@ class StartTaken:
     start: str
     how: HowStarted
     detail: str = ""
+    lacks: str = ""
+    """What is no longer there of its past."""
 
     @property
     def sentence(self) -> str:
@@ -64,7 +66,8 @@ class StartTaken:
             HowStarted.CATCH_UP: "what has passed is computed beside what runs, which it shares from here on",
             HowStarted.ALONE: f"it reads its sources by itself, since {self.detail}; what runs began without it",
         }.get(self.how, self.detail)
-        return f"Start {self.start}: {said}." if said else ""
+        text = f"Start {self.start}: {said}." if said else ""
+        return f"{text} It lacks what is gone ({self.lacks}).".lstrip() if self.lacks else text
 
 
 FROM_THE_EARLIEST = StartTaken("earliest", HowStarted.NEW)

@@ -11,6 +11,7 @@ from headgate.tasks import (
     reshape,
     sinks,
     sources,
+    streams,
     user_defined,
     windows,
 )
@@ -19,6 +20,7 @@ __all__ = ["BUILT_IN"]
 
 BUILT_IN: tuple[TaskType, ...] = (
     *sources.TYPES,
+    streams.READ_STREAM,
     *parse.TYPES,
     *relational.TYPES,
     *reshape.TYPES,

@@ -29,7 +29,16 @@ from pyspark.sql.types import LongType, StructType
 from headgate.tasks.formats.files import opened, read_file
 from headgate.tasks.formats.lines import json_lines
 from headgate.tasks.row_errors import CARRIED
-from headgate.tasks.source_folder import Due, limit_of, read_note, write_due, write_note
+from headgate.tasks.source_folder import (
+    Due,
+    extent_of,
+    limit_of,
+    note_end,
+    read_note,
+    until_of,
+    write_due,
+    write_note,
+)
 from headgate.tasks.sources import Replay
 
 __all__ = ["ReplaySource", "is_played", "recorded", "recorded_rows", "replayed"]
@@ -85,23 +94,43 @@ class ReplayReader(DataSourceStreamReader):
         self.due_s: np.ndarray[Any, np.dtype[np.float64]] | None = None
 
     def initialOffset(self) -> dict[str, int]:
-        return {"rows": 0}
+        return {"rows": 0, "batch": 0}
 
     def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:
         del limit
+        extent = extent_of(Path(self.folder))
+        if extent.paused:
+            return start
+        batch = start.get("batch", 0)
+        rows = self._passed(start["rows"], batch) if extent.bounded else self._played(start["rows"])
+        return start if rows == start["rows"] else {"rows": rows, "batch": batch + 1}
+
+    def _passed(self, begun: int, batch: int) -> int:
+        """Up to which row it hands over what another reader has played; at once, for it has been due."""
+        until = until_of(self.folder)
+        if until is None:
+            return begun
+        rows: int = min(until["rows"], begun + limit_of(self.folder, ROWS_AT_ONCE))
+        write_due(self.folder, Due(time.time(), until["rows"], 0.0, until["rows"] - rows))
+        if rows == begun:
+            note_end(Path(self.folder), batch)
+        return rows
+
+    def _played(self, begun: int) -> int:
+        """Up to which row it is time now."""
         total = recorded(self.task, self.columns).num_rows
         if self.began is None:
             self.began, self.began_us = time.monotonic(), time.time_ns() // 1_000
-            self.offset_at_start = start["rows"]
+            self.offset_at_start = begun
             self.due_s = _due(self.task, self.columns)
             write_note(self.folder, "recording.json", {"rows": total, "repeat": self.options.repeat})
-        most = start["rows"] + limit_of(self.folder, ROWS_AT_ONCE)
+        most = begun + limit_of(self.folder, ROWS_AT_ONCE)
         if total == 0:
-            return start
+            return begun
         elapsed_s = time.monotonic() - self.began
-        due, soon = (max(start["rows"], self._due_by(at, total, most)) for at in (elapsed_s, elapsed_s + 1.0))
+        due, soon = (max(begun, self._due_by(at, total, most)) for at in (elapsed_s, elapsed_s + 1.0))
         write_due(self.folder, Due(time.time(), due, float(soon - due), max(0, due - most)))
-        return {"rows": min(due, most)}
+        return min(due, most)
 
     def _due_by(self, elapsed_s: float, total: int, most: int) -> int:
         """How many rows are due in all, counted from the very first."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 __all__ = [
+    "UNTIL",
     "Due",
     "Extent",
     "admit",
@@ -26,6 +27,7 @@ __all__ = [
     "read_note",
     "set_extent",
     "set_limit",
+    "until_of",
     "write_due",
     "write_note",
 ]
@@ -101,6 +103,8 @@ class Extent:
     modified_since_ns: int = 0
     arrived_since_ns: int = 0
     paused: bool = False
+    earliest: bool = False
+    """Whether it begins at the earliest, for a source that else begins now."""
 
 
 def set_extent(folder: Path, extent: Extent) -> None:
@@ -111,6 +115,15 @@ def set_extent(folder: Path, extent: Extent) -> None:
 def extent_of(folder: Path) -> Extent:
     """From where and up to where a reader is to read."""
     return Extent(**(read_note(folder, "extent.json") or {}))
+
+
+UNTIL = "until.json"
+"""The file with the offset up to which a bounded source reads, once that is settled."""
+
+
+def until_of(folder: Path | str) -> Any:
+    """The offset up to which a bounded source reads; ``None`` before that is settled."""
+    return read_note(folder, UNTIL)
 
 
 def note_end(folder: Path, batch: int) -> None:

@@ -11,9 +11,9 @@ from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
 from headgate.errors import InputError
 from headgate.model.schema import Column, Schema
-from headgate.model.task_type import OUT, SOURCE, ColumnName, Inputs, SchemaText, TaskConfig, TaskType
+from headgate.model.task_type import OUT, SOURCE, ColumnName, Inputs, SchemaText, SourceStart, TaskConfig, TaskType
 from headgate.model.touching import HostNames, ReadPath, Touch, Touched
-from headgate.model.work import RowLimit, SourceContext, SourceWork
+from headgate.model.work import Past, RowLimit, SourceContext, SourceWork
 from headgate.tasks.database.read import READ_TABLE
 from headgate.tasks.file_paths import absolute, is_there
 from headgate.tasks.kafka.read import READ_KAFKA
@@ -27,6 +27,8 @@ __all__ = ["TYPES", "FileFormat", "RateSource", "ReadFiles", "ReadSocket", "Repl
 
 FileFormat = Literal["json", "csv", "parquet", "text"]
 
+OWN_START = "Where this source begins, if not where its dataflow's start says: earliest, now, a time or an age."
+
 TEXT = Schema((Column("value", "string"),))
 
 
@@ -37,6 +39,7 @@ class _FilesOptions(TaskConfig):
         None, description="The columns, such as 'id string, v double'; text has one, value."
     )
     header: bool = Field(False, description="Whether csv files start with a line of column names.")
+    start: SourceStart | None = Field(None, description=OWN_START)
 
     @model_validator(mode="after")
     def _columns_are_known(self) -> _FilesOptions:
@@ -197,11 +200,21 @@ def _path(options: ReadFiles | Replay) -> str:
     return options.path
 
 
-READ_FILES = SourceWork(_files, _own_time, RowLimit.HOT, _path, by_row=True, past=True, splits=_file_options)
+READ_FILES = SourceWork(
+    _files,
+    _own_time,
+    RowLimit.HOT,
+    _path,
+    by_row=True,
+    past=Past.FILES,
+    begins="earliest",
+    splits=_file_options,
+)
+REPLAY = SourceWork(_replay, _own_time, RowLimit.HOT, _path, past=Past.OFFSET, begins="earliest", timed=False)
 
 TYPES = (
     TaskType("read_files", ReadFiles, SOURCE, work=READ_FILES),
-    TaskType("replay", Replay, SOURCE, work=SourceWork(_replay, _own_time, RowLimit.HOT, _path)),
+    TaskType("replay", Replay, SOURCE, work=REPLAY),
     TaskType("rate", RateSource, SOURCE, work=SourceWork(_rate, _row_time, RowLimit.NEVER)),
     TaskType("read_socket", ReadSocket, SOURCE, work=SourceWork(_socket, limit=RowLimit.NEVER)),
     READ_KAFKA,

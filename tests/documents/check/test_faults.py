@@ -572,6 +572,21 @@ CASES = [
         says="needs a source whose past can be read again, which rate is not",
     ),
     Case(
+        "NOTHING_TO_PUBLISH",
+        "yaml",
+        "tasks:\n- {id: a, type: rate}\n- id: b\n  type: write_console\n  inputs: [a]\n  publish: x <<<\n",
+        "b",
+        says="needs a task that puts rows out at 'out', which 'b' does not",
+    ),
+    Case(
+        "DUPLICATE_STREAM",
+        "yaml",
+        "tasks:\n- {id: a, type: rate, publish: x}\n- id: b\n  type: sample\n  config: {share: 0.5}\n  inputs: [a]\n"
+        "  publish: x <<<\n- {id: c, type: write_console, inputs: [b]}\n",
+        "b",
+        says="'x' is published by task 'a' already",
+    ),
+    Case(
         "BAD_VALUE",
         "yaml",
         "start: soon <<<\ntasks:\n- {id: a, type: rate}\n- {id: b, type: write_console, inputs: [a]}\n",

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 from headgate.runtime.compile.plan import Fragment, later
 from headgate.runtime.engine.catching_up import CatchUps
 from headgate.runtime.engine.plans import Plans
+from headgate.runtime.engine.standing import fragment_of
 from headgate.runtime.engine.state import StateDirectory
 from headgate.runtime.epochs.fragment import RunningFragment
 from headgate.runtime.exchange.files import FileExchange
@@ -30,9 +31,9 @@ class BetweenEpochs:
     def is_delivered(self) -> bool:
         return self.delivered
 
-    def between_epochs(self, do: Callable[[int], None], patience_s: float = 0.0) -> bool:
+    def between_epochs(self, do: Callable[[Mapping[str, Any]], None], patience_s: float = 0.0) -> bool:
         del patience_s
-        do(0)
+        do({"rows": 0, "batch": 0})
         return True
 
 
@@ -65,11 +66,11 @@ def test_nothing_follows_a_past_before_all_that_waits_was_delivered(state: State
     (tmp_path / "rows").write_text("rows", encoding="utf-8")
     catching.exchange.publish(later(topic), 0, 2, [(str(tmp_path / "rows"), 1)], 0)
     catching.settle_idle()
-    bound = state.fragment(f"source-{bounded[:16]}") / "files"
+    bound = state.fragment(fragment_of(bounded)) / "files"
     assert ReadUntil.stored(bound) is not None, "it is settled where the past of the last one ends"
     assert catching.exchange.waited_for() == {topic}, "more of what waits is committed, and numbered"
     (tmp_path / "rows").write_text("more", encoding="utf-8")
     catching.exchange.publish(later(topic), 1, 2, [(str(tmp_path / "rows"), 1)], 0)
-    catching.settle(host, running.snapshot.number, 0)
+    catching.settle(host, running.snapshot.number, {"rows": 0, "batch": 0})
     texts = [file.read_text(encoding="utf-8") for file in sorted((catching.exchange.root / topic).glob("*.arrow"))]
     assert (texts, catching.exchange.waited_for()) == (["rows", "more"], set())

@@ -56,7 +56,13 @@ class Directory:
         self.plans.prepare(plan)
         self.plans.publish(snapshot, plan, change.new)
 
-    def submit(self, *dataflows: Dataflow | SignedDataflow, replace: bool = False, acknowledge: Any = None) -> Applied:
+    def submit(
+        self,
+        *dataflows: Dataflow | SignedDataflow,
+        replace: bool = False,
+        allow_partial: bool = False,
+        acknowledge: Any = None,
+    ) -> Applied:
         change = PendingChange(self.plans.snapshot)
         change = change.making_room(dataflows) if replace else change
         for dataflow in dataflows:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -112,6 +113,95 @@ def test_a_paused_catch_up_rests(spark: SparkSession, tmp_path: Path) -> None:
         put(folder, "2", numbered(40, 10))
         engine.wait_until_idle()
         assert [n for n in ids(engine, "late") if not 30 <= n < 40] == [*range(30), *range(40, 50)]
+
+
+WAYS = {
+    "id": "way",
+    "alternates": [
+        {"name": name, "type": "derive", "config": {"columns": {"way": f"'{name}'"}}, "value": 1} for name in "ab"
+    ],
+}
+
+
+def test_two_catch_up_together_with_a_switch_a_limit_and_a_withdrawal(spark: SparkSession, tmp_path: Path) -> None:
+    folder, out = tmp_path / "in", tmp_path / "out"
+
+    def got(name: str) -> list[dict[str, Any]]:
+        return [*sink_rows(out / name)]
+
+    put(folder, "0", numbered(0, 60))
+    with Engine(tmp_path / "state", spark=spark, trigger_s=0.05) as engine:
+        engine.submit(flow("base", files(folder), WAYS, memory("base")))
+        engine.wait_until_idle()
+        flows = [flow(name, files(folder), WAYS, written(name, out)) for name in ("one", "two", "gone")]
+        engine.submit(*flows)
+        assert sum(fragment.kind == "source" for fragment in engine.plan.fragments.values()) == 2, "one reader for all"
+        engine.limit("one", "t0", 3)
+        wait_for(lambda: len(got("one")) > 6, "the first rows")
+        engine.switch("two", "way", "b")
+        engine.withdraw("gone")
+        put(folder, "1", numbered(60, 10))
+        wait_for(lambda: len(got("one")) > 20, "more rows")
+        engine.limit("one", "t0", None)
+        engine.wait_until_idle()
+        for sink in ("one", "two"):
+            rows = got(sink)
+            assert [row["id"] for row in rows] == list(range(70))
+            ways = "".join(row["way"] for row in rows)
+            assert ways == "a" * ways.count("a") + "b" * ways.count("b"), "a switch holds from some row on"
+            assert ways.count("b") > 10, "it holds for the rest of what had passed, too"
+        left = [row["id"] for row in got("gone")]
+        assert left == list(range(len(left)))
+        engine.housekeep()
+        assert not engine.snapshot.catch_ups
+        assert len(engine.plan.tasks) == 5
+
+
+def test_files_that_are_gone_are_said_and_the_rest_is_taken(spark: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    for number in range(3):
+        put(folder, str(number), numbered(number * 10, 10))
+    with Engine(tmp_path / "state", spark=spark, trigger_s=0.05) as engine:
+        engine.submit(flow("base", files(folder), COUNT, memory("base")))
+        engine.wait_until_idle()
+        (folder / "0.json").unlink()
+        late = flow("late", files(folder), COUNT, memory("late"))
+        with pytest.raises(InputError, match="1 file that it has read is no longer there; what is there begins at 20"):
+            engine.submit(late)
+        assert "late" not in engine.snapshot.stored
+        engine.submit(late, flow("rows", files(folder), memory("rows")), allow_partial=True)
+        put(folder, "3", numbered(30, 10))
+        engine.wait_until_idle()
+        assert counts(engine, "late") == counted(range(10, 40)), "it counts what is there"
+        assert ids(engine, "rows") == list(range(10, 40))
+        assert counts(engine, "base") == counted(range(40))
+        (status,) = [one for one in engine.status()[0] if one.name == "late"]
+        assert "1 file that it has read is no longer there" in status.lacks
+
+
+def test_a_named_stream_is_read_from_its_past_on_and_outlives_who_publishes_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    folder = tmp_path / "in"
+    put(folder, "0", numbered(0, 30))
+    named = {**COUNT, "id": "counted", "publish": "counts"}
+    read = {"id": "s", "type": "read_stream", "config": {"stream": "counts", "columns": "id long, n long"}}
+    with Engine(tmp_path / "state", spark=spark, trigger_s=0.05) as engine:
+        engine.submit(flow("maker", files(folder), named, memory("maker")))
+        engine.wait_until_idle()
+        few = {"id": "few", "type": "filter", "config": {"where": "n > 2"}, "inputs": ["s"]}
+        late = flow("late", read, few, memory("late"))
+        (submission,) = engine.submit(late).submissions
+        assert submission.start.how == "catch up"
+        engine.wait_until_idle()
+        assert counts(engine, "late") == {number: n for number, n in counted(range(30)).items() if n > 2}
+        engine.withdraw("maker")
+    with Engine(tmp_path / "state", spark=spark, trigger_s=0.05) as engine:
+        put(folder, "1", numbered(30, 30))
+        engine.wait_until_idle()
+        wanted = {number: n for number, n in counted(range(60)).items() if n > 2}
+        assert counts(engine, "late") == {number: n for number, n in wanted.items() if number >= 30}
+        assert [flow.name for flow in engine.dataflows] == ["late"]
 
 
 WINDOW = {

@@ -87,6 +87,7 @@ def test_start_now_at_a_time_and_what_waits_behind_a_limit(engine: Engine) -> No
     produce_rows(source, numbered(10, 10))
     moment = f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(since))}.{int(since % 1 * 1000):03d}Z"
     engine.submit(flow("since", topic(source, start=moment), memory("since")))
+    engine.wait_until_idle()
     engine.submit(flow("now", topic(source, start="now"), memory("now")))
     engine.submit(flow("few", topic(source, rows_per_batch=7), memory("few")))
     engine.wait_until_idle()

@@ -28,6 +28,7 @@ from headgate.model.dataflow import Dataflow
 from headgate.model.names import DataflowName, Owner
 from headgate.model.start import Start, StartKind
 from headgate.model.task import Task
+from headgate.model.task_type import OUT
 from headgate.model.work import SourceWork
 from headgate.tasks.registry import Registry
 
@@ -59,6 +60,7 @@ def check(located: Located, registry: Registry, default_name: str = "dataflow") 
     if not check_loops(tasks, report):
         check_columns(tasks, report)
         check_chains(tasks, registry, report)
+    _check_published(tasks, report)
     if head is not None and head.start is not None:
         _check_start(Start.parse(head.start), tasks, registry, report)
     if report.faults or head is None:
@@ -98,11 +100,33 @@ def _check_start(start: Start, tasks: Tasks, registry: Registry, report: Report)
                 report.fault("NO_PAST", ("start",), message, task.id, expected)
 
 
+def _check_published(tasks: Tasks, report: Report) -> None:
+    """What is published is a stream, and each has a name of its own."""
+    names: dict[str, str] = {}
+    for task in tasks.known.values():
+        if not task.publish:
+            continue
+        if task.ports is not None and OUT not in [port.name for port in task.ports.outputs]:
+            message = f"publish: {task.publish} needs a task that puts rows out at '{OUT}', which '{task.id}' does not"
+            report.fault("NOTHING_TO_PUBLISH", [*task.path, "publish"], message, task.id, "publish at another task")
+        if names.setdefault(task.publish, task.id) != task.id:
+            message = f"'{task.publish}' is published by task '{names[task.publish]}' already"
+            report.fault("DUPLICATE_STREAM", [*task.path, "publish"], message, task.id, "a name for each stream")
+
+
 def _dataflow(head: DataflowDocument, tasks: Tasks, default_name: str) -> Dataflow:
     return Dataflow(
         name=DataflowName(head.name or default_name),
         tasks=tuple(
-            Task(task.id, tuple(task.alternates), task.declared, task.share, task.on_error, task.time_budget_s)
+            Task(
+                task.id,
+                tuple(task.alternates),
+                task.declared,
+                task.share,
+                task.on_error,
+                task.time_budget_s,
+                task.publish,
+            )
             for task in tasks.known.values()
         ),
         streams=tuple(stream for task in tasks.known.values() for _, stream in task.feeds),

@@ -55,6 +55,7 @@ class TaskInCheck:
     share: Share | None = None
     on_error: OnError = OnError.FAIL
     time_budget_s: float | None = None
+    publish: str = ""
     alternates: list[Alternate] = field(default_factory=list)
     configs: list[tuple[int, TaskConfig]] = field(default_factory=list)
     """The options of each alternate, with its place in the document's list of alternates."""

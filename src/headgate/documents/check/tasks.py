@@ -65,6 +65,7 @@ def _understand(path: Path, raw: object, tasks: Tasks, registry: Registry, repor
         document.share,
         document.on_error,
         document.time_budget_s,
+        document.publish or "",
     )
     _understand_work(task, document, registry, report)
     if task.on_error is not OnError.FAIL:

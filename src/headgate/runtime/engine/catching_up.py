@@ -11,26 +11,31 @@ dataflow, or at any moment between epochs once such a plan is published. Both co
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 from headgate.model.names import DataflowName, Signature
 from headgate.model.status import CatchUpStatus, DataflowStatus
+from headgate.model.work import Past
 from headgate.runtime.compile.plan import CompiledPlan, Fragment, Kind
 from headgate.runtime.engine.pending_change import PendingChange
 from headgate.runtime.engine.plans import Plans
 from headgate.runtime.engine.snapshot import Snapshot
+from headgate.runtime.engine.standing import RunningSources, fragment_of
 from headgate.runtime.engine.state import StateDirectory
 from headgate.runtime.epochs.fragment import RunningFragment
 from headgate.runtime.exchange.files import FileExchange
-from headgate.runtime.file_source.batches import BatchPlan
-from headgate.runtime.file_source.read_until import ReadUntil, plan_file, read_until
+from headgate.runtime.file_source.read_until import ReadUntil, read_until
 from headgate.runtime.io.outbox import SinkOutbox
 from headgate.sharing.past import past_name
-from headgate.tasks.source_folder import due_in, ended_after
+from headgate.store.files import write_text
+from headgate.tasks.source_folder import UNTIL, due_in, ended_after
 
 __all__ = ["CatchUps"]
 
@@ -45,26 +50,36 @@ class CatchUps:
     exchange: FileExchange
     outbox: SinkOutbox
 
-    def change(self) -> PendingChange:
+    @property
+    def sources(self) -> RunningSources:
+        """Where the sources stand."""
+        return RunningSources(self.state, self.plans, self.running)
+
+    def change(self, allow_partial: bool = False) -> PendingChange:
         """A change to come, which knows where sources stand."""
-        return PendingChange(self.plans.snapshot, now_s=time.time(), position=self.position)
+        now_s = time.time()
+        return PendingChange(self.plans.snapshot, now_s=now_s, standing=self.sources, allow_partial=allow_partial)
 
     # where the past ends
 
-    def settle(self, fragment: Fragment, number: int, batch: int) -> None:
+    def settle(self, fragment: Fragment, number: int, offset: Mapping[str, Any]) -> None:
         """Settle where the past of those ends that join a source with snapshot ``number`` or an earlier one.
 
-        To be called before an epoch of the source that runs ``number``; the last one has read up to ``batch``, and has
+        To be called before an epoch of the source that runs ``number``; the last one has read up to ``offset``, and has
         been delivered.
         """
-        self._settle_bounds(fragment, number, batch)
+        self._settle_bounds(fragment, number, offset)
         if self.plans.snapshot.number >= number:
             self._follow(self.plans(number), fragment.id)
 
-    def _settle_bounds(self, fragment: Fragment, number: int, batch: int) -> None:
+    def _settle_bounds(self, fragment: Fragment, number: int, offset: Mapping[str, Any]) -> None:
         for source in self._unsettled(self.plans.snapshot, fragment, number):
-            past = read_until(self.state.fragment(fragment.id) / "files", batch)
-            past.store(self.state.fragment(_fragment_of(source)) / "files")
+            folder, host = self.state.fragment(fragment_of(source)), fragment.roots[0]
+            if self.sources.past_of(host) is Past.FILES:
+                past = read_until(self.state.fragment(fragment.id) / "files", offset.get("batch", 0))
+                past.store(folder / "files")
+            elif (bound := self.sources.bound(host, offset)) is not None:
+                write_text(folder / UNTIL, json.dumps(bound), "catch-up-bound")
 
     def _follow(self, plan: CompiledPlan, writer: str) -> None:
         """Let rows that have waited for a past follow it, in the topics that a source writes again by itself."""
@@ -78,8 +93,8 @@ class CatchUps:
         for name in writers:
             fragment = self.running[name]
 
-            def follow(batch: int, fragment: RunningFragment = fragment) -> None:
-                del batch
+            def follow(offset: Mapping[str, Any], fragment: RunningFragment = fragment) -> None:
+                del offset
                 if fragment.is_delivered():
                     self._follow(plan, fragment.fragment.id)
 
@@ -102,20 +117,8 @@ class CatchUps:
         if fragment.kind is Kind.SOURCE:
             for source, reading in list(snapshot.readings.items()):
                 joins = reading.bounded and reading.of == fragment.roots[0] and reading.number <= number
-                if joins and ReadUntil.stored(self.state.fragment(_fragment_of(source)) / "files") is None:
+                if joins and not _is_settled(self.state.fragment(fragment_of(source))):
                     yield source
-
-    def position(self, source: Signature) -> int:
-        """When the last file was modified that a running source has read, in nanoseconds since 1970."""
-        fragment = self.running.get(_fragment_of(source))
-        if fragment is None:
-            return 0
-        file = plan_file(fragment.folder / "files", fragment.last_batch())
-        try:
-            spans = BatchPlan.from_json(file.read_text(encoding="utf-8")).spans
-        except FileNotFoundError:
-            return 0
-        return spans[-1].modified_ns if spans else 0
 
     # when it is computed
 
@@ -185,7 +188,7 @@ class CatchUps:
         if name not in snapshot.catch_ups:
             return None
         tasks = snapshot.submitted(past_name(name)).signatures.values()
-        sources = [f for task in tasks if (f := self.running.get(_fragment_of(task))) is not None]
+        sources = [f for task in tasks if (f := self.running.get(fragment_of(task))) is not None]
         done = total = 0
         rate = 0.0
         for fragment in sources:
@@ -202,6 +205,11 @@ def _with(flow: DataflowStatus, far: CatchUpStatus) -> DataflowStatus:
     return replace(flow, state="catching up" if flow.state == "running" else flow.state, reason=reason, catch_up=far)
 
 
+def _is_settled(folder: Path) -> bool:
+    """Whether it is settled where the past ends that the fragment of a folder reads."""
+    return (folder / UNTIL).exists() or ReadUntil.stored(folder / "files") is not None
+
+
 def _written(plan: CompiledPlan, writer: str) -> list[str]:
     """The topics that a running source writes to as it always does, and not a past before it."""
     fragment = plan.fragments.get(writer)
@@ -209,7 +217,3 @@ def _written(plan: CompiledPlan, writer: str) -> list[str]:
         return []
     readers = {topic.id: plan.fragments.get(topic.reader) for topic in fragment.writes}
     return [topic for topic, reader in readers.items() if reader is not None and not plan.tasks[reader.roots[0]].copies]
-
-
-def _fragment_of(source: Signature) -> str:
-    return f"source-{source[:16]}"

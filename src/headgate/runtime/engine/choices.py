@@ -54,12 +54,14 @@ class Choices:
         Raises :class:`~headgate.errors.InputError` for what cannot be chosen.
         """
         touched = [*self._touched(snapshot)]
+        copied = {copy: way for task, way in self.active.items() for copy in snapshot.copies_of(task)}
+        touched += copied
         colder = frozenset(task for task, rows in self.limits.items() if not _is_hot(snapshot, plan, task, rows))
         resting = {snapshot.find(name).dataflow.name for name, wanted in self.paused.items() if wanted}
         for name in resting - snapshot.paused:
             _check_pause(snapshot, name)
         changes = {
-            "active": {**snapshot.active, **{task: _key(snapshot, task, way) for task, way in self.active.items()}},
+            "active": {**snapshot.active, **_keys(snapshot, {**self.active, **copied})},
             "partitions": _merged(snapshot.partitions, self.partitions),
             "limits": _merged(snapshot.limits, self.limits),
             "paused": (snapshot.paused | resting) - {name for name, wanted in self.paused.items() if not wanted},
@@ -93,8 +95,8 @@ def _check_pause(snapshot: Snapshot, name: DataflowName) -> None:
         raise InputError("CATCHING_UP", message)
 
 
-def _key(snapshot: Snapshot, task: Signature, alternate: str) -> str:
-    return chosen_alternate(*task_of(snapshot, task), alternate)
+def _keys(snapshot: Snapshot, ways: Mapping[Signature, str]) -> dict[Signature, str]:
+    return {task: chosen_alternate(*task_of(snapshot, task), way) for task, way in ways.items()}
 
 
 def _is_hot(snapshot: Snapshot, plan: CompiledPlan, task: Signature, rows: int | None) -> bool:

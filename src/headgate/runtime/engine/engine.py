@@ -206,15 +206,19 @@ class Engine:
     # changes
 
     def submit(
-        self, *dataflows: Dataflow | SignedDataflow, replace: bool = False, acknowledge: Acknowledge | None = None
+        self,
+        *dataflows: Dataflow | SignedDataflow,
+        replace: bool = False,
+        allow_partial: bool = False,
+        acknowledge: Acknowledge | None = None,
     ) -> Applied:
         """Run more dataflows; all of them or, if one cannot be run, none.
 
-        With ``replace`` they take the place of running ones of their names, between two micro-batches: what is the same
-        in both goes on, sources where they are. What ``acknowledge`` makes of a change becomes durable with it.
+        With ``replace`` they take the place of running ones of their names, between two micro-batches: what is in both
+        goes on. With ``allow_partial`` they take what there is of their past. ``acknowledge`` becomes durable with it.
         """
         with self._lock:
-            return self._publish(self._catch_ups.change().with_all(dataflows, replace), acknowledge)
+            return self._publish(self._catch_ups.change(allow_partial).with_all(dataflows, replace), acknowledge)
 
     def withdraw(self, *names: str, acknowledge: Acknowledge | None = None) -> Applied:
         """Stop dataflows, all of them or none; tasks that others use go on."""
@@ -295,8 +299,7 @@ class Engine:
         """
         with self._lock:
             known = self.snapshot.catching_up(dataflow, task) or find_task(self.snapshot, dataflow, task)[0]
-            held = {} if rows is None else {known: True}
-            self.change(Choices(limits={known: rows}, held=held), acknowledge)
+            self.change(Choices(limits={known: rows}, held={} if rows is None else {known: True}), acknowledge)
 
     def set_level(self, name: str, level: ServiceLevel | None, acknowledge: Acknowledge | None = None) -> None:
         """Change the service level of a running dataflow; ``None`` makes it what its author wrote."""
@@ -322,10 +325,7 @@ class Engine:
         return self.tails.follow(find_task(self.snapshot, dataflow, task)[0], viewer)
 
     def housekeep(self) -> None:
-        """Retry refused rows and failed starts, stop what is no longer needed, record what was measured: now and then.
-
-        Without it the engine runs all the same, but nothing that failed is tried again.
-        """
+        """Retry refused rows and failed starts, stop what is not needed, record what was measured: now and then."""
         self.outbox.retry()  # without the lock: a sink may take its time to refuse
         with self._lock:
             self._own.check()

@@ -30,6 +30,8 @@ class Reading:
 
     modified_since_ns: int = 0
     arrived_since_ns: int = 0
+    earliest: bool = False
+    """Whether it begins at the earliest, of a source that else begins now."""
 
     @classmethod
     def from_dict(cls, kept: Mapping[str, Any]) -> Reading:
@@ -65,7 +67,7 @@ class CatchUp:
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """From where the tasks of a dataflow count, where that is not from the earliest."""
+    """From where a dataflow begins, and its tasks count."""
 
     state: str = ""
     """The mark of its stateful tasks and sinks."""
@@ -73,8 +75,14 @@ class Begin:
     sources: Mapping[Signature, str] = field(default_factory=dict)
     """The marks of its sources, by what they would be without."""
 
+    since: str = ""
+    """From when on its output is complete: ``earliest``, or a time."""
+
+    lacks: str = ""
+    """What was gone of its past when it came."""
+
     def as_dict(self) -> dict[str, Any]:
-        return {"state": self.state, "sources": dict(self.sources)}
+        return {"state": self.state, "sources": dict(self.sources), "since": self.since, "lacks": self.lacks}
 
 
 class SinkTurn(Enum):

@@ -20,22 +20,19 @@ from headgate.runtime.compile.compiler import compile_plan
 from headgate.runtime.compile.plan import CompiledPlan, alternate_key
 from headgate.runtime.engine.past import Begin, CatchUp, Reading
 from headgate.runtime.engine.snapshot import Snapshot
-from headgate.runtime.engine.starting import Beginning, Position, beginning_of, handed_tasks, joining
+from headgate.runtime.engine.source_starts import asked_of
+from headgate.runtime.engine.starting import UNKNOWN, Beginning, Standing, beginning_of, handed_tasks, joining
 from headgate.runtime.engine.stored import stored_dataflow
 from headgate.sharing.change import GraphChange
 from headgate.sharing.confinement import confined, met_in_a_batch
 from headgate.sharing.deduplicate import SignedDataflow, deduplicate
 from headgate.sharing.past import past_name, past_of
+from headgate.sharing.published import with_streams
 from headgate.sharing.shared_set import HowStarted, SharedSet, StartTaken, Submission
 from headgate.sharing.strategies import deploy
 from headgate.store.entries import DataflowStored
 
 __all__ = ["GROUPED", "PendingChange"]
-
-
-def _nowhere(source: Signature) -> int:
-    del source
-    return 0
 
 
 def _also(chosen: Mapping[Signature, C], same: Mapping[Signature, Signature]) -> dict[Signature, C]:
@@ -83,7 +80,7 @@ class PendingChange:
     """What runs before the change, once the change has begun."""
 
     now_s: float = 0.0
-    position: Position = _nowhere
+    standing: Standing = UNKNOWN
     at: float = 0.0
     """When it was asked for, in seconds since 1970."""
 
@@ -91,6 +88,8 @@ class PendingChange:
     """Who has chosen alternates; the engine itself, if nobody."""
 
     reason: str = ""
+    allow_partial: bool = False
+    """Whether dataflows take what is there where some of their past is gone."""
 
     @property
     def before(self) -> Snapshot:
@@ -114,12 +113,13 @@ class PendingChange:
     def submitted(self, dataflow: Dataflow | SignedDataflow) -> PendingChange:
         """One more dataflow; raises :class:`~headgate.errors.InputError` when its name is taken."""
         plain, base = deduplicate(dataflow), self.before
-        beginning = beginning_of(plain, base, self.snapshot, self.now_s, self.position)
+        asked = asked_of(self._with_streams(plain), self.snapshot.shared.registry, self.allow_partial)
+        beginning = beginning_of(asked, base, self.snapshot, self.now_s, self.standing)
         shared, submission = self._merged(beginning.signed, plain.dataflow)
         submitted = shared.running.find(plain.name)
         if beginning.late:
             wanted = beginning
-            beginning = joining(wanted, plain, base, submitted.dataflow, submitted.signatures)
+            beginning = joining(wanted, asked, base, submitted.dataflow, submitted.signatures)
             if beginning is not wanted:
                 shared, submission = self._merged(beginning.signed, plain.dataflow)
                 submitted = shared.running.find(plain.name)
@@ -141,6 +141,12 @@ class PendingChange:
         taken, pending = pending._catching_up(beginning, submission)
         return replace(pending, submissions=(*pending.submissions, replace(submission, start=taken)))
 
+    def _with_streams(self, plain: SignedDataflow) -> SignedDataflow:
+        """A dataflow with the tasks that make the streams which it reads."""
+        flow = plain.dataflow
+        made = with_streams(flow, lambda: (self.snapshot.submitted(name).written for name in self.snapshot.stored))
+        return plain if made is flow else deduplicate(made)
+
     def _catching_up(self, beginning: Beginning, submission: Submission) -> tuple[StartTaken, PendingChange]:
         """With a bounded copy of a dataflow that computes what has passed, if it needs one."""
         if not beginning.late:
@@ -153,16 +159,18 @@ class PendingChange:
         handed = handed_tasks(flow, beginning.late, registry) if beginning.hands_over else frozenset()
         ends = {task.id for task in flow.tasks if registry[task.type].role is Role.SINK}
         complete = {task for task in ends if live.get(task) in self.before.shared.running.tasks}
-        past = past_of(flow, beginning.late, ends - complete, f"past {number}", handed)
+        marks = {t: f"past {number}" + (f" {since}" if since else "") for t, since in beginning.late.items()}
+        past = past_of(flow, marks, ends - complete, handed)
         if past is None:
             return replace(beginning.taken, how=HowStarted.NEW, detail="its sinks are there already"), self
         shared, copied = self.snapshot.shared.merge(deduplicate(past))
         submitted = shared.running.find(past.name)
         text, copies = stored_dataflow(submitted), submitted.signatures
         sinks = {copies[task]: live[task] for task in ends if task in copies}
-        plain = {task: beginning.sources[task] for task in beginning.late if task in copies}
         readings = {
-            copies[task]: Reading(of, f"past {number}", number, True, beginning.since_ns) for task, of in plain.items()
+            copies[task]: Reading(live[task], marks[task], number, True, since)
+            for task, since in beginning.late.items()
+            if task in copies
         }
         same = {live[task]: copy for task, copy in copies.items() if task in live}
         parts = tuple(live[task] for task in sorted(handed)), same if handed else {}

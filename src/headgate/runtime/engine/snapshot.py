@@ -5,7 +5,7 @@ Everything that a fragment does in an epoch follows from one snapshot. A change 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -122,6 +122,12 @@ class Snapshot:
         signature = self.submitted(past_name(DataflowName(dataflow))).signatures.get(TaskId(task))
         return signature if signature in self.readings else None
 
+    def copies_of(self, task: Signature) -> Iterator[Signature]:
+        """What does the same as a running task for the past of those that catch up."""
+        for name in self.catch_ups:
+            live, copies = self.submitted(name).signatures, self.submitted(past_name(name)).signatures
+            yield from (copy for known, copy in copies.items() if live.get(known) == task)
+
     def extent(self, source: Signature) -> Extent | None:
         """From where and up to where a source reads, if that is not all there is.
 
@@ -132,7 +138,7 @@ class Snapshot:
             return None
         rests = used is not None and all(dataflow_of(user) in self.paused for user in used.users)
         since = reading.modified_since_ns, reading.arrived_since_ns
-        return Extent(reading.bounded, *since, paused=reading.bounded and rests)
+        return Extent(reading.bounded, *since, paused=reading.bounded and rests, earliest=reading.earliest)
 
     @property
     def unit_of(self) -> Mapping[Signature, int]:

@@ -9,6 +9,7 @@ from headgate.model.names import Signature
 from headgate.model.on_error import OnError
 from headgate.model.status import DataflowStatus, FragmentStatus
 from headgate.runtime.compile.plan import CompiledPlan, CompiledTask, Fragment
+from headgate.runtime.engine.past import Begin
 from headgate.runtime.engine.snapshot import Snapshot
 from headgate.runtime.epochs.fragment import RunningFragment
 from headgate.runtime.io.outbox import SinkOutbox
@@ -73,7 +74,10 @@ def _dataflow_status(
     owner = str(dataflow.owner)
     left_out = [dead_letters.left_out(task.signature) for task in mine]
     skipped, dead = sum(one.skipped for one in left_out), sum(one.dead_letters for one in left_out)
-    return DataflowStatus(dataflow.name, owner, state, "; ".join(reasons), len(mine), shared, rows, skipped, dead)
+    begin = snapshot.begins.get(dataflow.name, Begin())
+    counts = len(mine), shared, rows, skipped, dead
+    since = begin.since or "earliest"
+    return DataflowStatus(dataflow.name, owner, state, "; ".join(reasons), *counts, start=since, lacks=begin.lacks)
 
 
 def _throttled(fragment: RunningFragment, signatures: Collection[str]) -> str | None:

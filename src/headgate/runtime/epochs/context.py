@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
 
@@ -61,5 +61,5 @@ class FragmentContext:
     longest_s: Callable[[], float | None]
     """How long the epochs of a source may take that has all cores for itself; none where that does not matter."""
 
-    settle: Callable[[Fragment, int, int], None]
-    """Called before an epoch of a source, with the snapshot that it runs and the last batch that was read."""
+    settle: Callable[[Fragment, int, Mapping[str, Any]], None]
+    """Called before an epoch of a source, with the snapshot that it runs and the offset up to which was read."""

@@ -17,7 +17,7 @@ import shutil
 import threading
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -136,27 +136,28 @@ class RunningFragment:
         finally:
             self._at_work.release()
 
-    def between_epochs(self, do: Callable[[int], None], patience_s: float = 0.0) -> bool:
-        """Do something with the number of the last batch that was read, unless an epoch is running; returns whether."""
+    def between_epochs(self, do: Callable[[Mapping[str, Any]], None], patience_s: float = 0.0) -> bool:
+        """Do something with the offset up to which was read, unless an epoch is running; returns whether."""
         is_free = self._at_work.acquire(timeout=patience_s)
         if is_free:
             try:
-                do(self.last_batch())
+                do(self.last_offset())
             finally:
                 self._at_work.release()
         return is_free
 
     def last_batch(self) -> int:
         """The number of the batch of files up to which epochs that were committed have read."""
-        return self._read_up_to("batch")
+        return int(self.last_offset().get("batch", 0))
 
     def rows_read(self) -> int:
         """The rows that they have read, where their source counts them."""
-        return self._read_up_to("rows")
+        return int(self.last_offset().get("rows", 0))
 
-    def _read_up_to(self, key: str) -> int:
+    def last_offset(self) -> Mapping[str, Any]:
+        """The offset up to which they have read; empty before the first, and where its source counts no rows."""
         commit = self._commit()
-        return 0 if commit is None else next(iter(self._checkpoint.offsets(commit.epoch, key)), 0)
+        return {} if commit is None else self._checkpoint.whole_offset(commit.epoch, "rows") or {}
 
     def is_delivered(self) -> bool:
         """Whether sinks and topics have what was committed."""
@@ -255,7 +256,7 @@ class RunningFragment:
             # Where it is not known when rows came in, they did so one by one since the last epoch began.
             plans = self._plans(epoch)
             if self.fragment.kind is Kind.SOURCE:
-                self.context.settle(self.fragment, plans[-1].number, self.last_batch())
+                self.context.settle(self.fragment, plans[-1].number, self.last_offset())
             result = self._run(rows, epoch, plans, mean_us(batches, (began + self.last.began) / 2))
             numbers = tuple(plan.number for plan in plans)
             offsets = self._checkpoint.offsets_text(epoch)
@@ -360,8 +361,7 @@ class RunningFragment:
     def _note(self, epoch: int, result: EpochResult, began: float, ended: float) -> None:
         self.last.rows_per_s = self.last.rows_in / max(began - self.last.began, 0.001)
         self.last.epoch, self.last.began, self.last.seconds = epoch, began, ended - began
-        outputs = [output for output in result.outputs if output.target.kind is not OutputKind.LETTERS]
-        self.last.rows_out = sum(output.rows for output in outputs)
+        self.last.rows_out = sum(one.rows for one in result.outputs if one.target.kind is not OutputKind.LETTERS)
 
     def _record(
         self, epoch: int, result: EpochResult, times: Times, read: int, delivered: dict[Signature, float]

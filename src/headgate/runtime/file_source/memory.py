@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
@@ -64,6 +64,10 @@ class ReadFilesMemory:
 
     def is_remembered(self, path: str) -> bool:
         return _hash(path) in self._names
+
+    def others_than(self, paths: Iterable[str]) -> int:
+        """How many of the remembered files are not among some."""
+        return len(self._names.difference(map(_hash, paths)))
 
     def is_read(self, file: SourceFile) -> bool:
         """Whether a file has been read, though its name may be forgotten."""

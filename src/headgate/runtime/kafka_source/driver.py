@@ -14,13 +14,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from headgate.errors import InputError
+from headgate.model.start import Start, StartKind
 from headgate.runtime.io.broken_records import forget_broken
 from headgate.runtime.kafka_source.ranges import Positions, Range, fewer, ranges_between, waiting
 from headgate.store.files import write_text
 from headgate.tasks.kafka.connection import ANSWER_S, kafka, kafka_admin, settings_of, unreachable
-from headgate.tasks.kafka.read import BEGUN, PATTERN, ReadKafka, start_ms
+from headgate.tasks.kafka.read import BEGUN, PATTERN, ReadKafka
 from headgate.tasks.row_errors import SourceAwayError, UnreadableSourceError
-from headgate.tasks.source_folder import Due, limit_of, write_due, write_note
+from headgate.tasks.source_folder import Due, extent_of, limit_of, note_end, until_of, write_due, write_note
 
 __all__ = ["KafkaBatches", "Offset", "between"]
 
@@ -55,14 +57,19 @@ class KafkaBatches:
         While no broker answers there is nothing, and a note says so.
         """
         forget_broken(self.folder, start["batch"])
+        extent = extent_of(self.folder)
+        until = until_of(self.folder) if extent.bounded else None
+        if extent.paused or (extent.bounded and until is None):
+            return start
         try:
-            end = self._ends()
+            end = self._ends() if until is None else until["at"]
         except kafka().KafkaException as error:
             write_note(self.folder, "waits.json", unreachable(self.options.servers, error.args[0]))
             return start
         write_note(self.folder, "waits.json", None)
         at: Positions = start["at"]
-        self._check(at, end)
+        if until is None:
+            self._check(at, end)
         new = waiting(at, end)
         usual = UNLIMITED if self.options.rows_per_batch is None else self.options.rows_per_batch
         rows = min(limit_of(self.folder, UNLIMITED), usual)
@@ -70,6 +77,8 @@ class KafkaBatches:
         count = waiting(at, taken)
         total = start["rows"] + count
         write_due(self.folder, Due(time.time(), total + new - count, 0.0, new - count))
+        if until is not None and not count:
+            note_end(self.folder, start["batch"])
         return {"rows": total, "batch": start["batch"] + 1, "at": taken} if count else start
 
     def _begun(self) -> Positions:
@@ -78,11 +87,30 @@ class KafkaBatches:
             begun: Positions = json.loads(note.read_text(encoding="utf-8"))
             return begun
         try:
-            begun = self._asked(self.options.start)
+            begun = self._first_offsets()
         except kafka().KafkaException as error:
             raise SourceAwayError(unreachable(self.options.servers, error.args[0])) from None
         write_text(note, json.dumps(begun), "kafka-begun")
         return begun
+
+    def _first_offsets(self) -> Positions:
+        """Where the first batch begins: as the engine says, or else the task itself."""
+        extent = extent_of(self.folder)
+        if extent.modified_since_ns:
+            return self._asked(extent.modified_since_ns // 1_000_000)
+        if extent.earliest or extent.bounded:
+            return self._asked("earliest")
+        own = Start.parse(self.options.start or "now")
+        if own.kind in (StartKind.TIME, StartKind.AGE):
+            return self._asked(int(own.since_s(time.time()) * 1000))
+        return self._asked(own.kind.value)
+
+    def asked(self, since_ms: int | None = None) -> Positions:
+        """The offsets of the first records that there are, or of the first of some time; raises if nobody answers."""
+        try:
+            return self._asked("earliest" if since_ms is None else since_ms)
+        except kafka().KafkaException as error:
+            raise InputError("KAFKA_UNREACHABLE", unreachable(self.options.servers, error.args[0])) from None
 
     def _check(self, at: Positions, end: Positions) -> None:
         for topic, partitions in at.items():
@@ -100,14 +128,13 @@ class KafkaBatches:
     def _ends(self) -> dict[str, dict[str, int]]:
         return self._asked("now")
 
-    def _asked(self, start: str) -> dict[str, dict[str, int]]:
-        """The offsets of a start: of the first record, of the next one, or of the first of some time."""
+    def _asked(self, start: str | int) -> dict[str, dict[str, int]]:
+        """The offsets of a start: of the first record, of the next one, or of the first since some millisecond."""
         library, specs = kafka(), kafka_admin().OffsetSpec
-        moment = start_ms(start)
-        if moment is None:
-            spec = specs.earliest() if start == "earliest" else specs.latest()
+        if isinstance(start, int):
+            spec = specs.for_timestamp(start)
         else:
-            spec = specs.for_timestamp(moment)
+            spec = specs.earliest() if start == "earliest" else specs.latest()
         topics = self._read_topics()
         asked = {library.TopicPartition(topic, n): spec for topic, count in topics.items() for n in range(count)}
         if not asked:

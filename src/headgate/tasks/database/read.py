@@ -107,5 +107,7 @@ READ_TABLE = TaskType(
     "read_table",
     ReadTable,
     SOURCE,
-    work=SourceWork(_read, own_time, RowLimit.HOT, by_row=True, splits=_options, reader="headgate_tables"),
+    work=SourceWork(
+        _read, own_time, RowLimit.HOT, by_row=True, begins="earliest", splits=_options, reader="headgate_tables"
+    ),
 )

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, PositiveInt, field_validator, model_validator
 
 from headgate.errors import InputError, nearest
 from headgate.model.schema import Column, Schema
-from headgate.model.task_type import OUT, SOURCE, Inputs, SchemaText, TaskType
+from headgate.model.task_type import OUT, SOURCE, Inputs, SchemaText, SourceStart, TaskType
 from headgate.model.touching import Touch
-from headgate.model.work import RowLimit, SourceContext, SourceWork
+from headgate.model.work import Past, RowLimit, SourceContext, SourceWork
 from headgate.tasks.file_paths import absolute
 from headgate.tasks.kafka.connection import KafkaConfig, topics_there
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["BEGUN", "PATTERN", "READ_KAFKA", "ReadKafka", "ValueFormat", "start_ms"]
+__all__ = ["BEGUN", "PATTERN", "READ_KAFKA", "ReadKafka", "ValueFormat"]
 
 ValueFormat = Literal["bytes", "text", "json", "csv", "avro", "protobuf"]
 RecordField = Literal["key", "topic", "partition", "offset", "timestamp", "headers"]
@@ -77,16 +76,12 @@ class ReadKafka(KafkaConfig):
     fields: tuple[RecordField, ...] | None = Field(
         None, description="What of the record becomes a column too; for bytes all but headers if left out."
     )
-    start: str = Field(
-        "now", description="Where to begin: earliest, now, or a time such as 2026-11-01T00:00Z (of the records)."
+    start: SourceStart | None = Field(
+        None,
+        description="Where to begin, if not where the dataflow's start says: earliest, now, a time (of the records) or "
+        "an age.",
     )
     rows_per_batch: PositiveInt | None = Field(None, description="At most so many records in one micro-batch.")
-
-    @field_validator("start")
-    @classmethod
-    def _start_is_known(cls, start: str) -> str:
-        start_ms(start)
-        return start
 
     @field_validator("topics")
     @classmethod
@@ -144,23 +139,6 @@ class ReadKafka(KafkaConfig):
         return {OUT: Schema((*first, *of_value, *rest))}
 
 
-def start_ms(start: str) -> int | None:
-    """The time of a start in milliseconds since 1970; ``None`` for the words.
-
-    >>> start_ms("earliest"), start_ms("1970-01-01T00:01Z")
-    (None, 60000)
-    """
-    if start in ("earliest", "now"):
-        return None
-    try:
-        at = datetime.fromisoformat(start)
-    except ValueError:
-        raise ValueError(f"start '{start}' is neither earliest, now nor a time such as 2026-11-01T00:00Z") from None
-    if at.tzinfo is None:
-        raise ValueError(f"start '{start}' does not say in which time zone it is, such as {start}Z")
-    return int(at.astimezone(UTC).timestamp() * 1000)
-
-
 def _read(options: ReadKafka, context: SourceContext) -> DataFrame:
     if not (context.folder / BEGUN).exists():  # once it has begun, it waits for brokers that are away
         from headgate.tasks.kafka.schemas import check_schema
@@ -206,5 +184,13 @@ READ_KAFKA = TaskType(
     "read_kafka",
     ReadKafka,
     SOURCE,
-    work=SourceWork(_read, _own_time, RowLimit.HOT, by_row=True, splits=_reader_options, reader="headgate_kafka"),
+    work=SourceWork(
+        _read,
+        _own_time,
+        RowLimit.HOT,
+        by_row=True,
+        past=Past.OFFSET,
+        splits=_reader_options,
+        reader="headgate_kafka",
+    ),
 )

@@ -165,11 +165,15 @@ READ_DELTA = TaskType(
     "read_delta",
     ReadDelta,
     SOURCE,
-    work=SourceWork(_read_delta, own_time, RowLimit.HOT, splits=_delta_options, reader="headgate_tables"),
+    work=SourceWork(
+        _read_delta, own_time, RowLimit.HOT, begins="earliest", splits=_delta_options, reader="headgate_tables"
+    ),
 )
 READ_ICEBERG = TaskType(
     "read_iceberg",
     ReadIceberg,
     SOURCE,
-    work=SourceWork(_read_iceberg, own_time, RowLimit.HOT, splits=_iceberg_options, reader="headgate_tables"),
+    work=SourceWork(
+        _read_iceberg, own_time, RowLimit.HOT, begins="earliest", splits=_iceberg_options, reader="headgate_tables"
+    ),
 )
