@@ -18,14 +18,10 @@ from typing import Any
 import pytest
 
 from headgate.api.client import EngineClient
-from headgate.documents import parse
 from headgate.errors import HeadgateError, InputError
 from headgate.machines.local import LocalProvider
 from headgate.machines.processes import marked
 from headgate.machines.provider import machine_class
-from headgate.planning.placing.known_profiles import GivenProfile, known_profiles
-from headgate.service.deploy import DeployRequest, run_live
-from headgate.tasks.registry import default_registry
 from tests.processes import PATIENCE_S, end, start
 from tests.runtime.place import SMALL_EXECUTORS
 
@@ -152,52 +148,3 @@ def test_partitions_run_where_they_are_placed_and_elsewhere_when_a_machine_dies(
     wait_for(lambda: max(misplaced(died), default=0) > 0, "what was misplaced", place.folder)
     place.client.place("doubles", "read", None)
     place.fed_through(60)
-
-
-@pytest.mark.slow
-def test_a_deployment_to_a_target_acquires_places_and_releases(place: Place) -> None:
-    """Until the target holds; then a provider that refuses, and a target that cannot be met."""
-    place.fed_through(50)
-    flow = parse(FLOW.format(folder=place.folder), "yaml").dataflow
-    place.provider.limit(3)
-    given = {name: GivenProfile({"cpu_s": 0.000002}) for name in ("read", "double", "out")}
-    known = known_profiles(flow, default_registry(), None, given)
-    feeding = Feeding(place, 100)
-    try:
-        request = DeployRequest(("100",), 20.0)
-        _, outcome, missing = run_live(place.client, request, flow, known, Path(), place.folder / "state")
-        assert outcome.reached, outcome.sentence
-        assert outcome.plan is not None
-        (site,) = outcome.plan.placement.sites
-        assert site.instances == {"read": 1}
-        assert missing == {}
-        # As if a row cost 30 ms, which takes four machines: the provider has three.
-        dear = known_profiles(flow, default_registry(), None, {**given, "double": GivenProfile({"cpu_s": 0.03})})
-        with pytest.raises(InputError, match="has no more machines: 3 are its limit"):
-            run_live(place.client, request, flow, dear, Path(), place.folder / "state")
-        assert {each.name for each in place.provider.wait_until_settled()} == {"tiny-1", "tiny-2"}
-        _, outcome, _ = run_live(
-            place.client, DeployRequest(("100",), 20.0, machines_max=2), flow, dear, Path(), place.folder / "state"
-        )
-        assert "2 machines do not hold all instances" in outcome.sentence
-    finally:
-        feeding.end()
-
-
-class Feeding:
-    """Writes files at a steady rate, beside the test."""
-
-    def __init__(self, place: Place, per_s: int) -> None:
-        import threading
-
-        self._ends = threading.Event()
-        self._thread = threading.Thread(target=self._run, args=(place, per_s), daemon=True)
-        self._thread.start()
-
-    def _run(self, place: Place, per_s: int) -> None:
-        while not self._ends.wait(0.5):
-            place.feed(per_s // 2)
-
-    def end(self) -> None:
-        self._ends.set()
-        self._thread.join()
