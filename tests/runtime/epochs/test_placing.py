@@ -99,6 +99,6 @@ class FakeExecutors:
 def test_without_a_provider_hosts_are_places(tmp_path: Path) -> None:
     scaling = Scaling(FakeExecutors(), None)  # type: ignore[arg-type]
     assert [[each.id for each in place] for place in scaling.executors_of(["a", "b", "c"])] == [["1", "3"], ["2"], []]
-    scaling.check_places(["a", "b", "a"])
+    scaling.checked_places(["a", "b", "a"])
     with pytest.raises(InputError, match="no machine 'c' is known"):
-        scaling.check_places(["a", "c"])
+        scaling.checked_places(["a", "c"])

@@ -279,10 +279,9 @@ class Engine:
         self, dataflow: str, task: str, machines: Sequence[str] | None, acknowledge: Acknowledge | None = None
     ) -> None:
         """Run a partition of a source, and what is fused with it, on each of some machines; ``None`` ends that."""
-        self.scaling.check_places(machines or [])
+        places = self.scaling.checked_places(machines)
         with self._lock:
-            known = find_task(self.snapshot, dataflow, task)[0]
-            self.change(Choices(places={known: None if machines is None else tuple(machines)}), acknowledge)
+            self.change(Choices(places={find_task(self.snapshot, dataflow, task)[0]: places}), acknowledge)
 
     def pause(self, name: str, acknowledge: Acknowledge | None = None) -> None:
         """Pause a dataflow: its sinks get no rows, its keyed tasks lose their state; its sources are still read."""
@@ -296,8 +295,7 @@ class Engine:
         """Let a source take in at most so many rows per trigger, for all dataflows that share it; ``None`` lifts that.
 
         A stateful task takes whole batches of the streams before it; all tasks of a keyed host have the smallest limit.
-        Spark's own sources read their limit when they start: that one query is stopped after its epoch and goes on
-        from its checkpoint; others heed it from the next micro-batch on. ``rate`` and ``read_socket`` can have none.
+        It holds from the next micro-batch on; a source of Spark's is stopped for that and goes on from its checkpoint.
         """
         with self._lock:
             known = self.snapshot.catching_up(dataflow, task) or find_task(self.snapshot, dataflow, task)[0]

@@ -51,11 +51,14 @@ class Scaling:
         there = self.executors.list()
         return [[each for each in there if each.host == hosts.get(name, name)] for name in machines]
 
-    def check_places(self, machines: Sequence[str]) -> None:
-        """Raise :class:`InputError` unless there are machines, or without a provider hosts, of these names."""
+    def checked_places(self, machines: Sequence[str] | None) -> tuple[str, ...] | None:
+        """Names of machines, or without a provider of hosts; raises :class:`InputError` unless these are there."""
+        if machines is None:
+            return None
         hosts = [executor.host for executor in self.executors.list()]
         known = hosts if self.provider is None else [machine.name for machine in self.provider.list()]
         _check_names(machines, known, "machine", "UNKNOWN_MACHINE")
+        return tuple(machines)
 
     def check(self, acquired: Sequence[str], released: Sequence[str]) -> None:
         """Raise :class:`InputError` unless machines of these classes can be had and these ones be released."""

@@ -13,8 +13,11 @@ import signal
 import socket
 import sys
 
+__all__ = ["run"]
 
-def _run(address: str, arguments: list[str]) -> None:
+
+def run(address: str, arguments: list[str]) -> None:
+    """Be what was asked for until it ends."""
     asked = json.dumps([arguments[1:], dict(os.environ), os.getcwd()]).encode()  # noqa: PTH109
     server = socket.socket(socket.AF_UNIX)
     try:
@@ -38,4 +41,4 @@ def _run(address: str, arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    _run(sys.argv[1], sys.argv[2:])
+    run(sys.argv[1], sys.argv[2:])
