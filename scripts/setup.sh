@@ -132,6 +132,7 @@ make_venv() {
             "(on Debian and Ubuntu the package python$version-venv), then run make setup again."
     fi
     say "making .venv with $("$python" --version)"
+    [ ! -L .venv ] || die ".venv is a link, and to begin it anew would empty $(readlink .venv): remove the link, then run make setup again."
     quietly "$python" -m venv --clear .venv || {
         show_log
         die "$python could not make .venv (its own words are above): put that right, then run make setup again."
