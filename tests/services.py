@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 import uuid
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -83,7 +86,15 @@ def _started(service: Service) -> Service | InputError:
     return service
 
 
-S3_PORT = free_port("127.0.0.1")
+def _lasting_port() -> int:
+    """A free port that nobody is given for a connection meanwhile: systems take those from 32,768 on."""
+    while True:
+        port = random.SystemRandom().randrange(20_000, 30_000)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+
+
+S3_PORT = _lasting_port()
 
 S3_SETTINGS = {
     "AWS_ENDPOINT_URL": f"http://127.0.0.1:{S3_PORT}",
@@ -98,11 +109,12 @@ S3_SETTINGS = {
 
 
 SERVE_S3 = """
-import sys
+import socket, sys
 from moto.server import ThreadedMotoServer
 made = None
 for line in sys.stdin:
     if line.strip() == "start":
+        socket.create_server(("127.0.0.1", int(sys.argv[1]))).close()  # moto waits forever for one that is taken
         made = ThreadedMotoServer(ip_address="127.0.0.1", port=int(sys.argv[1]), verbose=False)
         made.start()
     else:

@@ -356,6 +356,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/dataflows/{dataflow}/tasks/{task}/places": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set Places
+         * @description Set on which machine each partition of a source runs.
+         */
+        put: operations["set_places"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/dataflows/{dataflow}/tasks/{task}/redrive": {
         parameters: {
             query?: never;
@@ -1496,12 +1516,12 @@ export interface components {
         DataflowStatus: {
             catch_up?: components["schemas"]["CatchUpStatus"] | null;
             figures?: components["schemas"]["Figures"] | null;
-            level?: components["schemas"]["LevelStatus"] | null;
             /**
              * Lacks
              * @default
              */
             lacks: string;
+            level?: components["schemas"]["LevelStatus"] | null;
             /** Name */
             name: string;
             /** Owner */
@@ -1836,12 +1856,16 @@ export interface components {
             bytes_behind?: number | null;
             /** Commit S */
             commit_s: number;
+            /** Driver S */
+            driver_s?: number | null;
             /** Execution S */
             execution_s: number;
             /** Id */
             id: string;
             /** Kind */
             kind: string;
+            /** Misplaced */
+            misplaced?: number | null;
             /** Parts */
             parts?: number | null;
             /** Planning S */
@@ -2248,6 +2272,11 @@ export interface components {
              * @description The decision that has asked for it.
              */
             decision: number | null;
+            /**
+             * Executors
+             * @description Spark executors on it, in a list of machines.
+             */
+            executors?: number | null;
             /** Gone At */
             gone_at: number | null;
             /** Name */
@@ -2792,6 +2821,17 @@ export interface components {
              * @description At least 1; null leaves it to the task's input.
              */
             partitions: number | null;
+        };
+        /**
+         * PlacesRequest
+         * @description On which machines the partitions of a source run, with all that is fused with them.
+         */
+        PlacesRequest: {
+            /**
+             * Machines
+             * @description The machine of each partition; null leaves them to Spark.
+             */
+            machines: string[] | null;
         };
         /**
          * PlannedTask
@@ -4394,6 +4434,45 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["PartitionsRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EngineAnswer"];
+                };
+            };
+            /** @description Refused; nothing has changed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    set_places: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description An id of your choice, such as a UUID. The same id sent again gets the same answer for a day. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                dataflow: string;
+                task: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PlacesRequest"];
             };
         };
         responses: {
